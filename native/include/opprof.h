@@ -1,0 +1,129 @@
+/* The collector's control plane. cffi reads the part between the marks; the recording path is in
+ * src/record.h. Functions return 0 or one of op_error, and leave a sentence in op_last_error(),
+ * unless said otherwise. */
+#ifndef OPPROF_H
+#define OPPROF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* cffi: begin */
+enum op_error {
+    OP_OK = 0,
+    OP_ENOMEM = -1, /* the system gave no memory */
+    OP_EIO = -2,    /* a file could not be made, written or read */
+    OP_EBUSY = -3,  /* a window is open already */
+    OP_ESTATE = -4, /* no window is open, or the session is not */
+    OP_EFORMAT = -5 /* not a session file of this version */
+};
+
+typedef struct op_config {
+    const char *pool_dir;  /* folder of the session file; NULL: anonymous memory, nothing to recover */
+    const char *spill_dir; /* folder for chunks that the pool cannot hold; NULL: none, drop instead */
+    uint64_t pool_bytes;   /* a multiple of 256 KiB; 0: 16 MiB. Grows to four times that */
+    uint64_t max_bytes;    /* of one window, past which events are counted but dropped; 0: 2 GiB */
+} op_config;
+
+typedef struct op_stats {
+    uint64_t events;
+    uint64_t dropped;        /* events begun without room for them */
+    uint64_t unmatched_ends; /* ends whose begin is not on record in this window */
+    uint64_t names_overflowed;
+    uint64_t spilled_bytes;
+    uint32_t threads;
+    uint32_t names;
+    uint32_t truncated;      /* the byte budget or the disk ended the recording early */
+    uint32_t crash_recovery; /* the pool was a file that a later process can read */
+} op_stats;
+
+typedef struct op_step {
+    int64_t number;
+    int64_t start_ns, end_ns; /* from the result's trace_start; end -1: open at stop */
+} op_step;
+
+typedef struct op_thread_info {
+    uint32_t index, os_tid;
+    uint64_t torch_thread; /* torch's own number, 0: no torch op on it */
+    char name[16];
+} op_thread_info;
+
+/* Columns, one entry an event, thread by thread, each thread in the order of begin. */
+typedef struct op_columns {
+    uint64_t count;
+    const int64_t *start_ns;    /* from trace_start */
+    const int64_t *duration_ns; /* -1: open at stop */
+    const int64_t *self_ns;     /* duration less that of the children; 0 where async or open */
+    const int64_t *sequence_nr; /* -1: none */
+    const uint32_t *name, *thread, *forward_thread;
+    const uint32_t *args;       /* 1 + word offset into op_result_args(); 0: none */
+    const int32_t *parent, *step; /* -1: none */
+    const uint8_t *kind, *flags, *scope;
+} op_columns;
+
+/* One row of the key averages. */
+typedef struct op_group {
+    uint32_t name;
+    uint32_t first_event;
+    uint32_t args_event; /* an event with this row's inputs */
+    uint8_t kind, scope, is_user_annotation, background;
+    uint8_t is_async;
+    uint64_t count;
+    int64_t total_ns, self_ns, min_ns, max_ns;
+} op_group;
+
+typedef struct op_path {
+    int32_t parent; /* index of the calling node, always smaller; -1: a root */
+    uint32_t name;
+    uint64_t count;
+    int64_t total_ns, self_ns;
+} op_path;
+
+typedef struct op_result op_result;
+
+int op_session_open(const op_config *config); /* a second call while open is 0 and changes nothing */
+void op_session_close(void);
+int op_session_is_open(void);
+const char *op_session_path(void); /* the session file; "" when there is none */
+const char *op_session_clock(void);
+int op_window_start(void);
+int op_window_stop(op_result **out); /* the caller frees it */
+/* What was recorded so far, while recording goes on; other threads may wait meanwhile. */
+int op_window_peek(op_result **out);
+int op_window_is_open(void);
+int op_step_begin(int64_t number); /* by the thread that steps */
+int op_step_end(void);
+uint64_t op_window_dropped(void); /* so far */
+
+void op_result_free(op_result *result);
+int64_t op_result_trace_start(const op_result *result);    /* nanoseconds since the epoch */
+int64_t op_result_trace_duration(const op_result *result); /* nanoseconds */
+void op_result_columns(const op_result *result, op_columns *out);
+void op_result_stats(const op_result *result, op_stats *out);
+const op_thread_info *op_result_threads(const op_result *result, uint32_t *count);
+void op_result_name_thread(op_result *result, uint32_t index, const char *name);
+const op_step *op_result_steps(const op_result *result, uint32_t *count);
+const uint32_t *op_result_args(const op_result *result, uint64_t *words);
+/* Rows in the order of their first start. `samples` is 3 arrays of rows x steps one after the
+ * other: count, total_ns, self_ns. Both belong to the result until the next call. */
+int op_result_groups(op_result *result, int by_inputs, const op_group **rows, uint64_t *count,
+                     const int64_t **samples);
+/* At most `limit` nodes, the costliest, each with its caller. Belongs to the result. */
+int op_result_paths(op_result *result, uint32_t limit, const op_path **nodes, uint64_t *count);
+/* Chrome trace events. `metadata` is JSON members ("a": 1, "b": 2) or "". */
+int op_result_write_trace(const op_result *result, int fd, const char *metadata,
+                          const char *trace_name);
+/* The last window of the session file of a process that died. */
+int op_recover(const char *path, op_result **out);
+
+const char *op_name_text(uint32_t id, uint32_t *length);
+const char *op_last_error(void);
+/* cffi: end */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

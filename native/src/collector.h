@@ -1,0 +1,38 @@
+/* The collector: the one piece of process-wide state, because an interpreter, an allocator and a
+ * CUDA driver report to one observer a process.
+ *
+ * Locks, in order: `lock` (everything here but the recording path), then names.c's own. */
+#ifndef OP_COLLECTOR_H
+#define OP_COLLECTOR_H
+
+#include "clock.h"
+#include "opprof.h"
+#include "pool.h"
+#include "record.h"
+#include "spill.h"
+#include "steps.h"
+
+typedef struct op_collector {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a write ended, or the drain has work */
+    bool open;
+    bool truncated;
+    op_pool pool;
+    op_spill spill;
+    op_chunk *full;       /* of any window, owner and pinning; newest first */
+    op_thread *threads;   /* that began an event since the session opened */
+    uint32_t thread_count;
+    uint32_t last_window; /* only grows, in children too */
+    uint64_t window_bytes, max_bytes;
+    op_timeline timeline; /* of the open window */
+    void *spare_contexts; /* of threads that ended, for the torch observer */
+    op_steps steps;
+} op_collector;
+
+extern op_collector op_the_collector;
+
+/* Handlers for fork and the key that notices a thread's end; once a process. */
+int op_thread_setup(void);
+void op_thread_release_window(uint32_t window); /* with the lock held, no window open */
+
+#endif

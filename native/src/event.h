@@ -1,0 +1,100 @@
+/* The record of one event, and the chunk that holds many: the layout in memory, in the
+ * session file and in the spill file. Read by C (the collector) and C++ (the torch observer). */
+#ifndef OP_EVENT_H
+#define OP_EVENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum op_kind {
+    OP_RANGE = 1,       /* record_function, range_push */
+    OP_TORCH = 2,       /* RecordFunction; its scope is in the low half of its flags */
+    OP_ITT = 3,         /* ITT task */
+    OP_NVTX = 4,        /* NVTX range */
+    OP_PYTHON_CALL = 5, /* Python function */
+    OP_C_CALL = 6,      /* builtin called from Python */
+    OP_MARK = 7         /* an instant */
+};
+
+#define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */
+#define OP_SCOPE_BACKWARD 1     /* at::RecordScope::BACKWARD_FUNCTION */
+#define OP_SCOPE_USER 7         /* at::RecordScope::USER_SCOPE */
+#define OP_FLAG_ASYNC 0x10      /* ended out of order or on another thread: no parent of anything */
+#define OP_FLAG_UNFINISHED 0x20 /* open when the window closed */
+#define OP_FLAG_BACKGROUND 0x40 /* during a step, on a thread that is no part of it (columns only) */
+#define OP_NO_SEQUENCE UINT32_MAX
+
+/* Written in place when the event begins; `end` is filled in later. Events of a thread stand in
+ * the order in which they began, so with `depth` that order is the tree in preorder. */
+typedef struct op_event {
+    uint64_t start; /* ticks (clock.h) */
+    uint64_t end;   /* ticks; 0 while open */
+    uint32_t name;  /* interned id (names.h) */
+    uint32_t args;  /* word offset from the chunk's start of the argument block; 0: none */
+    uint32_t aux;   /* OP_TORCH: autograd sequence number, OP_NO_SEQUENCE if none */
+    uint8_t kind;
+    uint8_t flags;
+    uint16_t depth; /* open records below this one on its thread */
+} op_event;
+
+#define OP_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
+#define OP_CHUNK_MIN (8u << 10)
+#define OP_CHUNK_MAX (256u << 10)
+
+/* Events grow up from the header, argument blocks down from the end. Fields above the line are
+ * what a reader of a dead process's file relies on: `count` and `arg_words` are published with
+ * release order after what they count. */
+typedef struct op_chunk {
+    uint32_t magic;     /* OP_CHUNK_MAGIC while owned by a thread, else 0 */
+    uint32_t bytes;     /* of the chunk, this header included */
+    uint32_t window;    /* the window it belongs to */
+    uint32_t thread;    /* index of the owner */
+    uint32_t os_tid;    /* of the owner */
+    uint32_t sequence;  /* 0, 1, 2... among the owner's chunks in this window */
+    uint32_t count;     /* events */
+    uint32_t arg_words; /* words of argument blocks, at the end of the chunk */
+    /* ---- this process only ---- */
+    uint32_t open; /* records without an end, counted by the owner: such a chunk stays in memory */
+    uint32_t unit; /* place in the pool */
+    struct op_chunk *next; /* in the list of full chunks */
+    uint64_t torch_thread; /* torch's own number of the owner, 0 until a torch op was seen */
+    uint64_t reserved;
+} op_chunk;
+
+/* Argument block: one header word (type in the low byte, words after the header above it). */
+enum op_args_type {
+    OP_ARGS_TEXT = 1, /* byte length, then the bytes */
+    OP_ARGS_TORCH = 2 /* forward thread (2 words), then one token an input */
+};
+#define OP_ARGS_HEADER(type, words) ((uint32_t)(type) | ((uint32_t)(words) << 8))
+#define OP_ARGS_MAX_WORDS 1024u
+
+/* Input tokens of OP_ARGS_TORCH: tag in bits 0-7, dtype 8-15, rank or length 16-31. */
+enum op_input_tag {
+    OP_INPUT_OTHER = 0,
+    OP_INPUT_TENSOR = 1,      /* rank sizes, rank strides, a word each */
+    OP_INPUT_TENSOR_WIDE = 2, /* the same, two words each */
+    OP_INPUT_UNDEFINED = 3,   /* a tensor without storage */
+    OP_INPUT_TENSOR_LIST = 4, /* length, then so many tensor tokens */
+    OP_INPUT_INT = 5,         /* two words */
+    OP_INPUT_DOUBLE = 6,      /* two words */
+    OP_INPUT_BOOL = 7,        /* value in the length field */
+    OP_INPUT_INT_LIST = 8,    /* length elements of two words */
+    OP_INPUT_DOUBLE_LIST = 9,
+    OP_INPUT_BOOL_LIST = 10,  /* length elements of one word */
+    OP_INPUT_TEXT = 11,       /* length bytes, padded to words */
+    OP_INPUT_NONE = 12,
+    OP_INPUT_CUT = 13 /* the inputs from here on did not fit */
+};
+
+#ifdef __cplusplus
+#define OP_STATIC_ASSERT static_assert
+#else
+#define OP_STATIC_ASSERT _Static_assert
+#endif
+OP_STATIC_ASSERT(sizeof(op_event) == 32, "two events a cache line");
+OP_STATIC_ASSERT(offsetof(op_event, depth) == 30, "no padding inside an event");
+OP_STATIC_ASSERT(sizeof(op_chunk) == 64, "events start on a cache line");
+OP_STATIC_ASSERT(offsetof(op_chunk, arg_words) == 28, "what the file's reader relies on");
+
+#endif

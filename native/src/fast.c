@@ -1,0 +1,515 @@
+/* record_function, range_push, range_pop: C types, because a cffi call gives up the GIL twice.
+ *
+ * A Range finds its own records: it keeps a slot for each enter that has no exit yet, so one object
+ * may be entered again while open, by another thread too, and end in any order. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "names.h"
+#include "record.h"
+
+#include <pthread.h>
+#include <structmember.h>
+
+typedef struct {
+    PyTypeObject *range, *decorated;
+    PyObject *wrap_suspending; /* capture.ranges.wrap_suspending, once needed */
+} fast_state;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *name;  /* str */
+    PyObject *args;  /* str or NULL */
+    uint32_t id;     /* 0 until the name was needed */
+    uint32_t open;   /* slots in use */
+    uint32_t room;   /* slots in `more` */
+    op_slot first;   /* the usual case needs no allocation */
+    op_slot *more;
+} Range;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *function, *dict, *weakrefs;
+    uint32_t id;
+} Decorated;
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+/* Lone surrogates have no UTF-8; they pass as the three bytes that Python's "surrogatepass" makes. */
+static int intern_text(PyObject *text, uint32_t *id) {
+    Py_ssize_t length;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(text, &length);
+    if (utf8) {
+        *id = op_names_intern(utf8, (size_t)length);
+        return 0;
+    }
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        return -1;
+    PyErr_Clear();
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+    if (!bytes)
+        return -1;
+    *id = op_names_intern(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    Py_DECREF(bytes);
+    return 0;
+}
+
+#define TEXT_MAX 1024u
+
+/* `args` goes into the record as text, cut to what a trace viewer shows anyway. */
+static op_slot begin_with_text(uint32_t id, PyObject *text) {
+    uint32_t words[2 + TEXT_MAX / 4] = {0};
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "replace");
+    if (!bytes) {
+        PyErr_Clear();
+        return op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    }
+    size_t n = (size_t)PyBytes_GET_SIZE(bytes);
+    const char *utf8 = PyBytes_AS_STRING(bytes);
+    if (n > TEXT_MAX) {
+        n = TEXT_MAX;
+        while (n && ((unsigned char)utf8[n] & 0xc0) == 0x80)
+            n--;
+    }
+    uint32_t payload = 1 + (uint32_t)(n + 3) / 4;
+    words[0] = OP_ARGS_HEADER(OP_ARGS_TEXT, payload);
+    words[1] = (uint32_t)n;
+    memcpy(words + 2, utf8, n);
+    Py_DECREF(bytes);
+    return op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, words, 1 + payload);
+}
+
+/* ---- Range ------------------------------------------------------------------------------ */
+
+static op_slot *slot_at(Range *r, uint32_t i) { return i == 0 ? &r->first : &r->more[i - 1]; }
+
+static int range_begin(Range *r) {
+    if (!r->id && intern_text(r->name, &r->id))
+        return -1;
+    if (r->open > r->room) {
+        uint32_t room = r->room ? r->room * 2 : 4;
+        op_slot *bigger = PyMem_Realloc(r->more, room * sizeof *bigger);
+        if (!bigger) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        r->more = bigger;
+        r->room = room;
+    }
+    op_slot slot = r->args ? begin_with_text(r->id, r->args)
+                           : op_begin(r->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    *slot_at(r, r->open++) = slot;
+    return 0;
+}
+
+/* This thread's latest slot, else the latest of all: a range handed to another thread. */
+static void range_finish(Range *r) {
+    if (r->open == 0)
+        return;
+    uint32_t at = r->open - 1;
+    for (uint32_t i = r->open; i-- > 0;)
+        if (slot_at(r, i)->thread == op_self) {
+            at = i;
+            break;
+        }
+    op_slot slot = *slot_at(r, at);
+    for (uint32_t i = at; i + 1 < r->open; i++)
+        *slot_at(r, i) = *slot_at(r, i + 1);
+    r->open--;
+    op_end(&slot);
+}
+
+static int set_fields(Range *r, PyObject *name, PyObject *args) {
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "record_function() argument 'name' must be str, not %.50s",
+                     Py_TYPE(name)->tp_name);
+        return -1;
+    }
+    if (args && args != Py_None && !PyUnicode_Check(args)) {
+        PyErr_Format(PyExc_TypeError, "record_function() argument 'args' must be str or None, not %.50s",
+                     Py_TYPE(args)->tp_name);
+        return -1;
+    }
+    if (op_recording() && intern_text(name, &r->id))
+        return -1;
+    r->name = Py_NewRef(name);
+    r->args = args && args != Py_None ? Py_NewRef(args) : NULL;
+    return 0;
+}
+
+static PyObject *Range_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *keywords[] = {"name", "args", NULL};
+    PyObject *name, *text = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:record_function", keywords, &name, &text))
+        return NULL;
+    Range *r = (Range *)type->tp_alloc(type, 0);
+    if (r && set_fields(r, name, text)) {
+        Py_DECREF(r);
+        return NULL;
+    }
+    return (PyObject *)r;
+}
+
+/* The common call, record_function("x"), without a tuple; everything else goes the general way. */
+static PyObject *Range_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf,
+                                  PyObject *keywords) {
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    PyTypeObject *cls = (PyTypeObject *)type;
+    if (n == 1 && !keywords) {
+        Range *r = (Range *)cls->tp_alloc(cls, 0);
+        if (r && set_fields(r, args[0], NULL)) {
+            Py_DECREF(r);
+            return NULL;
+        }
+        return (PyObject *)r;
+    }
+    PyObject *positional = PyTuple_New(n), *named = keywords ? PyDict_New() : NULL, *r = NULL;
+    if (!positional || (keywords && !named))
+        goto done;
+    for (Py_ssize_t i = 0; i < n; i++)
+        PyTuple_SET_ITEM(positional, i, Py_NewRef(args[i]));
+    for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
+        if (PyDict_SetItem(named, PyTuple_GET_ITEM(keywords, i), args[n + i]))
+            goto done;
+    r = Range_new(cls, positional, named);
+done:
+    Py_XDECREF(positional);
+    Py_XDECREF(named);
+    return r;
+}
+
+/* A range that is dropped while open (an abandoned generator) stays open in the recording. */
+static void Range_dealloc(PyObject *self) {
+    Range *r = (Range *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(r->name);
+    Py_XDECREF(r->args);
+    PyMem_Free(r->more);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *Range_enter(PyObject *self, PyObject *unused) {
+    (void)unused;
+    if (op_recording() && range_begin((Range *)self))
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *Range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+    (void)args;
+    (void)n;
+    range_finish((Range *)self);
+    Py_RETURN_FALSE;
+}
+
+/* ---- decorator -------------------------------------------------------------------------- */
+
+static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t nargsf,
+                                PyObject *keywords) {
+    Decorated *d = (Decorated *)self;
+    op_slot slot = op_begin(d->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    PyObject *result = PyObject_Vectorcall(d->function, args, nargsf, keywords);
+    op_end(&slot);
+    return result;
+}
+
+/* Coroutines and generators run in pieces, later: a Python wrapper holds the range open. */
+static int suspends(PyObject *function) {
+    PyObject *inner = PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
+    if (!PyFunction_Check(inner))
+        return 0;
+    int flags = ((PyCodeObject *)PyFunction_GET_CODE(inner))->co_flags;
+    return (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+}
+
+static PyObject *wrap_suspending(fast_state *state, PyObject *range, PyObject *function) {
+    if (!state->wrap_suspending) {
+        PyObject *module = PyImport_ImportModule("pytest_opprof.capture.ranges");
+        if (!module)
+            return NULL;
+        state->wrap_suspending = PyObject_GetAttrString(module, "wrap_suspending");
+        Py_DECREF(module);
+        if (!state->wrap_suspending)
+            return NULL;
+    }
+    return PyObject_CallFunctionObjArgs(state->wrap_suspending, range, function, NULL);
+}
+
+static int copy_identity(PyObject *to, PyObject *from) {
+    static const char *const names[] = {"__module__", "__name__", "__qualname__", "__doc__",
+                                        "__annotations__"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        PyObject *value = PyObject_GetAttrString(from, names[i]);
+        if (!value) {
+            PyErr_Clear();
+            continue;
+        }
+        int rc = PyObject_SetAttrString(to, names[i], value);
+        Py_DECREF(value);
+        if (rc)
+            return -1;
+    }
+    return PyObject_SetAttrString(to, "__wrapped__", from);
+}
+
+static fast_state *state_of(PyTypeObject *type);
+
+static PyObject *Range_decorate(PyObject *self, PyObject *function) {
+    Range *r = (Range *)self;
+    fast_state *state = state_of(Py_TYPE(self));
+    if (!state)
+        return NULL;
+    if (!PyCallable_Check(function)) {
+        PyErr_SetString(PyExc_TypeError, "record_function(...) decorates a callable");
+        return NULL;
+    }
+    if (suspends(function) || r->args)
+        return wrap_suspending(state, self, function);
+    if (!r->id && intern_text(r->name, &r->id))
+        return NULL;
+    Decorated *d = (Decorated *)state->decorated->tp_alloc(state->decorated, 0);
+    if (!d)
+        return NULL;
+    d->vectorcall = Decorated_call;
+    d->function = Py_NewRef(function);
+    d->id = r->id;
+    if (copy_identity((PyObject *)d, function)) {
+        Py_DECREF(d);
+        return NULL;
+    }
+    return (PyObject *)d;
+}
+
+static PyObject *Range_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+    static char *keywords[] = {"func", NULL};
+    PyObject *function;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:record_function", keywords, &function))
+        return NULL;
+    return Range_decorate(self, function);
+}
+
+static PyObject *Range_repr(PyObject *self) {
+    return PyUnicode_FromFormat("record_function(%R)", ((Range *)self)->name);
+}
+
+static int Decorated_traverse(PyObject *self, visitproc visit, void *arg) {
+    Decorated *d = (Decorated *)self;
+    Py_VISIT(d->function);
+    Py_VISIT(d->dict);
+    Py_VISIT(Py_TYPE(self));
+    return 0;
+}
+
+static int Decorated_clear(PyObject *self) {
+    Decorated *d = (Decorated *)self;
+    Py_CLEAR(d->function);
+    Py_CLEAR(d->dict);
+    return 0;
+}
+
+static void Decorated_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (((Decorated *)self)->weakrefs)
+        PyObject_ClearWeakRefs(self);
+    Decorated_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *Decorated_get(PyObject *self, PyObject *instance, PyObject *owner) {
+    (void)owner;
+    return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+static PyObject *Decorated_repr(PyObject *self) {
+    return PyUnicode_FromFormat("<recorded %R>", ((Decorated *)self)->function);
+}
+
+/* ---- range_push, range_pop -------------------------------------------------------------- */
+
+/* Each thread's pushed ranges, kept by slot so that a pop never ends somebody else's range. */
+typedef struct pushed {
+    op_slot *slots;
+    size_t count, room;
+} pushed;
+
+static pthread_key_t pushed_key; /* Python's own thread-local keys have no destructor */
+
+static void free_pushed(void *value) {
+    free(((pushed *)value)->slots);
+    free(value);
+}
+
+static pushed *pushed_here(void) {
+    pushed *p = pthread_getspecific(pushed_key);
+    if (p)
+        return p;
+    p = calloc(1, sizeof *p);
+    if (!p || pthread_setspecific(pushed_key, p)) {
+        free(p);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return p;
+}
+
+/* Like torch's, the depth before the push: 0 for an outermost range. */
+static PyObject *push(PyObject *module, PyObject *name) {
+    (void)module;
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "range_push() argument must be str, not %.50s",
+                            Py_TYPE(name)->tp_name);
+    pushed *p = pushed_here();
+    if (!p)
+        return NULL;
+    if (p->count == p->room) {
+        size_t room = p->room ? p->room * 2 : 16;
+        op_slot *bigger = realloc(p->slots, room * sizeof *bigger);
+        if (!bigger)
+            return PyErr_NoMemory();
+        p->slots = bigger;
+        p->room = room;
+    }
+    op_slot slot = {NULL, NULL, 0};
+    uint32_t id;
+    if (op_recording()) {
+        if (intern_text(name, &id))
+            return NULL;
+        slot = op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    }
+    p->slots[p->count] = slot;
+    return PyLong_FromSize_t(p->count++);
+}
+
+static PyObject *pop(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    pushed *p = pushed_here();
+    if (!p)
+        return NULL;
+    if (p->count == 0) {
+        PyErr_SetString(PyExc_RuntimeError, "range_pop() without a range_push() on this thread");
+        return NULL;
+    }
+    op_end(&p->slots[--p->count]);
+    return PyLong_FromSize_t(p->count);
+}
+
+/* ---- module ----------------------------------------------------------------------------- */
+
+static PyMethodDef Range_methods[] = {
+    {"__enter__", Range_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))Range_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+
+static PyMemberDef Range_members[] = {
+    {"name", T_OBJECT_EX, offsetof(Range, name), READONLY, "The range's name."},
+    {"args", T_OBJECT, offsetof(Range, args), READONLY, "Text kept with the range, or None."},
+    {NULL, 0, 0, 0, NULL}};
+
+PyDoc_STRVAR(Range_doc,
+             "record_function(name, args=None)\n--\n\n"
+             "A named range: a context manager, and a decorator of functions, coroutines and\n"
+             "generators. Recorded while a profile is open; otherwise it costs a few nanoseconds.\n"
+             "One object may be entered again while it is open, and from any thread.");
+
+static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
+                                    {Py_tp_new, Range_new},
+                                    {Py_tp_dealloc, Range_dealloc},
+                                    {Py_tp_methods, Range_methods},
+                                    {Py_tp_members, Range_members},
+                                    {Py_tp_call, Range_call},
+                                    {Py_tp_repr, Range_repr},
+                                    {0, NULL}};
+static PyType_Spec Range_spec = {"pytest_opprof.record_function", sizeof(Range), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, Range_slots};
+
+static PyMemberDef Decorated_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Decorated, vectorcall), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Decorated, dict), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Decorated, weakrefs), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL}};
+static PyGetSetDef Decorated_getset[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+static PyType_Slot Decorated_slots[] = {{Py_tp_call, PyVectorcall_Call},
+                                        {Py_tp_members, Decorated_members},
+                                        {Py_tp_getset, Decorated_getset},
+                                        {Py_tp_descr_get, Decorated_get},
+                                        {Py_tp_traverse, Decorated_traverse},
+                                        {Py_tp_clear, Decorated_clear},
+                                        {Py_tp_dealloc, Decorated_dealloc},
+                                        {Py_tp_repr, Decorated_repr},
+                                        {0, NULL}};
+static PyType_Spec Decorated_spec = {
+    "pytest_opprof._fast.Decorated", sizeof(Decorated), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+        Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    Decorated_slots};
+
+static PyMethodDef functions[] = {
+    {"range_push", push, METH_O,
+     "range_push(name, /)\n--\n\nBegin a range on this thread; its depth, from 0."},
+    {"range_pop", pop, METH_NOARGS,
+     "range_pop()\n--\n\nEnd the range that this thread pushed last; its depth.\n\n"
+     "Raises RuntimeError when there is none."},
+    {NULL, NULL, 0, NULL}};
+
+static int execute(PyObject *module) {
+    fast_state *state = PyModule_GetState(module);
+    if (pthread_key_create(&pushed_key, free_pushed)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    state->range = (PyTypeObject *)PyType_FromModuleAndSpec(module, &Range_spec, NULL);
+    if (!state->range)
+        return -1;
+    state->range->tp_vectorcall = Range_vectorcall;
+    state->decorated = (PyTypeObject *)PyType_FromModuleAndSpec(module, &Decorated_spec, NULL);
+    if (!state->decorated)
+        return -1;
+    return PyModule_AddObjectRef(module, "record_function", (PyObject *)state->range);
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg) {
+    fast_state *state = PyModule_GetState(module);
+    Py_VISIT(state->range);
+    Py_VISIT(state->decorated);
+    Py_VISIT(state->wrap_suspending);
+    return 0;
+}
+
+static int module_clear(PyObject *module) {
+    fast_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->range);
+    Py_CLEAR(state->decorated);
+    Py_CLEAR(state->wrap_suspending);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, (void *)execute},
+#if PY_VERSION_HEX >= 0x030C0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL}};
+
+static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                        .m_name = "pytest_opprof._fast",
+                                        .m_size = sizeof(fast_state),
+                                        .m_methods = functions,
+                                        .m_slots = slots,
+                                        .m_traverse = module_traverse,
+                                        .m_clear = module_clear};
+
+/* A subclass made in Python has no module of ours, so the state is looked up along its bases. */
+static fast_state *state_of(PyTypeObject *type) {
+    PyObject *module = PyType_GetModuleByDef(type, &definition);
+    return module ? PyModule_GetState(module) : NULL;
+}
+
+PyMODINIT_FUNC PyInit__fast(void);
+PyMODINIT_FUNC PyInit__fast(void) { return PyModuleDef_Init(&definition); }

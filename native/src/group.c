@@ -1,0 +1,347 @@
+/* Key averages and call paths: one hash lookup an event, rows in the order of their first start. */
+#include "error.h"
+#include "fault.h"
+#include "inputs.h"
+#include "names.h"
+#include "result.h"
+
+#include <string.h>
+
+static bool inputs_at(const op_result *r, uint64_t row, op_inputs *out) {
+    uint32_t at = r->columns.args[row];
+    return at && op_inputs_of(r->args + at - 1, r->args + r->arg_words, out);
+}
+
+/* ---- key averages ----------------------------------------------------------------------- */
+
+typedef struct grouping {
+    op_result *r;
+    bool by_inputs;
+    op_group *groups;
+    uint64_t count, capacity;
+    uint64_t *hashes; /* of each group */
+    uint32_t *slots;  /* group + 1; 0: empty */
+    uint64_t mask;
+    uint32_t *of_row;
+} grouping;
+
+static bool rehash(grouping *g, uint64_t slots) {
+    uint32_t *fresh = op_calloc(slots, sizeof *fresh);
+    if (!fresh)
+        return false;
+    free(g->slots);
+    g->slots = fresh;
+    g->mask = slots - 1;
+    for (uint64_t i = 0; i < g->count; i++) {
+        uint64_t at = g->hashes[i] & g->mask;
+        while (fresh[at])
+            at = (at + 1) & g->mask;
+        fresh[at] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static bool make_room(grouping *g) {
+    if (g->count < g->capacity)
+        return true;
+    uint64_t capacity = g->capacity ? g->capacity * 2 : 256;
+    op_group *groups = op_realloc(g->groups, capacity * sizeof *groups);
+    if (groups)
+        g->groups = groups;
+    uint64_t *hashes = groups ? op_realloc(g->hashes, capacity * sizeof *hashes) : NULL;
+    if (hashes)
+        g->hashes = hashes;
+    if (!groups || !hashes || !rehash(g, capacity * 2))
+        return false;
+    g->capacity = capacity;
+    return true;
+}
+
+typedef struct group_key {
+    uint32_t name;
+    uint8_t is_user_annotation, background;
+    bool has_inputs;
+    op_inputs inputs;
+    uint64_t hash;
+} group_key;
+
+static group_key key_of(const grouping *g, uint64_t row) {
+    const op_columns *c = &g->r->columns;
+    group_key k = {.name = op_names_group(c->name[row]),
+                   .is_user_annotation = c->scope[row] == OP_SCOPE_USER,
+                   .background = (c->flags[row] & OP_FLAG_BACKGROUND) != 0};
+    k.hash = ((uint64_t)k.name << 2 | (uint64_t)k.is_user_annotation << 1 | k.background) *
+             0x9e3779b97f4a7c15u;
+    if (g->by_inputs && inputs_at(g->r, row, &k.inputs)) {
+        k.has_inputs = true;
+        k.hash ^= op_inputs_shape_hash(k.inputs);
+    }
+    k.hash ^= k.hash >> 32;
+    return k;
+}
+
+static bool same_key(const grouping *g, const op_group *row, const group_key *k) {
+    if (row->name != k->name || row->is_user_annotation != k->is_user_annotation ||
+        row->background != k->background)
+        return false;
+    op_inputs theirs;
+    bool has = g->by_inputs && inputs_at(g->r, row->args_event, &theirs);
+    return has == k->has_inputs && (!has || op_inputs_same_shapes(theirs, k->inputs));
+}
+
+static bool assign(grouping *g, uint64_t row) {
+    const op_columns *c = &g->r->columns;
+    group_key k = key_of(g, row);
+    if (!make_room(g))
+        return false;
+    uint64_t at = k.hash & g->mask;
+    while (g->slots[at] && !(g->hashes[g->slots[at] - 1] == k.hash &&
+                             same_key(g, &g->groups[g->slots[at] - 1], &k)))
+        at = (at + 1) & g->mask;
+    if (!g->slots[at]) {
+        g->hashes[g->count] = k.hash;
+        g->groups[g->count] = (op_group){
+            .name = k.name, .first_event = (uint32_t)row, .args_event = (uint32_t)row,
+            .kind = c->kind[row], .scope = c->scope[row], .background = k.background,
+            .is_user_annotation = k.is_user_annotation, .min_ns = INT64_MAX,
+            .is_async = (c->flags[row] & OP_FLAG_ASYNC) != 0};
+        g->slots[at] = (uint32_t)++g->count;
+    }
+    op_group *group = &g->groups[g->slots[at] - 1];
+    g->of_row[row] = g->slots[at] - 1;
+    group->count++;
+    group->self_ns += c->self_ns[row];
+    if (c->duration_ns[row] >= 0) {
+        group->total_ns += c->duration_ns[row];
+        if (c->duration_ns[row] < group->min_ns)
+            group->min_ns = c->duration_ns[row];
+        if (c->duration_ns[row] > group->max_ns)
+            group->max_ns = c->duration_ns[row];
+    }
+    if (c->start_ns[row] < c->start_ns[group->first_event])
+        group->first_event = (uint32_t)row;
+    return true;
+}
+
+static bool sample(grouping *g) {
+    const op_columns *c = &g->r->columns;
+    uint64_t steps = g->r->step_count, plane = g->count * steps;
+    int64_t *samples = op_calloc(plane * 3 + 1, sizeof *samples);
+    if (!samples)
+        return false;
+    for (uint64_t row = 0; row < c->count; row++) {
+        if (c->step[row] < 0)
+            continue;
+        uint64_t at = g->of_row[row] * steps + (uint64_t)c->step[row];
+        samples[at]++;
+        if (c->duration_ns[row] >= 0)
+            samples[plane + at] += c->duration_ns[row];
+        samples[2 * plane + at] += c->self_ns[row];
+    }
+    g->r->samples = samples;
+    return true;
+}
+
+typedef struct placed {
+    int64_t start_ns;
+    uint32_t group;
+} placed;
+
+static int earliest_first(const void *a, const void *b) {
+    const placed *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->group > y->group) - (x->group < y->group);
+}
+
+static bool order_by_start(grouping *g) {
+    uint32_t *place = op_malloc((g->count + 1) * sizeof *place);
+    op_group *sorted = op_malloc((g->count + 1) * sizeof *sorted);
+    placed *order = op_malloc((g->count + 1) * sizeof *order);
+    if (!place || !sorted || !order) {
+        free(place);
+        free(sorted);
+        free(order);
+        return false;
+    }
+    for (uint64_t i = 0; i < g->count; i++)
+        order[i] = (placed){.start_ns = g->r->columns.start_ns[g->groups[i].first_event],
+                            .group = (uint32_t)i};
+    qsort(order, g->count, sizeof *order, earliest_first);
+    for (uint64_t i = 0; i < g->count; i++) {
+        place[order[i].group] = (uint32_t)i;
+        sorted[i] = g->groups[order[i].group];
+        if (sorted[i].min_ns == INT64_MAX)
+            sorted[i].min_ns = 0;
+    }
+    for (uint64_t row = 0; row < g->r->columns.count; row++)
+        g->of_row[row] = place[g->of_row[row]];
+    free(place);
+    free(order);
+    free(g->groups);
+    g->groups = sorted;
+    return true;
+}
+
+int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_t *count,
+                     const int64_t **samples) {
+    free(r->groups);
+    free(r->samples);
+    r->groups = NULL;
+    r->samples = NULL;
+    uint64_t n = r->columns.count;
+    grouping g = {.r = r, .by_inputs = by_inputs, .of_row = op_malloc(n * sizeof(uint32_t) + 1)};
+    bool ok = g.of_row != NULL;
+    for (uint64_t row = 0; ok && row < n; row++)
+        ok = assign(&g, row);
+    ok = ok && order_by_start(&g) && sample(&g);
+    free(g.of_row);
+    free(g.hashes);
+    free(g.slots);
+    if (!ok) {
+        free(g.groups);
+        return op_error_set(OP_ENOMEM, "no memory to group %llu events", (unsigned long long)n);
+    }
+    r->groups = g.groups;
+    *rows = r->groups;
+    *count = g.count;
+    *samples = r->samples;
+    return OP_OK;
+}
+
+/* ---- call paths ------------------------------------------------------------------------- */
+
+typedef struct tracing {
+    op_path *paths;
+    uint64_t count, capacity;
+    uint32_t *slots;
+    uint64_t mask;
+    int32_t *of_row;
+} tracing;
+
+static uint64_t path_hash(int32_t parent, uint32_t name) {
+    uint64_t h = ((uint64_t)(uint32_t)parent << 32 | name) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+static bool paths_make_room(tracing *t) {
+    if (t->count < t->capacity)
+        return true;
+    uint64_t capacity = t->capacity ? t->capacity * 2 : 1024;
+    op_path *paths = op_realloc(t->paths, capacity * sizeof *paths);
+    if (paths)
+        t->paths = paths;
+    uint32_t *slots = paths ? op_calloc(capacity * 2, sizeof *slots) : NULL;
+    if (!slots)
+        return false;
+    free(t->slots);
+    t->slots = slots;
+    t->capacity = capacity;
+    t->mask = capacity * 2 - 1;
+    for (uint64_t i = 0; i < t->count; i++) {
+        uint64_t at = path_hash(t->paths[i].parent, t->paths[i].name) & t->mask;
+        while (slots[at])
+            at = (at + 1) & t->mask;
+        slots[at] = (uint32_t)i + 1;
+    }
+    return true;
+}
+
+static bool trace_path(tracing *t, const op_columns *c, uint64_t row) {
+    if (!paths_make_room(t))
+        return false;
+    int32_t parent = c->parent[row] < 0 ? -1 : t->of_row[c->parent[row]];
+    uint32_t name = op_names_group(c->name[row]);
+    uint64_t at = path_hash(parent, name) & t->mask;
+    while (t->slots[at] && !(t->paths[t->slots[at] - 1].parent == parent &&
+                             t->paths[t->slots[at] - 1].name == name))
+        at = (at + 1) & t->mask;
+    if (!t->slots[at]) {
+        t->paths[t->count] = (op_path){.parent = parent, .name = name};
+        t->slots[at] = (uint32_t)++t->count;
+    }
+    op_path *path = &t->paths[t->slots[at] - 1];
+    path->count++;
+    path->self_ns += c->self_ns[row];
+    path->total_ns += c->duration_ns[row] > 0 ? c->duration_ns[row] : 0;
+    t->of_row[row] = (int32_t)t->slots[at] - 1;
+    return true;
+}
+
+typedef struct ranked {
+    int64_t total_ns;
+    uint32_t path;
+} ranked;
+
+static int costliest_first(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->total_ns != y->total_ns)
+        return x->total_ns < y->total_ns ? 1 : -1;
+    return (x->path > y->path) - (x->path < y->path);
+}
+
+/* Keep the costliest, with every caller of a kept node: a caller made before its callees, so that
+ * numbering the kept ones in their old order keeps `parent` smaller than the node. */
+static bool prune(tracing *t, uint32_t limit) {
+    if (t->count <= limit)
+        return true;
+    ranked *rank = op_malloc(t->count * sizeof *rank);
+    int32_t *place = op_calloc(t->count, sizeof *place);
+    if (!rank || !place) {
+        free(rank);
+        free(place);
+        return false;
+    }
+    for (uint64_t i = 0; i < t->count; i++)
+        rank[i] = (ranked){.total_ns = t->paths[i].total_ns, .path = (uint32_t)i};
+    qsort(rank, t->count, sizeof *rank, costliest_first);
+    uint32_t kept = 0;
+    for (uint64_t i = 0; i < t->count; i++) {
+        uint32_t missing = 0;
+        for (int32_t p = (int32_t)rank[i].path; p >= 0 && !place[p]; p = t->paths[p].parent)
+            missing++;
+        if (kept + missing > limit)
+            continue;
+        for (int32_t p = (int32_t)rank[i].path; p >= 0 && !place[p]; p = t->paths[p].parent)
+            place[p] = 1;
+        kept += missing;
+    }
+    uint32_t next = 0;
+    for (uint64_t i = 0; i < t->count; i++) {
+        if (!place[i])
+            continue;
+        op_path path = t->paths[i];
+        if (path.parent >= 0)
+            path.parent = place[path.parent];
+        place[i] = (int32_t)next;
+        t->paths[next++] = path;
+    }
+    t->count = next;
+    free(rank);
+    free(place);
+    return true;
+}
+
+int op_result_paths(op_result *r, uint32_t limit, const op_path **nodes, uint64_t *count) {
+    free(r->paths);
+    r->paths = NULL;
+    const op_columns *c = &r->columns;
+    tracing t = {.of_row = op_malloc(c->count * sizeof(int32_t) + 1)};
+    bool ok = t.of_row != NULL;
+    for (uint64_t row = 0; ok && row < c->count; row++) {
+        bool outside = r->step_count && c->step[row] < 0;
+        t.of_row[row] = -1;
+        ok = outside || trace_path(&t, c, row);
+    }
+    ok = ok && prune(&t, limit);
+    free(t.of_row);
+    free(t.slots);
+    if (!ok) {
+        free(t.paths);
+        return op_error_set(OP_ENOMEM, "no memory for the call tree");
+    }
+    r->paths = t.paths;
+    *nodes = t.paths;
+    *count = t.count;
+    return OP_OK;
+}

@@ -1,0 +1,111 @@
+#include "inputs.h"
+
+#include "event.h"
+
+#include <string.h>
+
+#define TAG(word) ((word)&0xff)
+#define DTYPE(word) ((word) >> 8 & 0xff)
+#define LENGTH(word) ((word) >> 16)
+
+/* Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType. */
+static const char *const dtypes[] = {
+    "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "float", "double",
+    "c10::complex<c10::Half>", "c10::complex<float>", "c10::complex<double>", "bool",
+    "c10::qint8", "c10::quint8", "c10::qint32", "c10::BFloat16", "c10::quint4x2", "c10::quint2x4",
+    "c10::bits1x8", "c10::bits2x4", "c10::bits4x2", "c10::bits8", "c10::bits16",
+    "c10::Float8_e5m2", "c10::Float8_e4m3fn", "c10::Float8_e5m2fnuz", "c10::Float8_e4m3fnuz",
+    "uint16_t", "uint32_t", "uint64_t"};
+
+const char *op_dtype_name(uint32_t dtype) {
+    return dtype < sizeof dtypes / sizeof *dtypes ? dtypes[dtype] : "";
+}
+
+bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) {
+    uint32_t words = *block >> 8;
+    if ((*block & 0xff) != OP_ARGS_TORCH || words < 2 || words > (size_t)(limit - block) - 1)
+        return false;
+    out->at = block + 3;
+    out->end = block + 1 + words;
+    return true;
+}
+
+static uint32_t payload_words(uint32_t token) {
+    uint32_t n = LENGTH(token);
+    switch (TAG(token)) {
+    case OP_INPUT_TENSOR:
+        return 2 * n;
+    case OP_INPUT_TENSOR_WIDE:
+        return 4 * n;
+    case OP_INPUT_INT:
+    case OP_INPUT_DOUBLE:
+        return 2;
+    case OP_INPUT_INT_LIST:
+    case OP_INPUT_DOUBLE_LIST:
+        return 2 * n;
+    case OP_INPUT_BOOL_LIST:
+        return n;
+    case OP_INPUT_TEXT:
+        return (n + 3) / 4;
+    default:
+        return 0;
+    }
+}
+
+/* A tensor list's members follow as tokens of their own. */
+bool op_inputs_next(op_inputs *inputs, const uint32_t **token) {
+    if (inputs->at >= inputs->end || TAG(*inputs->at) == OP_INPUT_CUT)
+        return false;
+    uint32_t words = 1 + payload_words(*inputs->at);
+    if (words > (size_t)(inputs->end - inputs->at))
+        return false;
+    *token = inputs->at;
+    inputs->at += words;
+    return true;
+}
+
+int64_t op_input_word(const uint32_t *token, uint32_t index) {
+    if (TAG(*token) == OP_INPUT_TENSOR || TAG(*token) == OP_INPUT_BOOL_LIST)
+        return token[1 + index];
+    int64_t value;
+    memcpy(&value, token + 1 + (size_t)index * 2, sizeof value);
+    return value;
+}
+
+/* What a token says of shapes: that it is a tensor and its sizes, or that it is not one. */
+static bool is_tensor(uint32_t token) {
+    return TAG(token) == OP_INPUT_TENSOR || TAG(token) == OP_INPUT_TENSOR_WIDE;
+}
+
+static uint32_t shape_class(uint32_t token) {
+    if (is_tensor(token))
+        return 1u << 16 | LENGTH(token);
+    if (TAG(token) == OP_INPUT_TENSOR_LIST)
+        return 2u << 16 | LENGTH(token);
+    return 0;
+}
+
+uint64_t op_inputs_shape_hash(op_inputs inputs) {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    const uint32_t *token;
+    while (op_inputs_next(&inputs, &token)) {
+        h = (h ^ shape_class(*token)) * 0xff51afd7ed558ccdu;
+        for (uint32_t i = 0; is_tensor(*token) && i < LENGTH(*token); i++)
+            h = (h ^ h >> 29 ^ (uint64_t)op_input_word(token, i)) * 0xc4ceb9fe1a85ec53u;
+    }
+    return h ^ h >> 32;
+}
+
+bool op_inputs_same_shapes(op_inputs a, op_inputs b) {
+    const uint32_t *x, *y;
+    for (;;) {
+        bool more_a = op_inputs_next(&a, &x), more_b = op_inputs_next(&b, &y);
+        if (!more_a || !more_b)
+            return more_a == more_b;
+        if (shape_class(*x) != shape_class(*y))
+            return false;
+        for (uint32_t i = 0; is_tensor(*x) && i < LENGTH(*x); i++)
+            if (op_input_word(x, i) != op_input_word(y, i))
+                return false;
+    }
+}

@@ -1,0 +1,22 @@
+/* The inputs of a torch op, as the observer wrote them (event.h, enum op_input_tag). */
+#ifndef OP_INPUTS_H
+#define OP_INPUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The argument block at `args` (op_result_args), or NULL if it is not a torch op's. */
+typedef struct op_inputs {
+    const uint32_t *at, *end; /* tokens */
+} op_inputs;
+
+bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out);
+/* One token and its payload, and the place of the next; false at the end or where cut. */
+bool op_inputs_next(op_inputs *inputs, const uint32_t **token);
+uint64_t op_inputs_shape_hash(op_inputs inputs);
+bool op_inputs_same_shapes(op_inputs a, op_inputs b);
+int64_t op_input_word(const uint32_t *token, uint32_t index); /* size, stride or element */
+const char *op_dtype_name(uint32_t dtype);
+
+#endif

@@ -1,0 +1,232 @@
+/* Lock: `names.lock` guards every write; readers see a table or entry only after its release
+ * store. Taken alone or inside the collector's lock, never around it. */
+#include "names.h"
+
+#include "fault.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK_ENTRIES 4096u
+#define BLOCKS (OP_NAME_MAX_COUNT / BLOCK_ENTRIES)
+#define ARENA_BYTES (64u << 10)
+
+typedef struct entry {
+    const char *text;
+    uint32_t length, hash;
+    uint32_t group; /* 0 until asked for */
+} entry;
+
+typedef struct table {
+    uint32_t mask;
+    uint32_t ids[]; /* 0: empty */
+} table;
+
+static struct {
+    pthread_mutex_t lock;
+    table *table;
+    entry *blocks[BLOCKS];
+    uint32_t count;
+    uint64_t overflowed;
+    char *arena;
+    size_t arena_left;
+    int log_fd;
+    bool log_broken;
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER, .log_fd = -1};
+
+static const char overflow_text[] = "(overflow)";
+
+static uint32_t hash_of(const char *text, size_t length) {
+    uint64_t h = 0xcbf29ce484222325u ^ length; /* FNV-1a over words, then folded */
+    while (length >= 8) {
+        uint64_t word;
+        memcpy(&word, text, 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+        text += 8;
+        length -= 8;
+    }
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
+    return (uint32_t)(h ^ (h >> 29));
+}
+
+static entry *entry_of(uint32_t id) {
+    entry *block = __atomic_load_n(&names.blocks[id / BLOCK_ENTRIES], __ATOMIC_ACQUIRE);
+    return &block[id % BLOCK_ENTRIES];
+}
+
+static uint32_t find(const table *t, const char *text, uint32_t length, uint32_t hash) {
+    for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
+        uint32_t id = __atomic_load_n(&t->ids[i], __ATOMIC_ACQUIRE);
+        if (id == 0)
+            return 0;
+        const entry *e = entry_of(id);
+        if (e->hash == hash && e->length == length && memcmp(e->text, text, length) == 0)
+            return id;
+    }
+}
+
+static void place(table *t, uint32_t id, uint32_t hash) {
+    uint32_t i = hash & t->mask;
+    while (t->ids[i] != 0)
+        i = (i + 1) & t->mask;
+    __atomic_store_n(&t->ids[i], id, __ATOMIC_RELEASE);
+}
+
+/* The old table stays allocated: a reader without the lock may still be in it. All old tables
+ * together are smaller than the new one. */
+static bool grow(void) {
+    uint32_t slots = names.table ? (names.table->mask + 1) * 2 : 4096;
+    table *bigger = op_calloc(1, sizeof(table) + (size_t)slots * sizeof(uint32_t));
+    if (!bigger)
+        return false;
+    bigger->mask = slots - 1;
+    for (uint32_t id = 1; id <= names.count; id++)
+        place(bigger, id, entry_of(id)->hash);
+    __atomic_store_n(&names.table, bigger, __ATOMIC_RELEASE);
+    return true;
+}
+
+static char *arena_take(size_t bytes) {
+    if (bytes > names.arena_left) {
+        char *fresh = op_malloc(ARENA_BYTES);
+        if (!fresh)
+            return NULL;
+        names.arena = fresh;
+        names.arena_left = ARENA_BYTES;
+    }
+    char *taken = names.arena;
+    names.arena += bytes;
+    names.arena_left -= bytes;
+    return taken;
+}
+
+static void log_name(uint32_t id, const entry *e) {
+    if (names.log_fd < 0 || names.log_broken)
+        return;
+    char record[8 + OP_NAME_MAX_BYTES];
+    memcpy(record, &id, 4);
+    memcpy(record + 4, &e->length, 4);
+    memcpy(record + 8, e->text, e->length);
+    size_t bytes = 8 + (size_t)e->length;
+    if (op_write(names.log_fd, record, bytes) != (ssize_t)bytes)
+        names.log_broken = true; /* ids after a torn record would be read wrongly */
+}
+
+/* With the lock held. */
+static uint32_t add(const char *text, uint32_t length, uint32_t hash) {
+    if (names.count + 1 >= OP_NAME_MAX_COUNT)
+        return 0;
+    if ((!names.table || (names.count + 1) * 4 > (names.table->mask + 1) * 3) && !grow())
+        return 0;
+    uint32_t id = names.count + 1;
+    entry **block = &names.blocks[id / BLOCK_ENTRIES];
+    if (!*block) {
+        entry *fresh = op_calloc(BLOCK_ENTRIES, sizeof(entry));
+        if (!fresh)
+            return 0;
+        __atomic_store_n(block, fresh, __ATOMIC_RELEASE);
+    }
+    char *copy = arena_take((size_t)length + 1);
+    if (!copy)
+        return 0;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    entry *e = entry_of(id);
+    *e = (entry){.text = copy, .length = length, .hash = hash};
+    __atomic_store_n(&names.count, id, __ATOMIC_RELEASE);
+    log_name(id, e);
+    place(names.table, id, hash);
+    return id;
+}
+
+/* With the lock held: the overflow name must exist before it is needed. */
+static bool ready(void) {
+    if (names.count)
+        return true;
+    uint32_t length = sizeof overflow_text - 1;
+    return add(overflow_text, length, hash_of(overflow_text, length)) == OP_NAME_OVERFLOW;
+}
+
+static size_t cut_at_character(const char *text, size_t length) {
+    if (length <= OP_NAME_MAX_BYTES)
+        return length;
+    length = OP_NAME_MAX_BYTES;
+    while (length > 0 && ((uint8_t)text[length] & 0xc0) == 0x80)
+        length--;
+    return length;
+}
+
+uint32_t op_names_intern(const char *utf8, size_t bytes) {
+    uint32_t length = (uint32_t)cut_at_character(utf8, bytes);
+    uint32_t hash = hash_of(utf8, length);
+    const table *t = __atomic_load_n(&names.table, __ATOMIC_ACQUIRE);
+    uint32_t id = t ? find(t, utf8, length, hash) : 0;
+    if (id)
+        return id;
+    pthread_mutex_lock(&names.lock);
+    if (ready()) {
+        id = find(names.table, utf8, length, hash);
+        if (!id)
+            id = add(utf8, length, hash);
+    }
+    if (!id) {
+        __atomic_store_n(&names.overflowed, names.overflowed + 1, __ATOMIC_RELAXED);
+        id = OP_NAME_OVERFLOW;
+    }
+    pthread_mutex_unlock(&names.lock);
+    return id;
+}
+
+const char *op_names_text(uint32_t id, uint32_t *length) {
+    if (id == OP_NAME_NONE || id > op_names_count()) {
+        *length = id == OP_NAME_OVERFLOW ? sizeof overflow_text - 1 : 0;
+        return id == OP_NAME_OVERFLOW ? overflow_text : "";
+    }
+    const entry *e = entry_of(id);
+    *length = e->length;
+    return e->text;
+}
+
+uint32_t op_names_group(uint32_t id) {
+    static const char step[] = "ProfilerStep#", all_steps[] = "ProfilerStep*";
+    if (id == OP_NAME_NONE || id > op_names_count())
+        return id;
+    entry *e = entry_of(id);
+    uint32_t group = __atomic_load_n(&e->group, __ATOMIC_RELAXED);
+    if (group)
+        return group;
+    group = id;
+    if (e->length >= sizeof step - 1 && memcmp(e->text, step, sizeof step - 1) == 0)
+        group = op_names_intern(all_steps, sizeof all_steps - 1);
+    __atomic_store_n(&e->group, group, __ATOMIC_RELAXED);
+    return group;
+}
+
+uint32_t op_names_count(void) { return __atomic_load_n(&names.count, __ATOMIC_ACQUIRE); }
+
+uint64_t op_names_overflowed(void) { return __atomic_load_n(&names.overflowed, __ATOMIC_RELAXED); }
+
+int op_names_log(int fd) {
+    pthread_mutex_lock(&names.lock);
+    names.log_fd = fd;
+    names.log_broken = false;
+    if (fd >= 0)
+        for (uint32_t id = 1; id <= names.count; id++)
+            log_name(id, entry_of(id));
+    int broken = names.log_broken;
+    pthread_mutex_unlock(&names.lock);
+    return broken ? -1 : 0;
+}
+
+void op_names_lock(void) { pthread_mutex_lock(&names.lock); }
+
+void op_names_unlock(void) { pthread_mutex_unlock(&names.lock); }
+
+void op_names_after_fork(void) {
+    pthread_mutex_init(&names.lock, NULL);
+    names.log_fd = -1;
+}

@@ -1,0 +1,35 @@
+/* Interned names: one table for the process, ids never freed, a hit takes no lock. */
+#ifndef OP_NAMES_H
+#define OP_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OP_NAME_NONE 0u
+#define OP_NAME_OVERFLOW 1u         /* stands for every name past the cap */
+#define OP_NAME_MAX_BYTES 1024u     /* longer names are cut at a character */
+#define OP_NAME_MAX_COUNT (1u << 20)
+
+/* Id of a name given in UTF-8 (surrogates allowed); OP_NAME_OVERFLOW when the table is full. */
+uint32_t op_names_intern(const char *utf8, size_t length);
+const char *op_names_text(uint32_t id, uint32_t *length);
+/* The id under which events of this name are grouped: `ProfilerStep#7` is `ProfilerStep*`. */
+uint32_t op_names_group(uint32_t id);
+uint32_t op_names_count(void);
+uint64_t op_names_overflowed(void);
+
+/* Append every name, known and new, to a file (a reader of a dead process needs them); -1 ends it. */
+int op_names_log(int fd);
+
+void op_names_lock(void); /* for fork */
+void op_names_unlock(void);
+void op_names_after_fork(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

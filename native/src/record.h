@@ -1,0 +1,135 @@
+/* The recording path: begin, end. No lock, no allocation, no system call, unless a chunk is full
+ * or the thread is new to the window; then op_thread_prepare() takes the collector's lock.
+ *
+ * Who may write what, so that no fence is needed:
+ *  - a thread alone begins events in its current chunk, and alone counts a chunk's open records;
+ *  - `count` is released after the event it counts, `open` after the end it counts: whoever reads
+ *    them with acquire order sees whole events;
+ *  - an end from another thread takes the lock (op_end_elsewhere) and writes `end` and a flag only.
+ * A chunk is reused by its owner, or by others once it is full and has no open record. */
+#ifndef OP_RECORD_H
+#define OP_RECORD_H
+
+#include "clock.h"
+#include "event.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct op_open {
+    op_event *event;
+    op_chunk *chunk;
+} op_open;
+
+typedef struct op_thread {
+    op_event *next;    /* where the next event goes */
+    uint32_t *tail;    /* lowest word of the chunk's argument blocks */
+    op_chunk *chunk;   /* the current one; NULL before the first */
+    op_open *stack;    /* open records, outermost first; ended ones below the top are holes */
+    uint32_t depth;    /* of the stack */
+    uint32_t capacity; /* of the stack */
+    uint32_t window;   /* the window this state belongs to */
+    uint32_t holes;    /* in the stack; also written by other threads, under the lock */
+    /* ---- not needed to begin or end ---- */
+    uint32_t index, os_tid;
+    uint32_t sequence;    /* of the next chunk */
+    uint32_t chunk_bytes; /* of the next chunk */
+    uint32_t exhausted;   /* no more room in this window: count only */
+    uint32_t dead;
+    uint64_t dropped;   /* begins that found no room */
+    uint64_t unmatched; /* ends whose begin is not on record in this window */
+    uint64_t torch_thread;
+    char name[16];
+    void *contexts; /* the torch observer's, one for each place in the stack; starts with a link */
+    struct op_thread *link;
+} op_thread;
+
+/* What a range keeps to find its own record again. */
+typedef struct op_slot {
+    op_event *event; /* NULL: nothing was recorded */
+    op_thread *thread;
+    uint32_t window;
+} op_slot;
+
+extern uint32_t op_window; /* number of the open window; 0: none, record nothing */
+extern __thread op_thread *op_self
+#if defined(__GLIBC__)
+    __attribute__((tls_model("initial-exec"))) /* one pointer fits the loader's static surplus */
+#endif
+    ;
+
+/* This thread, ready to begin an event with so many argument words; NULL: count it as dropped. */
+op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words);
+void op_end_elsewhere(const op_slot *slot, uint64_t ticks);
+void op_thread_trim(op_thread *t);
+/* The contexts of a thread that ended, or NULL. They are never freed: torch may still call the
+ * destructor of one on another thread. */
+void *op_contexts_take(void);
+
+static inline uint32_t op_recording(void) { return __atomic_load_n(&op_window, __ATOMIC_RELAXED); }
+
+static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
+                               const uint32_t *words, uint32_t word_count) {
+    op_slot slot = {NULL, NULL, op_recording()};
+    if (slot.window == 0)
+        return slot;
+    op_thread *t = op_self;
+    if (__builtin_expect(t == NULL || t->window != slot.window || t->depth == t->capacity ||
+                             (uint32_t *)(t->next + 1) + word_count > t->tail,
+                         0)) {
+        t = op_thread_prepare(slot.window, word_count);
+        if (t == NULL)
+            return slot;
+    }
+    op_event *e = t->next;
+    op_chunk *c = t->chunk;
+    e->args = 0;
+    if (word_count) {
+        t->tail -= word_count;
+        __builtin_memcpy(t->tail, words, word_count * sizeof *words);
+        e->args = (uint32_t)(t->tail - (uint32_t *)c);
+        __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
+    e->name = name;
+    e->aux = aux;
+    e->kind = kind;
+    __atomic_store_n(&e->flags, flags, __ATOMIC_RELAXED);
+    e->depth = (uint16_t)t->depth;
+    t->stack[t->depth].event = e;
+    t->stack[t->depth].chunk = c;
+    t->depth++;
+    t->next = e + 1;
+    __atomic_store_n(&c->open, c->open + 1, __ATOMIC_RELAXED);
+    slot.event = e;
+    slot.thread = t;
+    e->start = op_ticks();
+    __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
+    return slot;
+}
+
+static inline void op_end(const op_slot *slot) {
+    op_event *e = slot->event;
+    if (e == NULL)
+        return;
+    uint64_t now = op_ticks();
+    op_thread *t = op_self;
+    if (__builtin_expect(t == slot->thread && slot->window == op_recording() && t->depth != 0 &&
+                             t->stack[t->depth - 1].event == e,
+                         1)) {
+        op_chunk *c = t->stack[t->depth - 1].chunk;
+        __atomic_store_n(&e->end, now, __ATOMIC_RELAXED);
+        t->depth--;
+        __atomic_store_n(&c->open, c->open - 1, __ATOMIC_RELEASE);
+        if (__builtin_expect(__atomic_load_n(&t->holes, __ATOMIC_RELAXED) != 0, 0))
+            op_thread_trim(t);
+        return;
+    }
+    op_end_elsewhere(slot, now);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,57 @@
+/* A finished window: columns and what is derived from them. */
+#ifndef OP_RESULT_H
+#define OP_RESULT_H
+
+#include "clock.h"
+#include "event.h"
+#include "opprof.h"
+#include "steps.h"
+
+/* One chunk's content, wherever it lies. */
+typedef struct op_raw {
+    uint32_t thread, sequence, os_tid, count, arg_words;
+    uint64_t torch_thread;
+    const op_event *events;
+    const uint32_t *args;     /* its argument words */
+    uint32_t args_at;         /* word offset in the chunk of args[0] */
+} op_raw;
+
+struct op_result {
+    op_columns columns; /* pointers into `storage` */
+    void *storage;
+    uint32_t *args;
+    uint64_t arg_words;
+    op_thread_info *threads;
+    uint32_t thread_count;
+    op_step *steps;
+    uint32_t step_count;
+    int64_t trace_start, trace_duration;
+    op_stats stats;
+    op_group *groups;
+    int64_t *samples;
+    op_path *paths;
+};
+
+/* What the columns are made from. Arrays are sorted by thread and sequence. */
+typedef struct op_source {
+    const op_raw *raw;
+    uint32_t raw_count;
+    const op_timeline *timeline; /* at least two pairs */
+    const op_steps *steps;
+    const uint32_t *names; /* id in the file -> id here; NULL: the same */
+    uint32_t name_count;
+} op_source;
+
+op_result *op_result_new(void);
+int op_tree_build(const op_source *source, op_result *result);
+int op_raw_order(const void *a, const void *b); /* for qsort */
+
+/* The columns as the collector's own code may write them. */
+typedef struct op_writable {
+    int64_t *start_ns, *duration_ns, *self_ns, *sequence_nr;
+    uint32_t *name, *thread, *forward_thread, *args;
+    int32_t *parent, *step;
+    uint8_t *kind, *flags, *scope;
+} op_writable;
+
+#endif

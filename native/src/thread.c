@@ -1,0 +1,344 @@
+/* Threads: their first event in a window, a full chunk, an end from elsewhere, exit, fork. */
+#include "collector.h"
+#include "error.h"
+#include "fault.h"
+#include "names.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+
+#define FIRST_STACK 256u
+#define DEEPEST UINT16_MAX /* op_event.depth */
+
+uint32_t op_window;
+__thread op_thread *op_self
+#if defined(__GLIBC__)
+    __attribute__((tls_model("initial-exec")))
+#endif
+    ;
+
+static op_collector *const self = &op_the_collector;
+static pthread_key_t exit_key;
+/* What op_self is after a thread's own destructor ran: destructors of others may still record,
+ * and must not make a second op_thread that nobody would ever release. */
+static op_thread gone = {.dead = 1, .window = UINT32_MAX};
+
+static op_thread *create(void) {
+    op_thread *t = op_calloc(1, sizeof *t);
+    op_open *stack = op_malloc(FIRST_STACK * sizeof *stack);
+    if (!t || !stack || pthread_setspecific(exit_key, t) != 0) {
+        free(t);
+        free(stack);
+        return NULL;
+    }
+    t->stack = stack;
+    t->capacity = FIRST_STACK;
+    t->os_tid = (uint32_t)syscall(SYS_gettid);
+    return t;
+}
+
+static void enlist(op_thread *t) {
+    t->index = self->thread_count++;
+    t->link = self->threads;
+    self->threads = t;
+    op_self = t;
+}
+
+/* An owned chunk as a reader of the dead process's file must see it: not valid until it is. */
+static void label_chunk(op_thread *t, op_chunk *c) {
+    __atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&c->count, 0, __ATOMIC_RELEASE);
+    c->arg_words = 0;
+    c->window = t->window;
+    c->thread = t->index;
+    c->os_tid = t->os_tid;
+    c->sequence = t->sequence++;
+    c->open = 0;
+    c->torch_thread = t->torch_thread;
+    __atomic_store_n(&c->magic, OP_CHUNK_MAGIC, __ATOMIC_RELEASE);
+    t->chunk = c;
+    t->next = (op_event *)(c + 1);
+    t->tail = (uint32_t *)c + c->bytes / sizeof(uint32_t);
+    self->window_bytes += c->bytes;
+}
+
+/* Nobody but the owner may drop its pinned chunks of a window gone by: it might be about to end
+ * a record in them. Here it is the owner itself that asks. */
+static void drop_stale_chunks(const op_thread *t) {
+    for (op_chunk **link = &self->full; *link;) {
+        op_chunk *c = *link;
+        if (c->thread == t->index && c->window != t->window) {
+            *link = c->next;
+            op_pool_give(&self->pool, c);
+        } else {
+            link = &c->next;
+        }
+    }
+}
+
+static void enter_window(op_thread *t, uint32_t window) {
+    t->window = window;
+    t->depth = t->sequence = t->exhausted = 0;
+    __atomic_store_n(&t->holes, 0, __ATOMIC_RELAXED);
+    t->dropped = t->unmatched = 0;
+    t->chunk_bytes = OP_CHUNK_MIN;
+    drop_stale_chunks(t);
+    if (t->chunk) {
+        op_chunk *c = t->chunk;
+        t->chunk_bytes = c->bytes;
+        label_chunk(t, c);
+    }
+}
+
+static bool pool_is_half_used(void) {
+    const op_pool *pool = &self->pool;
+    return pool->used_units * 2 >= pool->segments * pool->segment_units;
+}
+
+/* More room for a thread whose chunk is full. Past the budget, or when neither the pool nor the
+ * disk has room, the recording ends for this window; what was recorded stays. Short of that a
+ * thread that outruns the drain spills a chunk itself: it loses a write's time every 8,000 events
+ * rather than an event. */
+static op_chunk *find_room(uint32_t bytes) {
+    if (self->window_bytes + bytes > self->max_bytes)
+        return NULL;
+    op_chunk *c = op_pool_take(&self->pool, bytes);
+    while (!c && (op_spill_one() || op_pool_grow(&self->pool)))
+        c = op_pool_take(&self->pool, bytes);
+    if (pool_is_half_used())
+        op_spill_start_drain();
+    return c;
+}
+
+static bool refill(op_thread *t) {
+    if (t->chunk) {
+        t->chunk->next = self->full;
+        self->full = t->chunk;
+        t->chunk = NULL;
+        t->next = NULL;
+        t->tail = NULL;
+    }
+    uint32_t window = t->window;
+    op_chunk *c = find_room(t->chunk_bytes);
+    if (c && op_recording() != window) { /* it closed while we wrote without the lock */
+        op_pool_give(&self->pool, c);
+        return false;
+    }
+    if (!c) {
+        t->exhausted = 1;
+        self->truncated = true;
+        self->pool.header->truncated = 1;
+        return false;
+    }
+    if (t->chunk_bytes < OP_CHUNK_MAX)
+        t->chunk_bytes *= 2;
+    label_chunk(t, c);
+    return true;
+}
+
+static bool deepen(op_thread *t) {
+    uint32_t capacity = t->capacity * 2 < DEEPEST ? t->capacity * 2 : DEEPEST;
+    if (capacity == t->capacity)
+        return false;
+    op_open *bigger = op_realloc(t->stack, capacity * sizeof *bigger);
+    if (!bigger)
+        return false;
+    t->stack = bigger;
+    t->capacity = capacity;
+    return true;
+}
+
+static bool has_room(const op_thread *t, uint32_t arg_words) {
+    return t->chunk && (uint32_t *)(t->next + 1) + arg_words <= t->tail;
+}
+
+static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
+    if (t->window != window)
+        enter_window(t, window);
+    if (t->exhausted || (t->depth == t->capacity && !deepen(t)))
+        return false;
+    /* Two tries: the first chunk of a window may be too small for the largest argument block. */
+    for (int i = 0; i < 2 && !has_room(t, arg_words); i++)
+        if (!refill(t))
+            return false;
+    return has_room(t, arg_words);
+}
+
+op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
+    op_thread *t = op_self;
+    if (t == &gone)
+        return NULL;
+    if (t && t->window == window && t->exhausted) {
+        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    op_thread *fresh = t ? NULL : create();
+    if (!t && !fresh)
+        return NULL;
+    pthread_mutex_lock(&self->lock);
+    if (fresh) {
+        enlist(fresh);
+        t = fresh;
+    }
+    bool open = self->open && op_recording() == window;
+    bool ready = open && make_ready(t, window, arg_words);
+    if (open && !ready && t->window == window)
+        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&self->lock);
+    return ready ? t : NULL;
+}
+
+/* Ended records on top of the stack leave it; their chunks are pinned once less. */
+void op_thread_trim(op_thread *t) {
+    while (t->depth) {
+        op_open *top = &t->stack[t->depth - 1];
+        if (__atomic_load_n(&top->event->end, __ATOMIC_ACQUIRE) == 0)
+            return;
+        t->depth--;
+        __atomic_store_n(&top->chunk->open, top->chunk->open - 1, __ATOMIC_RELEASE);
+        __atomic_sub_fetch(&t->holes, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Out of order, or on another thread, or in a window gone by. The record gets its end; its place
+ * in its owner's stack becomes a hole that the owner removes. */
+void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
+    pthread_mutex_lock(&self->lock);
+    if (slot->window == op_recording() && slot->window != 0) {
+        op_event *e = slot->event;
+        if (__atomic_load_n(&e->end, __ATOMIC_RELAXED) == 0) {
+            __atomic_store_n(&e->flags, e->flags | OP_FLAG_ASYNC, __ATOMIC_RELAXED);
+            __atomic_add_fetch(&slot->thread->holes, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&e->end, ticks, __ATOMIC_RELEASE);
+        }
+        if (slot->thread == op_self)
+            op_thread_trim(op_self);
+    } else if (op_self && op_self != &gone && op_self->window == op_recording()) {
+        op_self->unmatched++;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void discard(op_thread *t) {
+    for (op_thread **link = &self->threads; *link; link = &(*link)->link)
+        if (*link == t) {
+            *link = t->link;
+            break;
+        }
+    if (t->contexts) {
+        *(void **)t->contexts = self->spare_contexts;
+        self->spare_contexts = t->contexts;
+    }
+    free(t->stack);
+    free(t);
+}
+
+void *op_contexts_take(void) {
+    pthread_mutex_lock(&self->lock);
+    void *contexts = self->spare_contexts;
+    if (contexts)
+        self->spare_contexts = *(void **)contexts;
+    pthread_mutex_unlock(&self->lock);
+    return contexts;
+}
+
+static void at_thread_exit(void *value) {
+    op_thread *t = value;
+    op_self = &gone;
+    pthread_mutex_lock(&self->lock);
+    t->dead = 1;
+    pthread_getname_np(pthread_self(), t->name, sizeof t->name);
+    if (t->chunk) {
+        t->chunk->next = self->full;
+        self->full = t->chunk;
+        t->chunk = NULL;
+    }
+    if (t->window != op_recording() || op_recording() == 0) {
+        t->window = 0;
+        drop_stale_chunks(t);
+        discard(t);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* After a window's columns were made: chunks that nobody can touch any more go back. A pinned
+ * chunk waits for its living owner's next window, or its exit. */
+void op_thread_release_window(uint32_t window) {
+    for (op_thread *t = self->threads, *next; t; t = next) {
+        next = t->link;
+        if (t->dead) {
+            t->window = 0;
+            drop_stale_chunks(t);
+            discard(t);
+        }
+    }
+    for (op_chunk **link = &self->full; *link;) {
+        op_chunk *c = *link;
+        if (c->window <= window && __atomic_load_n(&c->open, __ATOMIC_ACQUIRE) == 0) {
+            *link = c->next;
+            op_pool_give(&self->pool, c);
+        } else {
+            link = &c->next;
+        }
+    }
+}
+
+static void before_fork(void) {
+    op_spill_join_drain();
+    pthread_mutex_lock(&self->lock);
+    op_spill_wait();
+    op_names_lock();
+}
+
+static void after_fork_in_parent(void) {
+    op_names_unlock();
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* The child records nothing until it opens a session of its own. Its window number never matches
+ * one of the parent's, so ranges begun before the fork end as no-ops; the other threads' structs
+ * are left where they are, as their owners do not exist here. */
+static void after_fork_in_child(void) {
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->changed, NULL);
+    op_names_after_fork();
+    __atomic_store_n(&op_window, 0, __ATOMIC_RELAXED);
+    self->open = false;
+    self->full = NULL;
+    self->threads = NULL;
+    op_pool_forget(&self->pool);
+    if (self->spill.fd >= 0)
+        close(self->spill.fd);
+    free(self->spill.index);
+    self->spill = (op_spill){.fd = -1};
+    op_steps_clear(&self->steps);
+    op_timeline_clear(&self->timeline);
+    op_thread *t = op_self;
+    if (t && t != &gone) {
+        t->chunk = NULL;
+        t->next = NULL;
+        t->tail = NULL;
+        t->window = t->depth = 0;
+        t->os_tid = (uint32_t)syscall(SYS_gettid);
+        t->torch_thread = 0;
+        t->link = NULL;
+        self->threads = t;
+    }
+}
+
+static int setup_result;
+
+static void setup_once(void) {
+    setup_result = pthread_key_create(&exit_key, at_thread_exit);
+    if (setup_result == 0)
+        setup_result = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+int op_thread_setup(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, setup_once);
+    if (setup_result == 0)
+        return OP_OK;
+    errno = setup_result;
+    return op_error_errno("no thread key or fork handler");
+}

@@ -1,0 +1,412 @@
+/* Events to columns: times in nanoseconds, parents, self time, steps. One pass over each thread,
+ * whose events stand in preorder, and one over all for what crosses threads. */
+#include "result.h"
+
+#include "error.h"
+#include "fault.h"
+#include "names.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+op_result *op_result_new(void) { return op_calloc(1, sizeof(op_result)); }
+
+void op_result_free(op_result *r) {
+    if (!r)
+        return;
+    free(r->storage);
+    free(r->args);
+    free(r->threads);
+    free(r->steps);
+    free(r->groups);
+    free(r->samples);
+    free(r->paths);
+    free(r);
+}
+
+int op_raw_order(const void *a, const void *b) {
+    const op_raw *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+/* ---- time ------------------------------------------------------------------------------- */
+
+typedef struct timeline {
+    op_clock_line *lines; /* one between each two pairs; the last also beyond */
+    uint64_t *from;
+    uint32_t count;
+    uint64_t end_ticks;
+} timeline;
+
+static int make_lines(const op_timeline *pairs, timeline *out) {
+    out->count = pairs->count - 1;
+    out->lines = op_malloc(out->count * sizeof *out->lines);
+    if (!out->lines)
+        return OP_ENOMEM;
+    const op_clock_pair *first = &pairs->pairs[0];
+    for (uint32_t i = 0; i < out->count; i++) {
+        out->lines[i] = op_clock_through(&pairs->pairs[i], &pairs->pairs[i + 1]);
+        /* Joined end to end: wall-clock steps inside the window move nothing. */
+        out->lines[i].base_ns = (int64_t)(pairs->pairs[i].monotonic_ns - first->monotonic_ns);
+    }
+    out->end_ticks = pairs->pairs[out->count].ticks;
+    return OP_OK;
+}
+
+static int64_t to_ns(const timeline *t, uint32_t *at, uint64_t ticks) {
+    while (*at + 1 < t->count && ticks >= t->lines[*at + 1].from_ticks)
+        ++*at;
+    return op_clock_ns(&t->lines[*at], ticks);
+}
+
+/* ---- storage ---------------------------------------------------------------------------- */
+
+static int allocate(op_result *r, op_writable *w, uint64_t n) {
+    size_t bytes = n * (4 * sizeof(int64_t) + 6 * sizeof(uint32_t) + 3) + 64;
+    char *at = r->storage = op_malloc(bytes);
+    if (!at)
+        return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
+                            (unsigned long long)n);
+#define TAKE(field)                                                                               \
+    do {                                                                                          \
+        w->field = (void *)at;                                                                    \
+        r->columns.field = w->field;                                                              \
+        at += n * sizeof *w->field;                                                               \
+    } while (0)
+    TAKE(start_ns);
+    TAKE(duration_ns);
+    TAKE(self_ns);
+    TAKE(sequence_nr);
+    TAKE(name);
+    TAKE(thread);
+    TAKE(forward_thread);
+    TAKE(args);
+    TAKE(parent);
+    TAKE(step);
+    TAKE(kind);
+    TAKE(flags);
+    TAKE(scope);
+#undef TAKE
+    r->columns.count = n;
+    return OP_OK;
+}
+
+static int copy_args(const op_source *s, op_result *r) {
+    uint64_t words = 0;
+    for (uint32_t i = 0; i < s->raw_count; i++)
+        words += s->raw[i].arg_words;
+    r->args = op_malloc(words * sizeof(uint32_t) + 1);
+    if (!r->args)
+        return op_error_set(OP_ENOMEM, "no memory for %llu argument words", (unsigned long long)words);
+    r->arg_words = words;
+    words = 0;
+    for (uint32_t i = 0; i < s->raw_count; i++) {
+        if (s->raw[i].arg_words)
+            memcpy(r->args + words, s->raw[i].args, s->raw[i].arg_words * sizeof(uint32_t));
+        words += s->raw[i].arg_words;
+    }
+    return OP_OK;
+}
+
+static int list_threads(const op_source *s, op_result *r) {
+    r->threads = op_calloc(s->raw_count + 1, sizeof *r->threads);
+    if (!r->threads)
+        return op_error_set(OP_ENOMEM, "no memory for the list of threads");
+    for (uint32_t i = 0; i < s->raw_count; i++) {
+        const op_raw *raw = &s->raw[i];
+        if (i == 0 || raw->thread != s->raw[i - 1].thread)
+            r->threads[r->thread_count++] =
+                (op_thread_info){.index = raw->thread, .os_tid = raw->os_tid};
+        if (raw->torch_thread)
+            r->threads[r->thread_count - 1].torch_thread = raw->torch_thread;
+    }
+    return OP_OK;
+}
+
+/* ---- one thread ------------------------------------------------------------------------- */
+
+typedef struct walk {
+    const op_source *source;
+    op_result *result;
+    op_writable w;
+    timeline time;
+    uint32_t line;
+    uint32_t arg_base;
+    uint64_t row;
+    uint32_t *open; /* by depth: row of the record there */
+    uint32_t step;  /* the last that began before the event, + 1 */
+    bool takes_part;
+} walk;
+
+/* The nearest record below that is still open and may be a parent. */
+static int32_t parent_of(const walk *k, uint32_t depth, uint64_t first_row) {
+    while (depth-- > 0) {
+        uint32_t row = k->open[depth];
+        if (row != UINT32_MAX && row >= first_row && !(k->w.flags[row] & OP_FLAG_ASYNC))
+            return (int32_t)row;
+    }
+    return -1;
+}
+
+static void place_in_step(walk *k, uint32_t os_tid, uint64_t start, uint64_t row) {
+    const op_steps *steps = k->source->steps;
+    uint32_t before = k->step;
+    while (k->step < steps->count && steps->marks[k->step].start <= start)
+        k->step++;
+    k->w.step[row] = -1;
+    if (k->step == 0)
+        return;
+    const op_step_mark *mark = &steps->marks[k->step - 1];
+    if (k->step != before)
+        k->takes_part = op_step_has_thread(mark, os_tid);
+    if (mark->end && start >= mark->end)
+        return;
+    if (k->takes_part)
+        k->w.step[row] = (int32_t)k->step - 1;
+    else
+        k->w.flags[row] |= OP_FLAG_BACKGROUND;
+}
+
+static void read_torch_args(walk *k, uint64_t row) {
+    const uint32_t *block = k->result->args + k->w.args[row] - 1;
+    if ((*block & 0xff) != OP_ARGS_TORCH || *block >> 8 < 2)
+        return;
+    if (k->w.sequence_nr[row] >= 0) /* a node without a forward (AccumulateGrad) names a thread too */
+        k->w.forward_thread[row] = block[1];
+}
+
+static uint32_t name_here(const op_source *s, uint32_t name) {
+    if (!s->names)
+        return name;
+    return name < s->name_count ? s->names[name] : OP_NAME_NONE;
+}
+
+static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+    op_writable *w = &k->w;
+    uint64_t row = k->row++;
+    uint64_t end = __atomic_load_n(&e->end, __ATOMIC_RELAXED);
+    uint8_t flags = __atomic_load_n(&e->flags, __ATOMIC_RELAXED);
+    uint32_t ends_on = k->line;
+    w->start_ns[row] = to_ns(&k->time, &k->line, e->start);
+    w->duration_ns[row] = end ? to_ns(&k->time, &ends_on, end) - w->start_ns[row] : -1;
+    if (end && w->duration_ns[row] < 0)
+        w->duration_ns[row] = 0;
+    w->self_ns[row] = end && !(flags & OP_FLAG_ASYNC) ? w->duration_ns[row] : 0;
+    w->name[row] = name_here(k->source, e->name);
+    w->thread[row] = raw->thread;
+    w->kind[row] = e->kind;
+    w->scope[row] = flags & OP_SCOPE_MASK;
+    w->flags[row] = (uint8_t)((flags & OP_FLAG_ASYNC) | (end ? 0 : OP_FLAG_UNFINISHED));
+    bool numbered = e->kind == OP_TORCH && e->aux != OP_NO_SEQUENCE;
+    w->sequence_nr[row] = numbered ? (int64_t)e->aux : -1;
+    w->forward_thread[row] = 0;
+    w->args[row] = 0;
+    if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
+        w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
+        read_torch_args(k, row);
+    }
+    w->parent[row] = parent_of(k, e->depth, first_row);
+    k->open[e->depth] = (uint32_t)row;
+    if (w->parent[row] >= 0 && !(flags & OP_FLAG_ASYNC) && end)
+        w->self_ns[w->parent[row]] -= w->duration_ns[row];
+    place_in_step(k, raw->os_tid, e->start, row);
+}
+
+static void walk_threads(walk *k) {
+    const op_source *s = k->source;
+    uint32_t index = 0;
+    uint64_t first_row = 0;
+    for (uint32_t i = 0; i < s->raw_count; i++) {
+        const op_raw *raw = &s->raw[i];
+        if (i && raw->thread != s->raw[i - 1].thread) {
+            index++;
+            k->line = 0;
+            k->step = 0;
+            first_row = k->row;
+        }
+        op_raw numbered = *raw;
+        numbered.thread = index;
+        for (uint32_t j = 0; j < raw->count; j++)
+            add_event(k, &numbered, &raw->events[j], first_row);
+        k->arg_base += raw->arg_words;
+    }
+    /* A parent without an end has no duration for its children to leave. */
+    for (uint64_t row = 0; row < k->row; row++)
+        if (k->w.flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
+            k->w.self_ns[row] = 0;
+}
+
+/* ---- backward to forward ---------------------------------------------------------------- */
+
+typedef struct forward {
+    uint64_t thread;
+    int64_t sequence;
+    uint32_t row; /* + 1; 0: empty */
+} forward;
+
+typedef struct forwards {
+    forward *slots;
+    uint64_t mask;
+} forwards;
+
+static forward *forward_slot(const forwards *f, uint64_t thread, int64_t sequence) {
+    uint64_t h = (thread * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sequence * 0xc2b2ae3d27d4eb4fu);
+    for (uint64_t i = (h ^ h >> 31) & f->mask;; i = (i + 1) & f->mask) {
+        forward *slot = &f->slots[i];
+        if (slot->row == 0 || (slot->thread == thread && slot->sequence == sequence))
+            return slot;
+    }
+}
+
+/* Torch gives the autograd node's number to the engine's wrapper around it too (Kineto does this
+ * after the fact, and so do we). */
+static bool lift_sequence_numbers(const op_writable *w, uint64_t n) {
+    static const char wrapper[] = "autograd::engine::evaluate_function";
+    bool any = false;
+    for (uint64_t row = 0; row < n; row++) {
+        if (w->kind[row] != OP_TORCH || w->scope[row] != OP_SCOPE_BACKWARD)
+            continue;
+        any = true;
+        int32_t p = w->parent[row];
+        if (p < 0 || w->sequence_nr[p] >= 0 || w->kind[p] != OP_TORCH)
+            continue;
+        uint32_t length;
+        const char *text = op_names_text(w->name[p], &length);
+        if (length < sizeof wrapper - 1 || memcmp(text, wrapper, sizeof wrapper - 1) != 0)
+            continue;
+        w->sequence_nr[p] = w->sequence_nr[row];
+        w->forward_thread[p] = w->forward_thread[row];
+    }
+    return any;
+}
+
+static int index_forwards(const op_result *r, const op_writable *w, forwards *out) {
+    uint64_t n = r->columns.count, numbered = 0;
+    for (uint64_t row = 0; row < n; row++)
+        numbered += w->sequence_nr[row] >= 0 && w->forward_thread[row] == 0;
+    uint64_t slots = 16;
+    while (slots < numbered * 2)
+        slots *= 2;
+    out->mask = slots - 1;
+    out->slots = op_calloc(slots, sizeof *out->slots);
+    if (!out->slots)
+        return op_error_set(OP_ENOMEM, "no memory to match backward ops");
+    for (uint64_t row = 0; row < n; row++) {
+        if (w->sequence_nr[row] < 0 || w->forward_thread[row] != 0)
+            continue;
+        uint64_t thread = r->threads[w->thread[row]].torch_thread;
+        *forward_slot(out, thread, w->sequence_nr[row]) = (forward){
+            .thread = thread, .sequence = w->sequence_nr[row], .row = (uint32_t)row + 1};
+    }
+    return OP_OK;
+}
+
+/* A backward op belongs to the step of its forward, whichever thread and time it runs at, and
+ * everything inside it goes along. */
+static int steps_of_backward(const op_result *r, const op_writable *w) {
+    uint64_t n = r->columns.count;
+    if (!lift_sequence_numbers(w, n) || r->step_count == 0)
+        return OP_OK;
+    forwards f;
+    if (index_forwards(r, w, &f) != OP_OK)
+        return OP_ENOMEM;
+    uint8_t *moved = op_calloc(n, 1);
+    if (!moved) {
+        free(f.slots);
+        return op_error_set(OP_ENOMEM, "no memory to match backward ops");
+    }
+    for (uint64_t row = 0; row < n; row++) {
+        int32_t from = -1;
+        if (w->forward_thread[row] != 0 && w->sequence_nr[row] >= 0)
+            from = (int32_t)forward_slot(&f, w->forward_thread[row], w->sequence_nr[row])->row - 1;
+        else if (w->parent[row] >= 0 && moved[w->parent[row]])
+            from = w->parent[row];
+        if (from < 0 || w->step[from] < 0)
+            continue;
+        w->step[row] = w->step[from];
+        w->flags[row] &= (uint8_t)~OP_FLAG_BACKGROUND;
+        moved[row] = 1;
+    }
+    free(moved);
+    free(f.slots);
+    return OP_OK;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+static int convert_steps(const op_source *s, op_result *r, const timeline *time) {
+    r->steps = op_calloc(s->steps->count + 1, sizeof *r->steps);
+    if (!r->steps)
+        return op_error_set(OP_ENOMEM, "no memory for the list of steps");
+    r->step_count = s->steps->count;
+    uint32_t line = 0;
+    for (uint32_t i = 0; i < s->steps->count; i++) {
+        const op_step_mark *m = &s->steps->marks[i];
+        r->steps[i].number = m->number;
+        r->steps[i].start_ns = to_ns(time, &line, m->start);
+        uint32_t ends_on = line;
+        r->steps[i].end_ns = m->end ? to_ns(time, &ends_on, m->end) : -1;
+    }
+    return OP_OK;
+}
+
+static int build(const op_source *s, op_result *r, walk *k) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < s->raw_count; i++)
+        n += s->raw[i].count;
+    if (n > INT32_MAX)
+        return op_error_set(OP_ENOMEM, "%llu events: more than a result can hold (2^31)",
+                            (unsigned long long)n);
+    int rc = make_lines(s->timeline, &k->time);
+    if (rc != OP_OK)
+        return op_error_set(rc, "no memory for the clock's lines");
+    r->trace_start = (int64_t)s->timeline->pairs[0].realtime_ns;
+    r->trace_duration = (int64_t)(s->timeline->pairs[s->timeline->count - 1].monotonic_ns -
+                                  s->timeline->pairs[0].monotonic_ns);
+    k->open = op_malloc((UINT16_MAX + 1) * sizeof *k->open);
+    if (!k->open)
+        return op_error_set(OP_ENOMEM, "no memory for the stack of open events");
+    memset(k->open, 0xff, (UINT16_MAX + 1) * sizeof *k->open);
+    if ((rc = allocate(r, &k->w, n)) || (rc = copy_args(s, r)) || (rc = list_threads(s, r)) ||
+        (rc = convert_steps(s, r, &k->time)))
+        return rc;
+    walk_threads(k);
+    r->stats.events = n;
+    r->stats.threads = r->thread_count;
+    return steps_of_backward(r, &k->w);
+}
+
+int op_tree_build(const op_source *source, op_result *result) {
+    walk k = {.source = source, .result = result};
+    int rc = build(source, result, &k);
+    free(k.open);
+    free(k.time.lines);
+    return rc;
+}
+
+void op_result_columns(const op_result *r, op_columns *out) { *out = r->columns; }
+void op_result_stats(const op_result *r, op_stats *out) { *out = r->stats; }
+int64_t op_result_trace_start(const op_result *r) { return r->trace_start; }
+int64_t op_result_trace_duration(const op_result *r) { return r->trace_duration; }
+
+const op_thread_info *op_result_threads(const op_result *r, uint32_t *count) {
+    *count = r->thread_count;
+    return r->threads;
+}
+
+void op_result_name_thread(op_result *r, uint32_t index, const char *name) {
+    if (index < r->thread_count)
+        strncpy(r->threads[index].name, name, sizeof r->threads[index].name - 1);
+}
+
+const op_step *op_result_steps(const op_result *r, uint32_t *count) {
+    *count = r->step_count;
+    return r->steps;
+}
+
+const uint32_t *op_result_args(const op_result *r, uint64_t *words) {
+    *words = r->arg_words;
+    return r->args;
+}

@@ -1,0 +1,411 @@
+// The torch observer: RecordFunction callbacks that write into the collector's own chunks.
+// Compiled on the user's machine against the user's torch (capture/torch_ops.py), because
+// RecordFunction's layout is torch's to change.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include "names.h"
+#include "record.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace {
+
+using torch::profiler::impl::ActiveProfilerType;
+using torch::profiler::impl::ProfilerConfig;
+using torch::profiler::impl::ProfilerState;
+using torch::profiler::impl::ProfilerStateBase;
+
+// ---- contexts ------------------------------------------------------------------------------
+// An op's context carries its slot from begin to end. One lies ready for each place in a thread's
+// stack of open records: a place is not taken again while its record is open. They are never
+// freed, so destruction is a no-op; torch may destroy one on another thread.
+
+struct Context final : at::ObserverContext {
+  op_slot slot{};
+  static void operator delete(void*) {}
+};
+
+constexpr uint32_t kBlock = 256;
+constexpr uint32_t kBlocks = (UINT16_MAX + 1) / kBlock;
+constexpr uint32_t kNames = 1024;
+
+struct CachedName {
+  const char* text;
+  uint32_t id;
+};
+
+// `link` comes first: the collector chains the tables of ended threads by it.
+struct ThreadTable {
+  void* link;
+  const ProfilerStateBase* pushed;  // our state on this thread, until torch's profiler is on top
+  uint32_t pushed_window;
+  CachedName names[kNames];
+  Context* blocks[kBlocks];
+};
+
+ThreadTable* make_table(op_thread* t) {
+  t->contexts = op_contexts_take();
+  if (t->contexts == nullptr) {
+    t->contexts = std::calloc(1, sizeof(ThreadTable));
+  }
+  auto* table = static_cast<ThreadTable*>(t->contexts);
+  if (table != nullptr) {
+    table->link = nullptr;
+    table->pushed_window = 0;
+  }
+  return table;
+}
+
+inline ThreadTable* table_of(op_thread* t) {
+  return __builtin_expect(t->contexts != nullptr, 1) ? static_cast<ThreadTable*>(t->contexts)
+                                                    : make_table(t);
+}
+
+Context* make_block(ThreadTable* table, uint32_t block) {
+  auto* memory = static_cast<Context*>(std::malloc(kBlock * sizeof(Context)));
+  if (memory == nullptr) {
+    return nullptr;
+  }
+  for (uint32_t i = 0; i < kBlock; i++) {
+    new (&memory[i]) Context();
+  }
+  return table->blocks[block] = memory;
+}
+
+inline Context* context_at(ThreadTable* table, uint32_t depth) {
+  Context* block = table->blocks[depth / kBlock];
+  if (__builtin_expect(block == nullptr, 0)) {
+    block = make_block(table, depth / kBlock);
+    if (block == nullptr) {
+      return nullptr;
+    }
+  }
+  return &block[depth % kBlock];
+}
+
+// ---- names ---------------------------------------------------------------------------------
+// A name's address finds its id, and a comparison confirms it: names of user scopes and backward
+// nodes live in strings that come and go at the same address.
+
+uint32_t intern_slow(CachedName* cached, const char* text) {
+  cached->id = op_names_intern(text, std::strlen(text));
+  uint32_t length;
+  const char* known = op_names_text(cached->id, &length);
+  // A name that was cut or overflowed does not compare equal: it is looked up each time.
+  cached->text = known;
+  return cached->id;
+}
+
+inline uint32_t name_of(ThreadTable* table, const char* text) {
+  auto h = reinterpret_cast<uintptr_t>(text);
+  CachedName* cached = &table->names[(h >> 4 ^ h >> 14) % kNames];
+  if (__builtin_expect(cached->text != nullptr && std::strcmp(cached->text, text) == 0, 1)) {
+    return cached->id;
+  }
+  return intern_slow(cached, text);
+}
+
+// ---- inputs --------------------------------------------------------------------------------
+
+class InputWriter {
+ public:
+  explicit InputWriter(uint32_t* words) : words_(words) {}
+
+  void token(op_input_tag tag, uint32_t dtype, size_t length) {
+    put(static_cast<uint32_t>(tag) | dtype << 8 | static_cast<uint32_t>(length) << 16);
+  }
+  void put(uint32_t word) { words_[count_++] = word; }
+  void put64(int64_t value) {
+    std::memcpy(words_ + count_, &value, sizeof value);
+    count_ += 2;
+  }
+  bool fits(size_t words) const { return count_ + words + 1 < OP_ARGS_MAX_WORDS; }
+  uint32_t count() const { return count_; }
+
+ private:
+  uint32_t* words_;
+  uint32_t count_ = 0;
+};
+
+constexpr size_t kScalarListLimit = 30;  // Kineto's SCALAR_LIST_LENGTH_LIMIT
+
+bool write_tensor(InputWriter& w, const at::Tensor& x) {
+  // Sizes of nested and sparse tensors are not plain; Kineto leaves them empty too.
+  if (!x.defined() || x.is_nested() || !x.has_storage() ||
+      x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    if (!w.fits(1)) return false;
+    w.token(OP_INPUT_UNDEFINED, 0, 0);
+    return true;
+  }
+  auto sizes = x.sizes();
+  auto strides = x.strides();
+  bool wide = false;
+  for (size_t i = 0; i < sizes.size(); i++) {
+    wide |= sizes[i] > UINT32_MAX || strides[i] > UINT32_MAX || strides[i] < 0;
+  }
+  size_t rank = sizes.size();
+  if (!w.fits(1 + rank * (wide ? 4 : 2))) return false;
+  w.token(wide ? OP_INPUT_TENSOR_WIDE : OP_INPUT_TENSOR, static_cast<uint8_t>(x.scalar_type()), rank);
+  for (auto list : {sizes, strides}) {
+    for (int64_t v : list) {
+      wide ? w.put64(v) : w.put(static_cast<uint32_t>(v));
+    }
+  }
+  return true;
+}
+
+bool write_list(InputWriter& w, const c10::IValue& v) {
+  auto elements = v.toListRef();
+  size_t n = elements.size() <= kScalarListLimit ? elements.size() : 0;
+  if (!w.fits(1 + 2 * n)) return false;
+  if (v.isIntList()) {
+    w.token(OP_INPUT_INT_LIST, 0, n);
+    for (size_t i = 0; i < n; i++) w.put64(elements[i].toInt());
+  } else if (v.isDoubleList()) {
+    w.token(OP_INPUT_DOUBLE_LIST, 0, n);
+    for (size_t i = 0; i < n; i++) {
+      int64_t bits;
+      double value = elements[i].toDouble();
+      std::memcpy(&bits, &value, sizeof bits);
+      w.put64(bits);
+    }
+  } else if (v.isBoolList()) {
+    w.token(OP_INPUT_BOOL_LIST, 0, n);
+    for (size_t i = 0; i < n; i++) w.put(elements[i].toBool());
+  } else {
+    w.token(OP_INPUT_OTHER, 0, 0);
+  }
+  return true;
+}
+
+bool write_tensor_list(InputWriter& w, const c10::IValue& v) {
+  const auto& tensors = v.toTensorVector();
+  if (!w.fits(1)) return false;
+  w.token(OP_INPUT_TENSOR_LIST, 0, tensors.size() <= UINT16_MAX ? tensors.size() : UINT16_MAX);
+  for (const auto& x : tensors) {
+    if (!write_tensor(w, x)) return false;
+  }
+  return true;
+}
+
+bool write_double(InputWriter& w, double value) {
+  int64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  w.token(OP_INPUT_DOUBLE, 0, 0);
+  w.put64(bits);
+  return true;
+}
+
+bool write_input(InputWriter& w, const c10::IValue& v) {
+  if (v.isTensor()) return write_tensor(w, v.toTensor());
+  if (v.isTensorList()) return write_tensor_list(w, v);
+  if (!w.fits(3)) return false;
+  if (v.isInt()) {
+    w.token(OP_INPUT_INT, 0, 0);
+    w.put64(v.toInt());
+  } else if (v.isDouble()) {
+    return write_double(w, v.toDouble());
+  } else if (v.isBool()) {
+    w.token(OP_INPUT_BOOL, 0, v.toBool());
+  } else if (v.isNone()) {
+    w.token(OP_INPUT_NONE, 0, 0);
+  } else if (v.isList()) {
+    return write_list(w, v);
+  } else {
+    w.token(OP_INPUT_OTHER, 0, 0);
+  }
+  return true;
+}
+
+uint32_t write_args(uint32_t* words, const at::RecordFunction& fn, bool with_inputs) {
+  InputWriter w(words + 1);
+  w.put64(static_cast<int64_t>(fn.forwardThreadId()));
+  if (with_inputs) {
+    for (const auto& input : fn.inputs()) {
+      if (!write_input(w, input)) {
+        w.token(OP_INPUT_CUT, 0, 0);
+        break;
+      }
+    }
+  }
+  words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, w.count());
+  return 1 + w.count();
+}
+
+// ---- the state that torch takes for an open profiler -----------------------------------------
+// While it lies on a thread, _RecordFunctionFast (torch.compile's and Triton's launch ranges)
+// makes RecordFunctions, as it does under torch.profiler. It derives from torch's own base class,
+// because torch casts whatever lies in that slot, and it says that it is disabled: that there is a
+// state is enough for those ranges, and torch's memory reports are not for it.
+
+class OpenState final : public ProfilerStateBase {
+ public:
+  OpenState() : ProfilerStateBase(ProfilerConfig(ProfilerState::Disabled)) {}
+  ActiveProfilerType profilerType() override { return ActiveProfilerType::LEGACY; }
+  void reportMemoryUsage(void*, int64_t, size_t, size_t, c10::Device) override {}
+};
+
+std::shared_ptr<OpenState>& open_state() {
+  static auto* state = new std::shared_ptr<OpenState>();  // outlives every thread
+  return *state;
+}
+
+std::mutex& open_state_mutex() {
+  static auto* mutex = new std::mutex();
+  return *mutex;
+}
+
+void pop_state(ThreadTable* table) {
+  if (table->pushed != nullptr && ProfilerStateBase::get() == table->pushed) {
+    c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+  }
+  table->pushed = nullptr;
+}
+
+void push_state(ThreadTable* table, uint32_t window) {
+  table->pushed_window = window;
+  if (ProfilerStateBase::get() != nullptr && ProfilerStateBase::get() != table->pushed) {
+    return;  // torch's own profiler is on: it sees these ranges already, and the slot is its
+  }
+  std::shared_ptr<OpenState> state;
+  {
+    std::lock_guard<std::mutex> guard(open_state_mutex());
+    state = open_state();
+  }
+  if (state == nullptr || ProfilerStateBase::get() == state.get()) {
+    return;
+  }
+  pop_state(table);
+  table->pushed = state.get();
+  c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, std::move(state));
+}
+
+// ---- callbacks -----------------------------------------------------------------------------
+
+std::atomic<bool> plain{true};
+
+template <bool with_inputs>
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
+  uint32_t window = op_recording();
+  op_thread* t = op_self;
+  if (__builtin_expect(window == 0, 0)) {
+    return nullptr;
+  }
+  if (__builtin_expect(t == nullptr || t->window != window, 0)) {
+    t = op_thread_prepare(window, 0);
+    if (t == nullptr) {
+      return nullptr;
+    }
+  }
+  ThreadTable* table = table_of(t);
+  if (__builtin_expect(table == nullptr, 0)) {
+    return nullptr;
+  }
+  if (__builtin_expect(table->pushed_window != window, 0)) {
+    push_state(table, window);
+    t->torch_thread = fn.threadId();
+    t->chunk->torch_thread = t->torch_thread;
+  }
+  Context* context = context_at(table, t->depth);
+  if (__builtin_expect(context == nullptr, 0)) {
+    return nullptr;
+  }
+  uint32_t name = name_of(table, fn.name());
+  int64_t sequence = fn.seqNr();
+  uint32_t aux = sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE
+                                                           : static_cast<uint32_t>(sequence);
+  auto scope = static_cast<uint8_t>(fn.scope());
+  if (with_inputs || __builtin_expect(fn.forwardThreadId() != 0, 0)) {
+    uint32_t words[OP_ARGS_MAX_WORDS + 2];
+    uint32_t count = write_args(words, fn, with_inputs);
+    context->slot = op_begin(name, OP_TORCH, scope, aux, words, count);
+  } else {
+    context->slot = op_begin(name, OP_TORCH, scope, aux, nullptr, 0);
+  }
+  if (__builtin_expect(context->slot.event == nullptr, 0)) {
+    return nullptr;
+  }
+  return std::unique_ptr<at::ObserverContext>(context);
+}
+
+void end(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr) {
+    op_end(&static_cast<Context*>(context)->slot);
+  }
+}
+
+// Callbacks are registered once and switched on and off: torch forbids to remove one while other
+// threads run ops.
+at::CallbackHandle plain_handle = 0, inputs_handle = 0;
+
+void register_once() {
+  if (plain_handle != 0) {
+    return;
+  }
+  plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<false>, end));
+  inputs_handle =
+      at::addGlobalCallback(at::RecordFunctionCallback(begin<true>, end).needsInputs(true));
+  at::disableCallback(plain_handle);
+  at::disableCallback(inputs_handle);
+}
+
+}  // namespace
+
+// From the thread that opens and closes windows, one at a time.
+extern "C" {
+
+__attribute__((visibility("default"))) void opprof_observer_enable(int with_inputs) {
+  register_once();
+  {
+    std::lock_guard<std::mutex> guard(open_state_mutex());
+    open_state() = std::make_shared<OpenState>();
+  }
+  plain = !with_inputs;
+  at::reenableCallback(with_inputs ? inputs_handle : plain_handle);
+}
+
+// torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.
+__attribute__((visibility("default"))) void opprof_observer_step_aside() {
+  if (op_self != nullptr && op_self->contexts != nullptr) {
+    pop_state(static_cast<ThreadTable*>(op_self->contexts));
+  }
+}
+
+__attribute__((visibility("default"))) void opprof_observer_disable() {
+  at::disableCallback(plain ? plain_handle : inputs_handle);
+  {
+    std::lock_guard<std::mutex> guard(open_state_mutex());
+    open_state().reset();
+  }
+  opprof_observer_step_aside();  // on other threads it lies where it is until their next window
+}
+
+// Torch takes us for an open profiler on this thread from here on, not only from its first op:
+// torch.compile's ranges ask before they make one. Also when torch's own profiler has left it.
+__attribute__((visibility("default"))) void opprof_observer_adopt_thread() {
+  uint32_t window = op_recording();
+  op_thread* t = op_self;
+  if (window != 0 && (t == nullptr || t->window != window)) {
+    t = op_thread_prepare(window, 0);
+  }
+  if (window == 0 || t == nullptr) {
+    return;
+  }
+  ThreadTable* table = table_of(t);
+  if (table != nullptr) {
+    push_state(table, window);
+    t->torch_thread = at::RecordFunction::currentThreadId();
+    if (t->chunk != nullptr) {
+      t->chunk->torch_thread = t->torch_thread;
+    }
+  }
+}
+}
