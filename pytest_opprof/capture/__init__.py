@@ -1,0 +1,1 @@
+"""What happened: the native collector and the sources that feed it."""

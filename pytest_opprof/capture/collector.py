@@ -1,0 +1,235 @@
+"""The native collector of this process: open it, record a window, take what was recorded."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import threading
+from pathlib import Path
+from typing import Final, Self
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
+from pytest_opprof.capture.injection import itt_is_armed
+from pytest_opprof.capture.native_calls import check, last_error
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.torch_ops import TorchOps, imported_torch, torch_ops
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
+from pytest_opprof.units import parse_bytes
+
+SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt"})
+DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
+
+
+class Collector:
+    """One for the process, as an interpreter and an allocator report to one observer.
+
+    Attributes:
+        problems: Per source that was asked for and cannot be captured: the sentence why not.
+    """
+
+    _instance: Self | None = None
+
+    def __init__(self) -> None:
+        """Use `instance`: a second one would share the first one's native state."""
+        self.problems: dict[str, str] = {}
+        self._sources: frozenset[str] = DEFAULT_SOURCES
+        self._torch_ops: TorchOps | None = None
+        self._active: tuple[TorchOps, ...] = ()
+        self._window_sources: tuple[str, ...] = ()
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._after_fork)
+        atexit.register(lib.op_session_close)
+
+    @classmethod
+    def instance(cls) -> Self:
+        """The collector of this process."""
+        if cls._instance is None:
+            cls._instance = cls()
+        return cls._instance
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is open."""
+        return bool(lib.op_window_is_open())
+
+    @property
+    def session_path(self) -> Path | None:
+        """The session file that would survive this process; None in anonymous memory, or before `open`."""
+        path = ffi.string(lib.op_session_path()).decode()
+        return Path(path) if path else None
+
+    @property
+    def clock(self) -> str:
+        """What ticks: "tsc", "cntvct" or "monotonic"."""
+        name: str = ffi.string(lib.op_session_clock()).decode()
+        return name
+
+    @property
+    def dropped(self) -> int:
+        """Events of the open window for which there was no room, so far."""
+        count: int = lib.op_window_dropped()
+        return count
+
+    def open(self, *, sources: frozenset[str] = DEFAULT_SOURCES, record_shapes: bool = False) -> None:
+        """Make ready what the first window would otherwise pay for: memory, and the torch observer.
+
+        Args:
+            sources: Of `SOURCES`. "ranges" are always recorded; "ops" are torch's, by the observer where it
+                can be built, else through ITT, which "ops-itt" chooses outright; "itt" are the tasks of other
+                libraries.
+            record_shapes: Accepted here so that a later window with shapes finds everything ready.
+
+        Raises:
+            UsageError: A source is unknown, or a setting in the environment cannot be meant.
+            CollectorError: There is no memory for the pool.
+        """
+        del record_shapes
+        unknown = sources - SOURCES
+        if unknown:
+            raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
+        with self._lock:
+            self._sources = sources
+            if not lib.op_session_is_open():
+                self._open_session()
+            self._find_torch()
+
+    def start(self, *, record_shapes: bool = False) -> None:
+        """Open a window: from here on everything is recorded, on all threads.
+
+        Raises:
+            CaptureBusyError: A window is open already; it goes on unharmed.
+            CollectorError: The native collector failed.
+        """
+        if self.recording:
+            raise CaptureBusyError(
+                "a profile is being recorded in this process already; stop it before starting another"
+            )
+        self.open(sources=self._sources)
+        gc.collect()  # else a collection that was due anyway lands in the window, or does not
+        with self._lock:
+            check(lib.op_window_start())
+            self._active = (self._torch_ops,) if self._torch_ops else ()
+            try:
+                for source in self._active:
+                    source.enable(record_shapes=record_shapes)
+            except BaseException:
+                self._discard_window()
+                raise
+            self._window_sources = (
+                "ranges",
+                *(source.name for source in self._active),
+                *(("itt",) if "itt" in self._sources and itt_is_armed() else ()),
+            )
+
+    def stop(self) -> Recording:
+        """Close the window.
+
+        Returns:
+            What was recorded. It owns its memory, whatever happens to the collector.
+
+        Raises:
+            CollectorError: No window is open, or there is no memory for the result.
+        """
+        with self._lock:
+            self._disable_sources()
+            result = ffi.new("op_result **")
+            check(lib.op_window_stop(result))
+        _name_threads(result[0])
+        return Recording(result[0], sources=self._window_sources)
+
+    def peek(self) -> Recording:
+        """What the open window holds so far; recording goes on.
+
+        Raises:
+            CollectorError: No window is open, or there is no memory for the result.
+        """
+        result = ffi.new("op_result **")
+        check(lib.op_window_peek(result))
+        _name_threads(result[0])
+        return Recording(result[0], sources=self._window_sources)
+
+    def step_begin(self, number: int) -> None:
+        """Say that a step begins, on the thread that steps.
+
+        Raises:
+            CollectorError: No window is open.
+        """
+        check(lib.op_step_begin(number))
+
+    def step_end(self) -> None:
+        """Say that the step ended.
+
+        Raises:
+            CollectorError: No window is open.
+        """
+        check(lib.op_step_end())
+
+    def _open_session(self) -> None:
+        spill = os.fsencode(spill_folder())
+        limit = _byte_budget()
+        for folder in [*map(os.fsencode, session_folders()), None]:
+            config = ffi.new("op_config *")
+            held = [ffi.new("char[]", text) for text in (folder, spill) if text is not None]
+            config.pool_dir = held[0] if folder is not None else ffi.NULL
+            config.spill_dir = held[-1]
+            config.pool_bytes = POOL_BYTES
+            config.max_bytes = limit
+            if lib.op_session_open(config) == lib.OP_OK:
+                return
+        raise CollectorError(f"the collector has no memory to record into: {last_error()}")
+
+    def _find_torch(self) -> None:
+        """Torch may be imported at any time, so each window looks again."""
+        torch = imported_torch()
+        wanted = self._sources & {"ops", "ops-itt"}
+        if not wanted:
+            self._torch_ops = None
+        elif torch is not None and self._torch_ops is None and "ops" not in self.problems:
+            try:
+                self._torch_ops = torch_ops(torch, by_itt="ops-itt" in wanted)
+            except CaptureUnavailableError as error:
+                self.problems["ops"] = str(error)
+
+    def _disable_sources(self) -> None:
+        active, self._active = self._active, ()
+        for source in active:
+            source.disable()
+
+    def _discard_window(self) -> None:
+        self._disable_sources()
+        result = ffi.new("op_result **")
+        if lib.op_window_stop(result) == lib.OP_OK:
+            lib.op_result_free(result[0])
+
+    def _after_fork(self) -> None:
+        """A child records nothing of its parent's window, and torch is told so there."""
+        self._lock = threading.Lock()
+        self._disable_sources()
+
+
+def _byte_budget() -> int:
+    """The most bytes that one window may record; 0 for the collector's own 2 GiB.
+
+    Raises:
+        UsageError: ``OPPROF_MAX_BYTES`` is no number of bytes.
+    """
+    text = os.environ.get("OPPROF_MAX_BYTES")
+    if not text:
+        return 0
+    try:
+        return parse_bytes(text)
+    except UsageError as error:
+        raise UsageError(f"OPPROF_MAX_BYTES: {error}") from error
+
+
+def _name_threads(result: object) -> None:
+    """Give the living threads the names that Python knows them by."""
+    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    count = ffi.new("uint32_t *")
+    rows = lib.op_result_threads(result, count)
+    for i in range(count[0]):
+        name = names.get(rows[i].os_tid)
+        if name:
+            lib.op_result_name_thread(result, i, name.encode("utf-8", "replace")[:15])

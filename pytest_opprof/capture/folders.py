@@ -1,0 +1,72 @@
+"""Where session files, spilled chunks and compiled observers go."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+POOL_BYTES: Final = 16 << 20
+_SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108  # the kernel's own; files in it are made O_EXCL and private
+_SHARE: Final = 8  # of shared memory: containers give 64 MiB of it, and data loaders live there
+
+
+def session_folders() -> Iterator[Path]:
+    """Folders for the session file, best first; the first that takes the file is used.
+
+    Memory comes before disk: a mapped file on disk stalls its writer when the kernel writes it back.
+    """
+    named = os.environ.get("OPPROF_DIR")
+    if named:
+        yield Path(named)
+    if _free_bytes(_SHARED_MEMORY) >= _SHARE * POOL_BYTES:
+        yield _SHARED_MEMORY
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        yield Path(runtime)
+    yield spill_folder()
+
+
+def spill_folder() -> Path:
+    """The folder for chunks that the pool cannot hold: on disk, as it is memory that ran short."""
+    return Path(os.environ.get("OPPROF_DIR") or tempfile.gettempdir())
+
+
+def observer_folders() -> Iterator[Path]:
+    """Folders for compiled observers, best first; the first that can be made private is used."""
+    named = os.environ.get("OPPROF_CACHE_DIR")
+    if named:
+        yield Path(named)
+    cache_home = os.environ.get("XDG_CACHE_HOME")
+    if cache_home:
+        yield Path(cache_home) / "opprof"
+    home = Path("~").expanduser()
+    if home.is_absolute() and home != Path("/"):
+        yield home / ".cache" / "opprof"
+    yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
+    yield Path(tempfile.gettempdir()) / f"opprof-{os.getuid()}"
+
+
+def make_private(folder: Path) -> bool:
+    """Make a folder that only this user can write, or say that it cannot be had.
+
+    Code is loaded from it: a folder that somebody else owns or may write is refused.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return False
+    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return is_ours and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(folder, os.W_OK)
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0
+    return found.f_bavail * found.f_frsize if os.access(folder, os.W_OK) else 0

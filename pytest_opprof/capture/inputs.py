@@ -1,0 +1,188 @@
+"""The inputs of a torch op, decoded from the observer's words (native/src/event.h, op_input_tag)."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+_ARGS_TEXT: Final = 1
+_ARGS_TORCH: Final = 2
+_FORWARD_WORDS: Final = 2
+
+# Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
+_DTYPES: Final = (
+    "unsigned char",
+    "signed char",
+    "short int",
+    "int",
+    "long int",
+    "c10::Half",
+    "float",
+    "double",
+    "c10::complex<c10::Half>",
+    "c10::complex<float>",
+    "c10::complex<double>",
+    "bool",
+    "c10::qint8",
+    "c10::quint8",
+    "c10::qint32",
+    "c10::BFloat16",
+    "c10::quint4x2",
+    "c10::quint2x4",
+    "c10::bits1x8",
+    "c10::bits2x4",
+    "c10::bits4x2",
+    "c10::bits8",
+    "c10::bits16",
+    "c10::Float8_e5m2",
+    "c10::Float8_e4m3fn",
+    "c10::Float8_e5m2fnuz",
+    "c10::Float8_e4m3fnuz",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+)
+
+
+class _Tag(enum.IntEnum):
+    OTHER = 0
+    TENSOR = 1
+    TENSOR_WIDE = 2
+    UNDEFINED = 3
+    TENSOR_LIST = 4
+    INT = 5
+    DOUBLE = 6
+    BOOL = 7
+    INT_LIST = 8
+    DOUBLE_LIST = 9
+    BOOL_LIST = 10
+    TEXT = 11
+    NONE = 12
+    CUT = 13
+
+
+_SCALARS: Final = frozenset({_Tag.INT, _Tag.DOUBLE, _Tag.BOOL})
+_SCALAR_LISTS: Final = frozenset({_Tag.INT_LIST, _Tag.DOUBLE_LIST, _Tag.BOOL_LIST})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What an op was given, one entry an input in each list.
+
+    Attributes:
+        shapes: Sizes of a tensor, a list of sizes for a tensor list, else [].
+        strides: The same for strides, in elements.
+        dtypes: Kineto's words: "float", "long int", "TensorList", "Scalar", "ScalarList" or "".
+        concrete: Text of scalars and short scalar lists, else "".
+    """
+
+    shapes: list[Any]
+    strides: list[Any]
+    dtypes: list[str]
+    concrete: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    tag: _Tag
+    dtype: int
+    length: int
+    values: tuple[Any, ...]
+
+
+def decode_text(block: memoryview[int]) -> str | None:
+    """The text of a block that holds text, else None."""
+    if block[0] & 0xFF != _ARGS_TEXT:
+        return None
+    length = block[1]
+    return bytes(block[2 : 2 + (length + 3) // 4])[:length].decode("utf-8", "replace")
+
+
+def decode_inputs(block: memoryview[int]) -> Inputs | None:
+    """The inputs of a block that a torch op wrote, else None; None too where shapes were not recorded."""
+    if block[0] & 0xFF != _ARGS_TORCH:
+        return None
+    words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
+    if not len(words):
+        return None
+    inputs = Inputs(shapes=[], strides=[], dtypes=[], concrete=[])
+    tokens = _tokens(words)
+    for token in tokens:
+        sizes: list[Any]
+        strides: list[Any]
+        if token.tag is _Tag.TENSOR_LIST:
+            members = list(itertools.islice(tokens, token.length))
+            pairs = [_sizes(member) for member in members]
+            sizes, strides = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        else:
+            sizes, strides = _sizes(token)
+        inputs.shapes.append(sizes)
+        inputs.strides.append(strides)
+        inputs.dtypes.append(_dtype(token))
+        inputs.concrete.append(_concrete(token))
+    return inputs
+
+
+def _tokens(words: memoryview[int]) -> Iterator[_Token]:
+    at = 0
+    while at < len(words):
+        tag, dtype, length = _Tag(words[at] & 0xFF), words[at] >> 8 & 0xFF, words[at] >> 16
+        if tag is _Tag.CUT:
+            return
+        layout = _LAYOUTS.get(tag, _no_payload)(length)
+        size = struct.calcsize(layout)
+        payload = bytes(words[at + 1 : at + 1 + (size + 3) // 4])[:size]
+        yield _Token(tag=tag, dtype=dtype, length=length, values=struct.unpack(layout, payload))
+        at += 1 + (size + 3) // 4
+
+
+# The payload's layout in the words of `struct`, from the token's length.
+_LAYOUTS: Final[Mapping[_Tag, Callable[[int], str]]] = {
+    _Tag.TENSOR: lambda rank: f"={2 * rank}I",
+    _Tag.TENSOR_WIDE: lambda rank: f"={2 * rank}q",
+    _Tag.INT: lambda _: "=q",
+    _Tag.DOUBLE: lambda _: "=d",
+    _Tag.INT_LIST: lambda length: f"={length}q",
+    _Tag.DOUBLE_LIST: lambda length: f"={length}d",
+    _Tag.BOOL_LIST: lambda length: f"={length}I",
+    _Tag.TEXT: lambda length: f"={length}s",
+}
+
+
+def _no_payload(_length: int) -> str:
+    return "="
+
+
+def _sizes(token: _Token) -> tuple[list[int], list[int]]:
+    if token.tag in {_Tag.TENSOR, _Tag.TENSOR_WIDE}:
+        return list(token.values[: token.length]), list(token.values[token.length :])
+    return [], []
+
+
+def _dtype(token: _Token) -> str:
+    if token.tag in {_Tag.TENSOR, _Tag.TENSOR_WIDE}:
+        return _DTYPES[token.dtype] if token.dtype < len(_DTYPES) else ""
+    if token.tag is _Tag.TENSOR_LIST:
+        return "TensorList"
+    if token.tag in _SCALARS:
+        return "Scalar"
+    return "ScalarList" if token.tag in _SCALAR_LISTS else ""
+
+
+def _concrete(token: _Token) -> str:
+    if token.tag is _Tag.BOOL:
+        return str(bool(token.length))
+    if token.tag in _SCALARS:
+        return str(token.values[0])
+    if token.tag is _Tag.BOOL_LIST:
+        return str([bool(value) for value in token.values])
+    if token.tag in _SCALAR_LISTS:
+        return str(list(token.values))
+    if token.tag is _Tag.TEXT:
+        text: bytes = token.values[0]
+        return text.decode("utf-8", "replace")
+    return ""

@@ -1,0 +1,29 @@
+"""The one place where the collector's error codes become exceptions."""
+
+from __future__ import annotations
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError
+
+
+def last_error() -> str:
+    """The native sentence behind this thread's latest error code."""
+    text: str = ffi.string(lib.op_last_error()).decode("utf-8", "replace")
+    return text
+
+
+def check(code: int) -> None:
+    """Raise what a native return code means.
+
+    Raises:
+        CaptureBusyError: A window is open already.
+        RecoveryError: A file is no session file of this version.
+        CollectorError: Anything else, such as no memory.
+    """
+    if code == lib.OP_OK:
+        return
+    if code == lib.OP_EBUSY:
+        raise CaptureBusyError(last_error())
+    if code == lib.OP_EFORMAT:
+        raise RecoveryError(last_error())
+    raise CollectorError(last_error())

@@ -1,0 +1,177 @@
+"""The torch observer's shared object: compiled once for each torch, kept, checked before it is loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.capture.folders import make_private, observer_folders
+from pytest_opprof.errors import CaptureUnavailableError
+
+_COMPILERS: Final = ("c++", "g++", "clang++")
+_HEADERS: Final = ("event.h", "clock.h", "names.h", "record.h")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """A compiled observer.
+
+    Attributes:
+        path: The shared object.
+        was_built: It was compiled just now, rather than found.
+    """
+
+    path: Path
+    was_built: bool
+
+
+def compiler() -> str | None:
+    """The C++ compiler that would be used: ``$CXX``, or the first of the usual names on PATH."""
+    named = os.environ.get("CXX")
+    if named:
+        return named if shutil.which(shlex.split(named)[0]) else None
+    return next(filter(None, map(shutil.which, _COMPILERS)), None)
+
+
+def library_folder() -> Path:
+    """Where libopprof.so and the observer's source were installed."""
+    from pytest_opprof import _collector  # noqa: PLC0415  # imports native code
+
+    return Path(_collector.__file__).parent
+
+
+def observer_for(torch: Any) -> Observer:
+    """The observer for this torch, compiled if need be.
+
+    Several processes may ask at once: one compiles, the others wait for it.
+
+    Raises:
+        CaptureUnavailableError: There is no C++ compiler, it failed, or no folder can keep the result.
+    """
+    key = _key(torch)
+    for folder in observer_folders():
+        found = _kept(folder, key) if make_private(folder) else None
+        if found:
+            return Observer(path=found, was_built=False)
+    for folder in observer_folders():
+        if make_private(folder):
+            with _locked(folder / f"{key}.lock"):
+                found = _kept(folder, key)
+                path = found or _build(torch, folder, key)
+            return Observer(path=path, was_built=found is None)
+    raise CaptureUnavailableError(
+        "no folder can keep the compiled torch observer: set OPPROF_CACHE_DIR to one that only you can write"
+    )
+
+
+def is_kept(torch: Any) -> bool:
+    """Whether the observer for this torch was compiled before."""
+    key = _key(torch)
+    return any(_kept(folder, key) for folder in observer_folders() if make_private(folder))
+
+
+def _source_folder() -> Path:
+    return library_folder() / "native"
+
+
+def _key(torch: Any) -> str:
+    """Everything the compiled code depends on; a torch built anew gets an observer built anew."""
+    digest = hashlib.sha256()
+    for part in (torch.__version__, str(torch.version.git_version), str(_abi(torch)), str(library_folder())):
+        digest.update(part.encode() + b"\0")
+    for name in ("observer.cpp", *_HEADERS):
+        digest.update((_source_folder() / name).read_bytes())
+    return f"observer-{re.sub(r'[^0-9A-Za-z.]', '_', torch.__version__)}-{digest.hexdigest()[:16]}"
+
+
+def _abi(torch: Any) -> int:
+    return int(torch._C._GLIBCXX_USE_CXX11_ABI)  # noqa: SLF001  # torch.compiled_with_cxx11_abi imports half of torch
+
+
+def _standard(torch: Any) -> str:
+    """The C++ standard that torch itself was compiled with: its headers are known to work with that."""
+    said = re.search(r"C\+\+ Version: (\d{4})", torch.__config__.show())
+    return {"2017": "c++17", "2020": "c++20", "2023": "c++23"}.get(said[1] if said else "", "c++20")
+
+
+def _kept(folder: Path, key: str) -> Path | None:
+    """A finished build whose bytes are still those that were recorded when it was made."""
+    path, record = folder / f"{key}.so", folder / f"{key}.sha256"
+    try:
+        recorded = record.read_text(encoding="ascii").strip()
+        return path if hashlib.sha256(path.read_bytes()).hexdigest() == recorded else None
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _command(torch: Any, program: str, out: Path) -> list[str]:
+    root = Path(torch.__file__).parent
+    return [
+        *shlex.split(program),
+        "-O2",
+        "-DNDEBUG",  # without it RecordFunction has a member more, and inputs() throws in every callback
+        f"-D_GLIBCXX_USE_CXX11_ABI={_abi(torch)}",
+        f"-std={_standard(torch)}",
+        "-fPIC",
+        "-shared",
+        f"-I{_source_folder()}",
+        f"-I{root / 'include'}",
+        f"-I{root / 'include/torch/csrc/api/include'}",
+        str(_source_folder() / "observer.cpp"),
+        "-o",
+        str(out),
+        f"-L{root / 'lib'}",
+        "-ltorch_cpu",  # torch loads its libraries privately: without this its symbols are not found
+        "-lc10",
+        f"-L{library_folder()}",
+        "-l:libopprof.so",
+        f"-Wl,-rpath,{library_folder()}",
+    ]
+
+
+def _build(torch: Any, folder: Path, key: str) -> Path:
+    program = compiler()
+    if program is None:
+        raise CaptureUnavailableError(
+            "no C++ compiler was found to build the torch observer (tried $CXX, c++, g++, clang++): install "
+            "one (Debian, Ubuntu: apt install g++), or run `opprof prepare` where there is one and keep its "
+            "cache folder"
+        )
+    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as work:
+        out = Path(work) / "observer.so"
+        done = subprocess.run(
+            _command(torch, program, out), capture_output=True, text=True, errors="replace", check=False
+        )
+        if done.returncode != 0:
+            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:300])
+            raise CaptureUnavailableError(
+                f"{program} cannot compile the torch observer for torch {torch.__version__}: {first.strip()}"
+            )
+        digest = hashlib.sha256(out.read_bytes()).hexdigest()
+        path, record = folder / f"{key}.so", folder / f"{key}.sha256"
+        new_record = Path(work) / "sha256"
+        new_record.write_text(digest, encoding="ascii")
+        out.replace(path)
+        new_record.replace(record)  # last: what has no record is not there
+    return path

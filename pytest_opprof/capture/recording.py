@@ -1,0 +1,343 @@
+"""A finished window: typed views of the native columns, and Python objects made when asked for."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.inputs import Inputs, decode_inputs, decode_text
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.trace_file import write_trace
+
+FLAG_ASYNC: Final = 0x10
+FLAG_UNFINISHED: Final = 0x20
+FLAG_BACKGROUND: Final = 0x40
+
+
+class OpKind(enum.IntEnum):
+    """Where an event comes from."""
+
+    RANGE = 1
+    TORCH = 2
+    ITT = 3
+    NVTX = 4
+    PYTHON_CALL = 5
+    C_CALL = 6
+    MARK = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadInfo:
+    """A thread that recorded at least one event."""
+
+    index: int
+    os_tid: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInfo:
+    """One step of the schedule.
+
+    Attributes:
+        number: As the schedule counts, from 0.
+        start_ns: Nanoseconds since the epoch.
+        end_ns: Nanoseconds since the epoch; the window's end for a step that was open then.
+    """
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingStats:
+    """What was recorded, and what was lost.
+
+    Attributes:
+        events: Events in the columns.
+        dropped: Events for which there was no room.
+        truncated: The byte budget or the disk ended the recording early.
+        threads: Threads that recorded.
+        names: Distinct names known to this process.
+        spilled_bytes: Written to the spill file.
+        unmatched_ends: Ends whose begin is not on record, as of ranges begun before the window.
+        names_overflowed: Events since the process began that share the name "(overflow)".
+        crash_recovery: Had the process died, a later one could have read the recording.
+    """
+
+    events: int
+    dropped: int
+    truncated: bool
+    threads: int
+    names: int
+    spilled_bytes: int
+    unmatched_ends: int
+    names_overflowed: int
+    crash_recovery: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpGroup:
+    """One row of the key averages.
+
+    Attributes:
+        name: The op's; all ``ProfilerStep#k`` are ``ProfilerStep*``.
+        first_event: Index of the earliest event.
+        background: Run during steps, by threads that are no part of them.
+        is_async: The earliest event ended out of order or on another thread.
+        total_ns: Sum of durations, those of nested events of the same name included.
+        self_ns: The same less what was spent in the events inside.
+        step_counts: Per step of the recording.
+        step_total_ns: Per step of the recording.
+        step_self_ns: Per step of the recording.
+    """
+
+    name: str
+    kind: OpKind
+    scope: int
+    is_user_annotation: bool
+    background: bool
+    is_async: bool
+    count: int
+    total_ns: int
+    self_ns: int
+    min_ns: int
+    max_ns: int
+    first_event: int
+    step_counts: tuple[int, ...]
+    step_total_ns: tuple[int, ...]
+    step_self_ns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallNode:
+    """One path of the call tree; `parent` is the index of the caller's node, -1 for a root."""
+
+    parent: int
+    name: str
+    count: int
+    total_ns: int
+    self_ns: int
+
+
+class Recording:
+    """One finished window: thread by thread, each thread's events in the order in which they began.
+
+    Columns are read-only memoryviews of native memory, one entry an event; they stay valid as long as
+    somebody holds them. Times are integer nanoseconds.
+
+    Attributes:
+        start_ns: From `trace_start_ns`.
+        duration_ns: -1 for an event that was open when the window closed.
+        self_ns: The duration less that of the events inside; 0 for open and asynchronous events.
+        sequence_nr: Autograd's numbers; -1 for none.
+        forward_thread: Torch's number of the thread that ran the forward op; 0 for none.
+        parent: Index of the event around; -1 for none.
+        step: Index into `steps`; -1 for none.
+        kind: Numbers of `OpKind`.
+        flags: ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``.
+        scope: Torch's RecordScope; 7 for every user annotation.
+        thread: Index into `threads`.
+        trace_start_ns: Nanoseconds since the epoch.
+        trace_end_ns: From `trace_start_ns`.
+        sources: Where events came from, in the collector's words.
+    """
+
+    def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
+        """Take ownership of a native ``op_result``."""
+        self._result = ffi.gc(result, lib.op_result_free)
+        self.sources = sources
+        columns = ffi.new("op_columns *")
+        lib.op_result_columns(self._result, columns)
+        self._count: int = columns.count
+        self.start_ns = self._view(columns.start_ns, "q")
+        self.duration_ns = self._view(columns.duration_ns, "q")
+        self.self_ns = self._view(columns.self_ns, "q")
+        self.sequence_nr = self._view(columns.sequence_nr, "q")
+        self.name_id = self._view(columns.name, "I")
+        self.thread = self._view(columns.thread, "I")
+        self.forward_thread = self._view(columns.forward_thread, "I")
+        self._args_at = self._view(columns.args, "I")
+        self.parent = self._view(columns.parent, "i")
+        self.step = self._view(columns.step, "i")
+        self.kind = self._view(columns.kind, "B")
+        self.flags = self._view(columns.flags, "B")
+        self.scope = self._view(columns.scope, "B")
+        self.trace_start_ns: int = lib.op_result_trace_start(self._result)
+        self.trace_end_ns: int = lib.op_result_trace_duration(self._result)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _view(self, pointer: Any, code: Literal["q", "I", "i", "B"]) -> memoryview[int]:
+        item = {"q": 8, "I": 4, "i": 4, "B": 1}[code]
+        # A view may outlive this object: through its pointer it keeps the native result alive.
+        held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, self._result))
+        return memoryview(ffi.buffer(held, self._count * item)).toreadonly().cast(code)
+
+    @functools.cached_property
+    def threads(self) -> tuple[ThreadInfo, ...]:
+        """The threads that recorded, in the order of their first event."""
+        count = ffi.new("uint32_t *")
+        rows = lib.op_result_threads(self._result, count)
+        return tuple(
+            ThreadInfo(
+                index=i,
+                os_tid=rows[i].os_tid,
+                name=ffi.string(rows[i].name).decode("utf-8", "replace"),
+            )
+            for i in range(count[0])
+        )
+
+    @functools.cached_property
+    def steps(self) -> tuple[StepInfo, ...]:
+        """The steps that began in the window."""
+        count = ffi.new("uint32_t *")
+        rows = lib.op_result_steps(self._result, count)
+        return tuple(
+            StepInfo(
+                number=rows[i].number,
+                start_ns=self.trace_start_ns + rows[i].start_ns,
+                end_ns=self.trace_start_ns + (rows[i].end_ns if rows[i].end_ns >= 0 else self.trace_end_ns),
+            )
+            for i in range(count[0])
+        )
+
+    @functools.cached_property
+    def stats(self) -> RecordingStats:
+        """What was recorded, and what was lost."""
+        native = ffi.new("op_stats *")
+        lib.op_result_stats(self._result, native)
+        return RecordingStats(
+            events=native.events,
+            dropped=native.dropped,
+            truncated=bool(native.truncated),
+            threads=native.threads,
+            names=native.names,
+            spilled_bytes=native.spilled_bytes,
+            unmatched_ends=native.unmatched_ends,
+            names_overflowed=native.names_overflowed,
+            crash_recovery=bool(native.crash_recovery),
+        )
+
+    def name(self, event: int) -> str:
+        """An event's name."""
+        return name_text(self.name_id[event])
+
+    def _block(self, event: int) -> memoryview[int] | None:
+        at = self._args_at[event]
+        return None if at == 0 else self._args[at - 1 :]
+
+    @functools.cached_property
+    def _args(self) -> memoryview[int]:
+        words = ffi.new("uint64_t *")
+        pointer = lib.op_result_args(self._result, words)
+        held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, self._result))
+        return memoryview(ffi.buffer(held, words[0] * 4)).toreadonly().cast("I")
+
+    def inputs(self, event: int) -> Inputs | None:
+        """What a torch op was given; None where shapes were not recorded or it is no torch op."""
+        block = self._block(event)
+        return None if block is None else decode_inputs(block)
+
+    def args_text(self, event: int) -> str | None:
+        """The ``args`` of a ``record_function``; None where there were none."""
+        block = self._block(event)
+        return None if block is None else decode_text(block)
+
+    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
+        """The events summed up by name (and by the shapes of their inputs), in order of first start.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        rows = ffi.new("op_group **")
+        count = ffi.new("uint64_t *")
+        samples = ffi.new("int64_t **")
+        check(lib.op_result_groups(self._result, by_inputs, rows, count, samples))
+        n, steps = count[0], len(self.steps)
+        flat = ffi.unpack(samples[0], 3 * n * steps) if n * steps else []
+        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(3)]
+
+        def of(plane: int, row: int) -> tuple[int, ...]:
+            return tuple(planes[plane][row * steps : (row + 1) * steps])
+
+        groups = []
+        for i in range(n):
+            row = rows[0][i]
+            groups.append(
+                OpGroup(
+                    name=name_text(row.name),
+                    kind=OpKind(row.kind),
+                    scope=row.scope,
+                    is_user_annotation=bool(row.is_user_annotation),
+                    background=bool(row.background),
+                    is_async=bool(row.is_async),
+                    count=row.count,
+                    total_ns=row.total_ns,
+                    self_ns=row.self_ns,
+                    min_ns=row.min_ns,
+                    max_ns=row.max_ns,
+                    first_event=row.first_event,
+                    step_counts=of(0, i),
+                    step_total_ns=of(1, i),
+                    step_self_ns=of(2, i),
+                )
+            )
+        return groups
+
+    def call_tree(self, *, limit: int = 2000) -> list[CallNode]:
+        """The call paths within the steps (all, where there are no steps), at most `limit`, the costliest.
+
+        A kept path's callers are kept too, and stand before it.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        nodes = ffi.new("op_path **")
+        count = ffi.new("uint64_t *")
+        check(lib.op_result_paths(self._result, limit, nodes, count))
+        return [
+            CallNode(
+                parent=node.parent,
+                name=name_text(node.name),
+                count=node.count,
+                total_ns=node.total_ns,
+                self_ns=node.self_ns,
+            )
+            for node in (nodes[0][i] for i in range(count[0]))
+        ]
+
+    def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
+        """Write Chrome trace events, whole or not at all; gzip where the name ends in ``.gz``.
+
+        Args:
+            path: The file to write. An earlier one is replaced.
+            metadata: Top-level members of the trace; values are JSON text.
+
+        Raises:
+            ValueError: A metadata value is no JSON.
+            OSError: The file cannot be written; an earlier file is as it was.
+        """
+        write_trace(self._result, path, metadata=metadata or {})
+
+
+def _hold(_owner: object, _pointer: object) -> None:
+    """The destructor of a borrowed pointer: what it keeps alive until then is its first argument."""
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def name_text(name_id: int) -> str:
+    """The text of an interned name."""
+    length = ffi.new("uint32_t *")
+    pointer = lib.op_name_text(name_id, length)
+    raw = bytes(ffi.buffer(pointer, length[0]))
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:  # a C library's range, in an encoding of its own
+        return raw.decode("utf-8", "backslashreplace")

@@ -1,0 +1,159 @@
+"""Torch's ops: the compiled observer, or torch's ITT ranges where nothing can be compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any, Protocol
+
+from pytest_opprof.capture import injection
+from pytest_opprof.capture.observer_build import observer_for
+from pytest_opprof.errors import CaptureUnavailableError
+
+
+class TorchOps(Protocol):
+    """A way to see torch's ops, switched on for a window."""
+
+    @property
+    def name(self) -> str:
+        """The source's word in documents."""
+
+    def enable(self, *, record_shapes: bool) -> None:
+        """The window opened."""
+
+    def disable(self) -> None:
+        """The window is about to close; also after a fork, in the child."""
+
+
+class ObserverOps:
+    """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers."""
+
+    @property
+    def name(self) -> str:
+        """Ops with all that is known of them."""
+        return "ops"
+
+    def __init__(self, torch: Any) -> None:
+        """Load the observer for this torch, compiling it the first time.
+
+        Raises:
+            CaptureUnavailableError: It cannot be compiled or loaded.
+        """
+        self._torch = torch
+        path = observer_for(torch).path
+        try:
+            self._library = ctypes.PyDLL(str(path))
+        except OSError as error:
+            raise CaptureUnavailableError(f"the torch observer {path} cannot be loaded: {error}") from error
+        for name in ("enable", "disable", "adopt_thread", "step_aside"):
+            getattr(self._library, f"opprof_observer_{name}").restype = None
+        self._library.opprof_observer_enable.argtypes = [ctypes.c_int]
+        self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
+
+    def enable(self, *, record_shapes: bool) -> None:
+        """The window opened: see ops on all threads."""
+        self._library.opprof_observer_enable(int(record_shapes))
+        self._library.opprof_observer_adopt_thread()
+        self._hooks.install()
+
+    def disable(self) -> None:
+        """The window is about to close."""
+        self._hooks.remove()
+        self._library.opprof_observer_disable()
+
+
+class _ProfilerHooks:
+    """Torch's own flag and hooks, while a window is open.
+
+    The flag makes torch.compile emit its ranges, as under torch.profiler. The hooks are what
+    torch.autograd.profiler calls just before and after its own profiler has a thread: ours leaves it then.
+    """
+
+    def __init__(self, profiler: Any, library: ctypes.PyDLL) -> None:
+        self._profiler = profiler
+        self._library = library
+        self._before: tuple[Any, Any, bool] | None = None
+
+    def install(self) -> None:
+        profiler = self._profiler
+        starts, stops = profiler._run_on_profiler_start, profiler._run_on_profiler_stop  # noqa: SLF001
+        self._before = (starts, stops, profiler._is_profiler_enabled)  # noqa: SLF001
+
+        def on_start() -> None:
+            self._library.opprof_observer_step_aside()
+            starts()
+
+        def on_stop() -> None:
+            stops()
+            self._library.opprof_observer_adopt_thread()
+            profiler._set_is_profiler_enabled(True)  # noqa: FBT003, SLF001  # ours goes on
+
+        profiler._run_on_profiler_start = on_start  # noqa: SLF001
+        profiler._run_on_profiler_stop = on_stop  # noqa: SLF001
+        profiler._set_is_profiler_enabled(True)  # noqa: FBT003, SLF001
+
+    def remove(self) -> None:
+        if self._before is None:
+            return
+        profiler = self._profiler
+        profiler._run_on_profiler_start, profiler._run_on_profiler_stop, enabled = self._before  # noqa: SLF001
+        profiler._set_is_profiler_enabled(enabled)  # noqa: SLF001
+        self._before = None
+
+
+class IttOps:
+    """Torch's own ITT ranges, collected by us: names only, of this thread and autograd's."""
+
+    @property
+    def name(self) -> str:
+        """Ops by name only."""
+        return "ops-itt"
+
+    def __init__(self, torch: Any) -> None:
+        """Check that torch's ITT will reach our collector.
+
+        Raises:
+            CaptureUnavailableError: The collector was not armed before torch was imported.
+        """
+        if not injection.itt_is_armed():
+            raise CaptureUnavailableError(
+                "torch's ITT ranges cannot be collected: torch was imported before the collector was armed; "
+                f"export INTEL_LIBITTNOTIFY64={injection.library_path()} before pytest starts"
+            )
+        self._torch = torch
+        self._emitter: Any = None
+
+    def enable(self, *, record_shapes: bool) -> None:
+        """The window opened: see the ops of this thread and of autograd's."""
+        del record_shapes  # torch's ITT ranges carry none
+        self._emitter = self._torch.autograd.profiler.emit_itt()
+        self._emitter.__enter__()
+
+    def disable(self) -> None:
+        """The window is about to close."""
+        emitter, self._emitter = self._emitter, None
+        if emitter is not None:
+            emitter.__exit__(None, None, None)
+
+
+def imported_torch() -> Any | None:
+    """The torch of this process, if somebody imported it; ours is never the first import."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and hasattr(torch, "version") and hasattr(torch, "autograd") else None
+
+
+def torch_ops(torch: Any, *, by_itt: bool = False) -> TorchOps:
+    """The best way to see this torch's ops, or the one through ITT.
+
+    Raises:
+        CaptureUnavailableError: There is none; the message says why not for each.
+    """
+    if by_itt:
+        return IttOps(torch)
+    try:
+        return ObserverOps(torch)
+    except CaptureUnavailableError as no_observer:
+        try:
+            return IttOps(torch)
+        except CaptureUnavailableError as no_itt:
+            raise CaptureUnavailableError(f"{no_observer}; {no_itt}") from no_observer

@@ -1,0 +1,81 @@
+"""One exception tree; every class carries the exit code that the command line ends with.
+
+::
+
+    OpprofError                      3   anything of ours that went wrong
+    ├── UsageError                   2   an option, a limit or a path that cannot be meant
+    ├── CollectorError               3   the native collector failed
+    │   ├── CaptureBusyError         3   another window is open in this process
+    │   └── CaptureUnavailableError  3   this machine cannot capture what was asked for
+    ├── DocumentError                4   a bad, corrupt, foreign or newer document
+    ├── StoreError                   5   a store or file that cannot be written or read
+    ├── MissingBaselineError         6   no baseline under the name or commit asked for
+    ├── MeasurementError             7   a test that cannot be measured as planned
+    └── RecoveryError                8   a dead process's session file that cannot be read
+
+Exit codes 0 and 1 belong to verdicts: a regression is a value, not an exception.
+Every message is one sentence or two that say what, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class OpprofError(Exception):
+    """Anything of ours that went wrong, told in words a user can act on."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class UsageError(OpprofError):
+    """An option, marker argument, limit, gate or path that cannot be meant."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class CollectorError(OpprofError):
+    """The native collector failed."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class CaptureBusyError(CollectorError):
+    """Another recording window is open in this process."""
+
+
+class CaptureUnavailableError(CollectorError):
+    """This machine, interpreter or torch cannot capture what was asked for."""
+
+
+class DocumentError(OpprofError):
+    """A document that is corrupt, foreign, invalid, or newer than this release.
+
+    The message names the file and, where one value is wrong, its JSON path.
+    """
+
+    exit_code: ClassVar[int] = 4
+
+
+class StoreError(OpprofError):
+    """A store or file that cannot be written or read; earlier files are as they were."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class MissingBaselineError(OpprofError):
+    """No baseline exists under the name or commit that was asked for."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class MeasurementError(OpprofError):
+    """A test that cannot be measured as planned, such as one that cannot be repeated."""
+
+    exit_code: ClassVar[int] = 7
+
+
+class RecoveryError(OpprofError):
+    """The session file of a process that died cannot be read."""
+
+    exit_code: ClassVar[int] = 8

@@ -1,0 +1,227 @@
+"""Nanoseconds, bytes and counts: to text and back.
+
+Inside the package a time is an integer of nanoseconds and a size an integer of bytes. Two spellings leave it:
+torch.profiler's (``1.234ms``, ``1.50 KB``), for tables that read as torch's do, and a reader's (``4.4 ms``,
+``1.5 MiB``), for everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import assert_never
+
+from pytest_opprof.errors import UsageError
+
+NS_IN_US = 1_000
+NS_IN_MS = 1_000_000
+NS_IN_S = 1_000_000_000
+_US_IN_MS = 1_000.0
+_US_IN_S = 1_000_000.0
+_KIB = 1024
+
+
+class Unit(StrEnum):
+    """What the integers of a metric count."""
+
+    COUNT = "count"
+    NS = "ns"
+    BYTES = "bytes"
+    FLOPS = "flops"
+
+
+class Comparator(StrEnum):
+    """How a value must stand to a limit."""
+
+    AT_MOST = "<="
+    BELOW = "<"
+    AT_LEAST = ">="
+    ABOVE = ">"
+    EQUAL = "=="
+
+
+_TIME_UNITS = {"ns": 1, "us": NS_IN_US, "µs": NS_IN_US, "ms": NS_IN_MS, "s": NS_IN_S}
+# As the standards have it: KiB is 1024 bytes, KB is 1000 (torch's tables print KB for 1024).
+_BYTE_UNITS = {"b": 1} | {
+    f"{letter}{suffix}": base ** (power + 1)
+    for power, letter in enumerate("kmgt")
+    for suffix, base in (("ib", 1024), ("b", 1000))
+}
+_COUNT_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "t": 1_000_000_000_000}
+_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ]*)\s*")
+_LIMIT = re.compile(r"\s*(<=|>=|==|=|<|>)?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A limit on one number: a comparator and an integer in the metric's unit."""
+
+    comparator: Comparator
+    value: int
+    unit: Unit
+
+    def holds(self, value: int) -> bool:
+        """Whether ``value`` keeps within the limit."""
+        match self.comparator:
+            case Comparator.AT_MOST:
+                return value <= self.value
+            case Comparator.BELOW:
+                return value < self.value
+            case Comparator.AT_LEAST:
+                return value >= self.value
+            case Comparator.ABOVE:
+                return value > self.value
+            case Comparator.EQUAL:
+                return value == self.value
+        assert_never(self.comparator)
+
+    def __str__(self) -> str:
+        return f"{self.comparator} {format_quantity(self.value, unit=self.unit)}".replace(".0 ", " ")
+
+
+def format_time_us(time_us: float) -> str:
+    """Microseconds as torch.profiler prints them: ``1.234us``, ``1.234ms``, ``1.234s``."""
+    if time_us >= _US_IN_S:
+        return f"{time_us / _US_IN_S:.3f}s"
+    if time_us >= _US_IN_MS:
+        return f"{time_us / _US_IN_MS:.3f}ms"
+    return f"{time_us:.3f}us"
+
+
+def format_time(time_ns: float) -> str:
+    """Nanoseconds as torch.profiler prints a time: ``1.234us``, ``1.234ms``, ``1.234s``."""
+    return format_time_us(time_ns / NS_IN_US)
+
+
+def format_time_share(part_ns: float, whole_ns: float) -> str:
+    """A part of a time as torch.profiler prints it, ``12.34%``; ``NaN`` of nothing."""
+    return "NaN" if whole_ns == 0 else f"{part_ns * 100.0 / whole_ns:.2f}%"
+
+
+def format_memory(size_bytes: int) -> str:
+    """Bytes as torch.profiler prints them in tables: ``12 B``, ``1.50 KB`` (of 1024)."""
+    for name, power in (("GB", 3), ("MB", 2), ("KB", 1)):
+        if abs(size_bytes) >= _KIB**power:
+            return f"{size_bytes / _KIB**power:.2f} {name}"
+    return f"{size_bytes} B"
+
+
+def format_duration(time_ns: float) -> str:
+    """Nanoseconds for a reader, in two or three figures: ``800 ns``, ``4.4 ms``, ``12.0 s``."""
+    magnitude = abs(time_ns)
+    for name, scale in (("s", NS_IN_S), ("ms", NS_IN_MS), ("us", NS_IN_US)):
+        # 999.96 us would round to "1000.0 us": it is a millisecond already.
+        if round(magnitude / scale, 1) >= 1:
+            return f"{time_ns / scale:.1f} {name}"
+    return f"{time_ns:.0f} ns"
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Bytes for a reader: ``12 B``, ``1.2 MiB``."""
+    for name, power in (("TiB", 4), ("GiB", 3), ("MiB", 2), ("KiB", 1)):
+        if round(abs(size_bytes) / _KIB**power, 1) >= 1:
+            return f"{size_bytes / _KIB**power:.1f} {name}"
+    return f"{size_bytes:.0f} B"
+
+
+def format_quantity(value: int, *, unit: Unit) -> str:
+    """A value of ``unit`` for a reader."""
+    match unit:
+        case Unit.NS:
+            return format_duration(value)
+        case Unit.BYTES:
+            return format_bytes(value)
+        case Unit.COUNT | Unit.FLOPS:
+            return str(value)
+    assert_never(unit)
+
+
+def format_change(value: int, *, unit: Unit) -> str:
+    """A difference of ``unit`` with its sign: ``+2``, ``-0.3 MiB``, ``0``."""
+    return ("+" if value > 0 else "") + format_quantity(value, unit=unit)
+
+
+def parse_duration_ns(text: str) -> int:
+    """``"1.5 ms"`` as nanoseconds.
+
+    Raises:
+        UsageError: ``text`` is no time; a time needs its unit.
+    """
+    return _parse(text, units=_TIME_UNITS, kind="time", example="1.5 ms")
+
+
+def parse_bytes(text: str) -> int:
+    """``"64 MiB"`` as bytes; KiB, MiB, GiB are powers of 1024, and KB, MB, GB of 1000.
+
+    Raises:
+        UsageError: ``text`` is no size.
+    """
+    return _parse(text, units=_BYTE_UNITS | {"": 1}, kind="size", example="64 MiB")
+
+
+def parse_count(text: str) -> int:
+    """``"12"`` or ``"3 k"`` as a count.
+
+    Raises:
+        UsageError: ``text`` is no count.
+    """
+    return _parse(text, units=_COUNT_UNITS, kind="count", example="12")
+
+
+def parse_quantity(text: str, *, unit: Unit) -> int:
+    """A value of ``unit`` as an integer in that unit.
+
+    Raises:
+        UsageError: ``text`` is no such value.
+    """
+    match unit:
+        case Unit.NS:
+            return parse_duration_ns(text)
+        case Unit.BYTES:
+            return parse_bytes(text)
+        case Unit.COUNT | Unit.FLOPS:
+            return parse_count(text)
+    assert_never(unit)
+
+
+def parse_limit(limit: object, *, unit: Unit) -> Bound:
+    """A limit as users write it: ``"<= 64 MiB"``, ``"< 5 ms"``, ``"== 3"``, ``0``; a bare value means at most.
+
+    Args:
+        limit: an integer in ``unit``, or text with a comparator and a value.
+        unit: what the limited metric counts.
+
+    Raises:
+        UsageError: ``limit`` is neither.
+    """
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        return _bound(Comparator.AT_MOST, limit, unit=unit)
+    if not isinstance(limit, str):
+        msg = f"{limit!r} is no limit: give an integer, or text such as {_example(unit)!r}"
+        raise UsageError(msg)
+    match = _LIMIT.fullmatch(limit)
+    assert match is not None, "every text matches"
+    comparator = Comparator("==" if match[1] == "=" else match[1] or "<=")
+    return _bound(comparator, parse_quantity(match[2], unit=unit), unit=unit)
+
+
+def _bound(comparator: Comparator, value: int, *, unit: Unit) -> Bound:
+    if value < 0:
+        msg = f"{value} is no limit: a limit is 0 or more"
+        raise UsageError(msg)
+    return Bound(comparator=comparator, value=value, unit=unit)
+
+
+def _example(unit: Unit) -> str:
+    return {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB"}.get(unit, "<= 12")
+
+
+def _parse(text: str, *, units: dict[str, int], kind: str, example: str) -> int:
+    match = _QUANTITY.fullmatch(text)
+    scale = units.get(match[2]) or units.get(match[2].lower()) if match else None
+    if match is None or scale is None:
+        msg = f"{text.strip()!r} is no {kind}: write it like {example!r}"
+        raise UsageError(msg)
+    return int((Decimal(match[1].replace("_", "")) * scale).to_integral_value())
