@@ -32,11 +32,16 @@ class OpKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadInfo:
-    """A thread that recorded at least one event."""
+    """A thread that recorded at least one event.
+
+    Attributes:
+        torch_thread: Torch's own number for it, as `Recording.forward_thread` has them; 0 where it ran no op.
+    """
 
     index: int
     os_tid: int
     name: str
+    torch_thread: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +195,7 @@ class Recording:
                 index=i,
                 os_tid=rows[i].os_tid,
                 name=ffi.string(rows[i].name).decode("utf-8", "replace"),
+                torch_thread=rows[i].torch_thread,
             )
             for i in range(count[0])
         )

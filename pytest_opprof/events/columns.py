@@ -1,0 +1,205 @@
+"""The columns of the op table, in torch.profiler's order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.table_row import Survey, TableRow
+from pytest_opprof.units import format_memory, format_time_share, format_time_us
+
+Compat = Literal["torch"]
+TimeUnit = Literal["s", "ms", "us"]
+
+_WIDTH: Final = 12
+_ELLIPSIS: Final = "..."
+_US_IN: Final[dict[TimeUnit, float]] = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
+_FLOPS_UNITS: Final = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """How a table is laid out.
+
+    Attributes:
+        sort_by: The attribute by which rows fall, largest first; None keeps their order.
+        row_limit: Rows shown; -1 shows all.
+        max_src_column_width: Longer source locations lose their beginning; None never cuts.
+        max_name_column_width: Longer names lose their end; None never cuts.
+        max_shapes_column_width: Longer shapes lose their end; None never cuts.
+        header: A line above the table.
+        top_level_events_only: Leave out what ran inside another op.
+        time_unit: One unit for all times, instead of the one that suits each.
+        profile_memory: Show the memory columns.
+        with_flops: Show the FLOPs column, where there are any.
+        compat: ``"torch"`` repeats torch's slips.
+    """
+
+    sort_by: str | None = None
+    row_limit: int = 100
+    max_src_column_width: int | None = 75
+    max_name_column_width: int | None = 55
+    max_shapes_column_width: int | None = 80
+    header: str | None = None
+    top_level_events_only: bool = False
+    time_unit: TimeUnit | None = None
+    profile_memory: bool = False
+    with_flops: bool = False
+    compat: Compat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its title, what it says of a row, and how wide it is.
+
+    Attributes:
+        title: The heading.
+        cell: What stands in the row's first line.
+        below: What stands in the lines under it, one each.
+        width: Characters; a longer cell pushes the rest of its line.
+        align: ``<`` to the left, ``>`` to the right.
+    """
+
+    title: str
+    cell: Callable[[TableRow], object]
+    width: int = _WIDTH
+    align: Literal["<", ">"] = ">"
+    below: Callable[[TableRow], Sequence[str]] | None = None
+
+
+def format_time(time_us: float, unit: TimeUnit | None) -> str:
+    """Microseconds in one unit, or in the one that suits them."""
+    return format_time_us(time_us) if unit is None else f"{time_us / _US_IN[unit]:.3f}{unit}"
+
+
+def device_title(facts: Survey) -> str:
+    """The profiled device as it stands in titles."""
+    return "None" if facts.device is None else facts.device.upper()
+
+
+def table_columns(facts: Survey, options: TableOptions) -> list[Column]:
+    """The columns that these rows and options call for."""
+    name_width = _limited(facts.name_length + 4, options.max_name_column_width)
+    columns = [Column("Name", lambda row: _cut_end(row.key, options.max_name_column_width), name_width)]
+    if facts.has_overloads:
+        columns.append(
+            Column(
+                "Overload Name",
+                lambda row: _cut_end(row.overload_name or "", options.max_name_column_width),
+                name_width,
+            )
+        )
+    columns += _cpu_columns(facts, options)
+    if facts.has_device_time:
+        columns += _device_columns(facts, options)
+    if options.profile_memory:
+        columns += _memory_columns(facts)
+    columns.append(Column("# of Calls", lambda row: row.count))
+    if facts.has_node_ids:
+        columns.append(Column("Node ID", lambda row: row.node_id))
+    if facts.shapes_length:
+        width = _limited(facts.shapes_length + 4, options.max_shapes_column_width)
+        columns.append(Column("Input Shapes", lambda row: str(row.input_shapes)[:width], width))
+    return columns + _source_and_flops(facts, options)
+
+
+def _cpu_columns(facts: Survey, options: TableOptions) -> list[Column]:
+    unit = options.time_unit
+
+    def share(time_us: float) -> str:
+        return format_time_share(time_us, facts.self_cpu_us)
+
+    return [
+        Column("Self CPU %", lambda row: share(row.self_cpu_time_total)),
+        Column("Self CPU", lambda row: format_time(row.self_cpu_time_total, unit)),
+        # Async time runs beside the rest: it has no share.
+        Column("CPU total %", lambda row: "0" if row.is_async else share(row.cpu_time_total)),
+        Column("CPU total", lambda row: format_time(row.cpu_time_total, unit)),
+        Column("CPU time avg", lambda row: format_time(row.cpu_time, unit)),
+    ]
+
+
+def _device_columns(facts: Survey, options: TableOptions) -> list[Column]:
+    unit, device = options.time_unit, device_title(facts)
+
+    def share(row: TableRow) -> str:
+        annotation = row.is_user_annotation and int(row.device_type) != DeviceType.CPU
+        if annotation and options.compat is None:
+            return "--"
+        return format_time_share(row.self_device_time_total, facts.self_device_us)
+
+    return [
+        Column(f"Self {device}", lambda row: format_time(row.self_device_time_total, unit)),
+        Column(f"Self {device} %", share),
+        Column(f"{device} total", lambda row: format_time(row.device_time_total, unit)),
+        Column(f"{device} time avg", lambda row: format_time(row.device_time, unit)),
+    ]
+
+
+def _memory_columns(facts: Survey) -> list[Column]:
+    columns = [
+        Column("CPU Mem", lambda row: format_memory(row.cpu_memory_usage)),
+        Column("Self CPU Mem", lambda row: format_memory(row.self_cpu_memory_usage)),
+    ]
+    if facts.device and facts.has_device_memory:
+        device = device_title(facts)
+        columns += [
+            Column(f"{device} Mem", lambda row: format_memory(row.device_memory_usage)),
+            Column(f"Self {device} Mem", lambda row: format_memory(row.self_device_memory_usage)),
+        ]
+    return columns
+
+
+def _source_and_flops(facts: Survey, options: TableOptions) -> list[Column]:
+    source = _source_column(facts.source_length, options) if facts.source_length else None
+    flops = _flops_column(facts.smallest_flops) if options.with_flops and facts.smallest_flops else None
+    if source and flops and options.compat == "torch":
+        source, flops = (
+            replace(source, cell=flops.cell, below=None),
+            replace(flops, cell=source.cell, below=source.below),
+        )
+    return [column for column in (source, flops) if column is not None]
+
+
+def _source_column(longest: int, options: TableOptions) -> Column:
+    width = _limited(longest + 4, options.max_src_column_width)
+
+    def first(row: TableRow) -> str:
+        return _cut_start(row.stack[0], width) if row.stack else ""
+
+    def rest(row: TableRow) -> list[str]:
+        # The rest of the stack stands below its first entry, and an empty line ends it.
+        return [*(_cut_start(entry, width) for entry in (row.stack or ())[1:]), ""]
+
+    return Column("Source Location", first, width, "<", rest)
+
+
+def _flops_column(smallest: int) -> Column:
+    scale, unit = _flops_scale(smallest)
+    return Column(f"Total {unit}", lambda row: f"{row.flops * scale:8.3f}" if row.flops else "--")
+
+
+def _flops_scale(smallest: int) -> tuple[float, str]:
+    """The factor and the unit in which the smallest of some positive numbers of FLOPs is at least 1."""
+    thousands = max(0.0, min(math.log10(smallest) / 3, float(len(_FLOPS_UNITS) - 1)))
+    return 10 ** (math.floor(thousands) * -3.0), _FLOPS_UNITS[int(thousands)]
+
+
+def _limited(width: int, limit: int | None) -> int:
+    return width if limit is None else min(width, limit)
+
+
+def _cut_end(text: str, limit: int | None) -> str:
+    if limit is None or len(text) < limit - len(_ELLIPSIS):
+        return text
+    return text[: limit - len(_ELLIPSIS)] + _ELLIPSIS
+
+
+def _cut_start(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    text = text[len(text) - width :]
+    return _ELLIPSIS + text[len(_ELLIPSIS) :] if len(text) > len(_ELLIPSIS) else text

@@ -1,0 +1,90 @@
+"""What the events need of a recording, whoever made it: the collector, an imported trace, a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.inputs import Inputs
+    from pytest_opprof.capture.recording import OpGroup, RecordingStats, StepInfo, ThreadInfo
+
+
+class RecordingView(Protocol):
+    """One finished window as columns: thread by thread, each thread's events in preorder.
+
+    Each column has one entry per event. Times are nanoseconds; starts count from the window's start, and
+    the duration of an event that was open at its end is -1.
+    """
+
+    def __len__(self) -> int:
+        """The number of events."""
+
+    @property
+    def start_ns(self) -> Sequence[int]:
+        """When each event began."""
+
+    @property
+    def duration_ns(self) -> Sequence[int]:
+        """How long each event took, -1 for one that never ended."""
+
+    @property
+    def self_ns(self) -> Sequence[int]:
+        """The same, less the events inside it."""
+
+    @property
+    def trace_end_ns(self) -> int:
+        """When the window ended."""
+
+    @property
+    def parent(self) -> Sequence[int]:
+        """The event around each event, -1 for none."""
+
+    @property
+    def thread(self) -> Sequence[int]:
+        """The index of each event's thread."""
+
+    @property
+    def sequence_nr(self) -> Sequence[int]:
+        """Autograd's sequence numbers, -1 for none."""
+
+    @property
+    def forward_thread(self) -> Sequence[int]:
+        """Torch's number of the thread that ran the forward op, 0 for none."""
+
+    @property
+    def step(self) -> Sequence[int]:
+        """The index of the step that each event belongs to, -1 for none."""
+
+    @property
+    def kind(self) -> Sequence[int]:
+        """What each event is: the numbers of ``OpKind``."""
+
+    @property
+    def flags(self) -> Sequence[int]:
+        """``FLAG_ASYNC`` and ``FLAG_UNFINISHED``."""
+
+    @property
+    def scope(self) -> Sequence[int]:
+        """Torch's record scopes."""
+
+    @property
+    def threads(self) -> Sequence[ThreadInfo]:
+        """The threads that recorded."""
+
+    @property
+    def steps(self) -> Sequence[StepInfo]:
+        """The steps of the window."""
+
+    @property
+    def stats(self) -> RecordingStats:
+        """What was recorded, and what was lost."""
+
+    def name(self, event: int) -> str:
+        """An event's name."""
+
+    def inputs(self, event: int) -> Inputs | None:
+        """What an event was given, where that was recorded."""
+
+    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
+        """The events summed up by name, in the order in which each name first occurred."""

@@ -1,0 +1,174 @@
+"""The op table: torch.profiler's columns, widths and units, to the letter.
+
+With ``compat="torch"`` two slips of torch's are kept as well: under ``Source Location`` and ``Total FLOPs``
+each shows the other's values, and an annotation on a device shows a share of a total it is no part of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.events.columns import (
+    Column,
+    Compat,
+    TableOptions,
+    TimeUnit,
+    device_title,
+    format_time,
+    table_columns,
+)
+from pytest_opprof.events.table_row import Survey, TableRow, survey
+
+_GAP: Final = "  "
+
+
+class Tabular(ABC):
+    """Rows that can be laid out as an op table."""
+
+    __slots__ = ()
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        *,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: TimeUnit | None = None,
+        compat: Compat | None = None,
+    ) -> str:
+        """Lay the rows out as text, with torch.profiler's columns and units.
+
+        Args:
+            sort_by: The attribute by which rows fall, largest first, such as ``self_cpu_time_total`` or
+                ``count``; None keeps their order.
+            row_limit: Rows shown; -1 shows all.
+            max_src_column_width: Longer source locations lose their beginning; None never cuts.
+            max_name_column_width: Longer names lose their end; None never cuts.
+            max_shapes_column_width: Longer shapes lose their end; None never cuts.
+            header: A line above the table.
+            top_level_events_only: Leave out what ran inside another op.
+            time_unit: ``s``, ``ms`` or ``us`` for all times, instead of the unit that suits each.
+            compat: ``"torch"`` repeats what torch's table gets wrong.
+
+        Raises:
+            UsageError: The rows cannot be sorted by that name.
+        """
+        return self._table(
+            TableOptions(
+                sort_by=sort_by,
+                row_limit=row_limit,
+                max_src_column_width=max_src_column_width,
+                max_name_column_width=max_name_column_width,
+                max_shapes_column_width=max_shapes_column_width,
+                header=header,
+                top_level_events_only=top_level_events_only,
+                time_unit=time_unit,
+                compat=compat,
+            )
+        )
+
+    def __str__(self) -> str:
+        return self.table()
+
+    @abstractmethod
+    def _table(self, options: TableOptions) -> str:
+        """The table with these options."""
+
+
+def build_table(
+    rows: Sequence[TableRow], options: TableOptions, *, facts: Survey | None = None, notes: Sequence[str] = ()
+) -> str:
+    """Lay rows out as text.
+
+    Args:
+        rows: Events or averages.
+        options: The layout.
+        facts: What `survey` would find, where the caller knows it without reading every row.
+        notes: Lines to stand below the totals.
+
+    Returns:
+        The table, each line with its newline; the empty string for no rows.
+
+    Raises:
+        UsageError: The rows cannot be sorted by that name.
+    """
+    if not rows:
+        return ""
+    rows = sort_rows(rows, options.sort_by)
+    facts = survey(rows) if facts is None else facts
+    columns = table_columns(facts, options)
+    rule = "".join("-" * column.width + _GAP for column in columns)
+    double_rule = "=" * (len(rule) - len(_GAP))
+
+    lines: list[str] = []
+    if options.header is not None:
+        lines += [double_rule, options.header]
+    if options.top_level_events_only:
+        lines += [double_rule, "This report only display top-level ops statistics"]
+    lines += [rule, _line(columns, [column.title for column in columns]), rule]
+    for row in _shown(rows, options):
+        lines += _row_lines(row, columns)
+    lines += [rule, f"Self CPU time total: {format_time(facts.self_cpu_us, options.time_unit)}"]
+    if facts.has_device_time:
+        total = format_time(facts.self_device_us, options.time_unit)
+        lines.append(f"Self {device_title(facts)} time total: {total}")
+    return "\n".join([*lines, *notes, ""])
+
+
+def sort_rows(rows: Sequence[TableRow], sort_by: str | None) -> Sequence[TableRow]:
+    """Rows by falling value of an attribute; rows of equal value keep their order.
+
+    Raises:
+        UsageError: The rows cannot be sorted by that name.
+    """
+    if sort_by is None:
+        return rows
+    attribute = device_neutral(sort_by)
+    try:
+        # A row without the value, such as the FLOPs of an op without a formula, comes last.
+        return sorted(rows, key=lambda row: _sortable(getattr(row, attribute)), reverse=True)
+    except (AttributeError, TypeError):
+        raise UsageError(
+            f"a table cannot be sorted by {sort_by!r}; use a numeric column such as 'self_cpu_time_total', "
+            "'cpu_time_total', 'cpu_time' or 'count'"
+        ) from None
+
+
+def device_neutral(name: str) -> str:
+    """An attribute's name with any device in it called ``device``, as torch's current attributes are."""
+    for device in ("cuda", "xpu", "privateuse1"):
+        name = name.replace(device, "device")
+    return name
+
+
+def _sortable(value: Any) -> tuple[bool, Any]:
+    return (value is not None, 0 if value is None else value)
+
+
+def _shown(rows: Sequence[TableRow], options: TableOptions) -> list[TableRow]:
+    if options.top_level_events_only:
+        rows = [row for row in rows if row.cpu_parent is None]
+    return list(rows if options.row_limit < 0 else rows[: options.row_limit])
+
+
+def _line(columns: Sequence[Column], cells: Sequence[object]) -> str:
+    return "".join(
+        f"{cell!s:{column.align}{column.width}}{_GAP}" for column, cell in zip(columns, cells, strict=True)
+    )
+
+
+def _row_lines(row: TableRow, columns: Sequence[Column]) -> list[str]:
+    lines = [_line(columns, [column.cell(row) for column in columns])]
+    for place, column in enumerate(columns):
+        for entry in column.below(row) if column.below else ():
+            cells = [""] * len(columns)
+            cells[place] = entry
+            lines.append(_line(columns, cells))
+    return lines

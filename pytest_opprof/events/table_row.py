@@ -1,0 +1,117 @@
+"""What the op table reads of a row, and what it must know of all rows before it writes the first."""
+
+# ruff: noqa: D102  # the row's names are torch's, and the table's titles say what they are
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, SupportsInt
+
+from pytest_opprof.events.device import DeviceType
+
+# An event on one of these is a kernel, a copy or an annotation; a legacy CPU event carries its kernel's time.
+_KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU})
+
+
+class TableRow(Protocol):
+    """What the table reads of an event or an average; torch's own have all of it."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def overload_name(self) -> str | None: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def node_id(self) -> int: ...
+    @property
+    def is_async(self) -> bool: ...
+    @property
+    def is_legacy(self) -> bool: ...
+    @property
+    def is_user_annotation(self) -> bool: ...
+    @property
+    def device_type(self) -> SupportsInt: ...
+    @property
+    def use_device(self) -> str | None: ...
+    @property
+    def cpu_time(self) -> float: ...
+    @property
+    def cpu_time_total(self) -> float: ...
+    @property
+    def self_cpu_time_total(self) -> float: ...
+    @property
+    def device_time(self) -> float: ...
+    @property
+    def device_time_total(self) -> float: ...
+    @property
+    def self_device_time_total(self) -> float: ...
+    @property
+    def cpu_memory_usage(self) -> int: ...
+    @property
+    def self_cpu_memory_usage(self) -> int: ...
+    @property
+    def device_memory_usage(self) -> int: ...
+    @property
+    def self_device_memory_usage(self) -> int: ...
+    @property
+    def flops(self) -> int | None: ...
+    @property
+    def input_shapes(self) -> Any: ...
+    @property
+    def stack(self) -> Sequence[str] | None: ...
+    @property
+    def cpu_parent(self) -> object | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What must be known about all rows before the first is written.
+
+    Attributes:
+        device: The device profiled, in lower case; None for none.
+        self_cpu_us: Sum of the rows' self CPU times, microseconds.
+        self_device_us: Sum of the self device times of kernels and copies, microseconds.
+        name_length: The longest key.
+        shapes_length: The longest shapes as text, 0 where no row has any.
+        source_length: The longest source location, 0 where no row has a stack.
+        smallest_flops: The smallest positive number of FLOPs, None where there is none.
+    """
+
+    device: str | None
+    self_cpu_us: float
+    self_device_us: float
+    has_device_time: bool
+    has_device_memory: bool
+    has_overloads: bool
+    has_node_ids: bool
+    name_length: int
+    shapes_length: int
+    source_length: int
+    smallest_flops: int | None
+
+
+def survey(rows: Sequence[TableRow]) -> Survey:
+    """Read through all rows once for what the table's layout depends on."""
+    shaped = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
+    return Survey(
+        device=next((row.use_device for row in rows if row.use_device), None),
+        self_cpu_us=sum(row.self_cpu_time_total for row in rows),
+        self_device_us=sum(row.self_device_time_total for row in rows if _counts_on_device(row)),
+        has_device_time=any(row.self_device_time_total > 0 for row in rows),
+        has_device_memory=any(row.self_device_memory_usage > 0 for row in rows),
+        has_overloads=any(row.overload_name for row in rows),
+        has_node_ids=any(row.node_id != -1 for row in rows),
+        name_length=max(len(row.key) for row in rows),
+        shapes_length=max(len(str(row.input_shapes)) for row in rows) if shaped else 0,
+        source_length=max((len(entry) for row in rows for entry in row.stack or ()), default=0),
+        smallest_flops=min((row.flops for row in rows if row.flops and row.flops > 0), default=None),
+    )
+
+
+def _counts_on_device(row: TableRow) -> bool:
+    device = int(row.device_type)
+    if device == DeviceType.CPU:
+        return row.is_legacy
+    return device in _KERNEL_DEVICES and not row.is_user_annotation

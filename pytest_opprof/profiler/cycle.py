@@ -1,0 +1,75 @@
+"""One finished stretch of recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.recording import Recording
+
+
+class Cycle:
+    """What was recorded between the first active step of a cycle and its last.
+
+    Attributes:
+        recording: The events, as columns.
+        trace_id: Names this cycle among all others.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        trace_id: str,
+        metadata: TraceMetadata,
+        settings: Mapping[str, object],
+    ) -> None:
+        self.recording = recording
+        self.trace_id = trace_id
+        self._metadata = metadata
+        self._settings = settings
+        self._events = EventList([recording])
+
+    def events(self) -> EventList:
+        """The events, one by one."""
+        return self._events
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        compat: Compat | None = None,
+    ) -> KeyAverages:
+        """The events summed up by name; see `EventList.key_averages`."""
+        return self._events.key_averages(
+            group_by_input_shapes=group_by_input_shape,
+            group_by_stack_n=group_by_stack_n,
+            group_by_overload_name=group_by_overload_name,
+            compat=compat,
+        )
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the events as a Chrome trace, whole or not at all; compressed when the path ends in ``.gz``.
+
+        It may be called as often as there are places to write to.
+
+        Args:
+            path: The file. A file that is there is replaced.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        known: dict[str, object] = {"trace_id": self.trace_id, **self._settings}
+        distributed = distributed_info()
+        if distributed is not None:
+            known["distributedInfo"] = distributed
+        self.recording.write_chrome_trace(path, metadata=self._metadata.merged(known))

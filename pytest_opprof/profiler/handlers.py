@@ -1,0 +1,47 @@
+"""Ready-made ``on_trace_ready`` handlers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+
+class ExportsTrace(Protocol):
+    """A profiler, as far as a handler that writes a trace needs it."""
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the finished cycle."""
+
+
+def tensorboard_trace_handler(
+    dir_name: str | os.PathLike[str],
+    worker_name: str | None = None,
+    use_gzip: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+) -> Callable[[ExportsTrace], None]:
+    """Write each cycle's trace into a directory, under the names that TensorBoard and HTA look for.
+
+    The files are called ``<worker>.<nanoseconds since the epoch>.pt.trace.json``, or ``.json.gz``.
+
+    Args:
+        dir_name: The directory; it is made when the first trace is written.
+        worker_name: Tells the workers of one job apart; ``<host>_<pid>`` unless given.
+        use_gzip: Compress the files.
+    """
+
+    def handler(profiler: ExportsTrace) -> None:
+        nonlocal worker_name
+        directory = Path(dir_name)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError(f"Can't create directory: {directory} ({error.strerror})") from error
+        if not worker_name:
+            worker_name = f"{socket.gethostname()}_{os.getpid()}"
+        suffix = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
+        profiler.export_chrome_trace(directory / f"{worker_name}.{time.time_ns()}{suffix}")
+
+    return handler

@@ -1,0 +1,63 @@
+"""What a trace file says about itself: values of the user's, and what the profiler knows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+
+
+class TraceMetadata:
+    """Names and JSON values, gathered until a trace is written.
+
+    Every value is checked when it is given, so that no trace comes out as broken JSON.
+    """
+
+    def __init__(self) -> None:
+        self._preset: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+
+    def preset(self, key: str, value: str) -> None:
+        """Set a JSON value that `add_json` and `add` go before."""
+        self._preset[key] = _checked(key, value)
+
+    def add_json(self, key: str, value: str) -> None:
+        """Set a JSON value.
+
+        Raises:
+            ValueError: It is not JSON.
+        """
+        self._values[key] = _checked(key, value)
+
+    def add(self, key: str, value: str) -> None:
+        """Set a string."""
+        self._values[key] = json.dumps(value)
+
+    def merged(self, known: Mapping[str, object]) -> dict[str, str]:
+        """All values as JSON text; what the user says goes before what the profiler knows."""
+        return {key: json.dumps(value) for key, value in known.items()} | self._preset | self._values
+
+
+def distributed_info() -> dict[str, object] | None:
+    """The place of this process in a torch.distributed job; None outside of one.
+
+    Trace analysers read the rank from it. Torch is not imported for this: a process in a job has done so.
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return {
+        "backend": distributed.get_backend(),
+        "rank": distributed.get_rank(),
+        "world_size": distributed.get_world_size(),
+    }
+
+
+def _checked(key: str, value: str) -> str:
+    try:
+        json.loads(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"metadata {key!r} is no JSON: {value!r} ({error}); a plain string goes to add_metadata"
+        ) from error
+    return value

@@ -1,0 +1,242 @@
+"""torch.profiler's front door, over our own collector."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Final, Self
+
+from pytest_opprof.capture.collector import DEFAULT_SOURCES
+from pytest_opprof.errors import UsageError
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.profiler.activities import ProfilerActivity, parse_activities, warn_of_missing
+from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.recorder import CycleRecorder, ExecutionTraceObserver, RecorderOptions
+from pytest_opprof.profiler.schedule import ProfilerAction, record_always
+from pytest_opprof.profiler.stepper import Stepper
+
+_RANGES_ONLY: Final = frozenset({"ranges"})
+
+
+class profile:  # noqa: N801  # torch's name
+    """Record ops, with the arguments and the meaning of ``torch.profiler.profile``.
+
+    Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, and can be stopped
+    twice; a second profiler that starts while this one records gets an error, and this one loses nothing.
+
+    Args:
+        activities: What to look at; the CPU unless given. Others are accepted with a warning.
+        schedule: From a step's number to what is done in it; everything is recorded unless given.
+        on_trace_ready: Called with this profiler at the end of each cycle.
+        record_shapes: Record the shapes, types and numbers that ops are given.
+        profile_memory: Accepted with a warning: memory is not captured yet.
+        with_stack: Accepted with a warning: stacks are not captured yet.
+        with_flops: Accepted with a warning: FLOPs are not computed yet.
+        with_modules: Accepted with a warning: modules are not captured yet.
+        experimental_config: Accepted with a warning: Kineto's own settings mean nothing here.
+        execution_trace_observer: Told when windows open and close.
+        acc_events: `events` and `key_averages` are over all cycles that are kept, not over the last.
+        use_cuda: Deprecated: adds CUDA to the activities, or takes it away.
+        custom_trace_id_callback: Names each cycle.
+        post_processing_timeout_s: Accepted: there is nothing that would take long.
+        keep_cycles: How many of the latest cycles stay in memory; None keeps all.
+
+    Raises:
+        AssertionError: No activity is left. Torch raises the same.
+        ValueError: An activity is given twice, or the schedule's answer for step 0 is no action.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[object] | None = None,
+        schedule: Callable[[int], object] | None = None,
+        on_trace_ready: Callable[[profile], object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: object | None = None,
+        execution_trace_observer: ExecutionTraceObserver | None = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        keep_cycles: int | None = None,
+    ) -> None:
+        if keep_cycles is not None and keep_cycles < 1:
+            raise UsageError(f"keep_cycles is {keep_cycles}; keep at least 1 cycle, or None for all")
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
+        self.activities = parse_activities(activities, use_cuda=use_cuda)
+        warn_of_missing(
+            self.activities,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config is not None,
+        )
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.acc_events = acc_events
+        self.on_trace_ready = on_trace_ready
+        self._observer = execution_trace_observer
+        self._recorder = CycleRecorder(
+            RecorderOptions(
+                sources=DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
+                record_shapes=record_shapes,
+                keep_cycles=keep_cycles,
+                observer=execution_trace_observer,
+            ),
+            on_cycle=self._trace_ready,
+            trace_id_callback=custom_trace_id_callback,
+        )
+        self._stepper = Stepper(schedule or record_always, self._recorder, named_steps=schedule is not None)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._observer is not None:
+                self._observer.cleanup()
+
+    def start(self) -> None:
+        """Begin step 0; what the schedule says of it begins with it.
+
+        Raises:
+            UsageError: This profiler is running.
+            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+        """
+        self._stepper.start()
+
+    def step(self) -> None:
+        """Tell the profiler that the next step begins.
+
+        Raises:
+            ValueError: The schedule answered something that is no action; the profiler goes on as before.
+        """
+        self._stepper.step()
+
+    def stop(self) -> None:
+        """End the current step and what is being recorded; does nothing when that was done."""
+        self._stepper.stop()
+
+    @property
+    def step_num(self) -> int:
+        """The number of the current step; within `on_trace_ready`, of the step to come."""
+        return self._stepper.step_num
+
+    @property
+    def current_action(self) -> ProfilerAction:
+        """What is being done in the current step."""
+        return self._stepper.action
+
+    @property
+    def cycles(self) -> tuple[Cycle, ...]:
+        """The finished cycles that are kept, oldest first, also those of earlier uses of this profiler."""
+        return tuple(self._recorder.cycles)
+
+    def events(self) -> EventList:
+        """The events of the last finished cycle, or of all of them with ``acc_events``.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+        """
+        latest = self._latest("events()")
+        if self.acc_events and self._recorder.cycles:
+            return EventList(cycle.recording for cycle in self._recorder.cycles)
+        return latest.events()
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        compat: Compat | None = None,
+    ) -> KeyAverages:
+        """The events summed up by name; see `EventList.key_averages`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+        """
+        self._latest("key_averages()")
+        return self.events().key_averages(
+            group_by_input_shapes=group_by_input_shape,
+            group_by_stack_n=group_by_stack_n,
+            group_by_overload_name=group_by_overload_name,
+            compat=compat,
+        )
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the last finished cycle as a Chrome trace; see `Cycle.export_chrome_trace`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_chrome_trace()").export_chrome_trace(path)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Add a string to the traces, at any time before they are exported."""
+        self._recorder.metadata.add(key, value)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Add a JSON value to the traces, at any time before they are exported.
+
+        Raises:
+            ValueError: The value is not JSON.
+        """
+        self._recorder.metadata.add_json(key, value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Add a JSON value to the traces that `add_metadata` and `add_metadata_json` go before.
+
+        Raises:
+            ValueError: The value is not JSON.
+        """
+        self._recorder.metadata.preset(key, value)
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Name the cycles to come by what this answers."""
+        self._recorder.trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The name of the cycle being recorded, or of the last one; None before the first."""
+        return self._recorder.trace_id
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _latest(self, call: str) -> Cycle:
+        latest = self._recorder.latest
+        if latest is not None:
+            return latest
+        if self._stepper.is_running:
+            raise UsageError(
+                f"{call} has nothing to show yet: no cycle has ended by step {self.step_num}; "
+                "call it in on_trace_ready or after stop()"
+            )
+        if self._stepper.was_started:
+            raise UsageError(
+                f"{call} has nothing to show: the profiler was stopped at step {self.step_num}, "
+                "before its schedule came to record; take more steps, or wait for fewer"
+            )
+        raise UsageError(
+            f"{call} has nothing to show: this profiler was never started; use it in a with statement"
+        )

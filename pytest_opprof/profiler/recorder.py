@@ -1,0 +1,148 @@
+"""The profiler's side of the collector: opens and closes windows, and keeps what came of them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import uuid4
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.metadata import TraceMetadata
+
+
+class ExecutionTraceObserver(Protocol):
+    """Another observer of the same windows, such as torch's ``ExecutionTraceObserver``."""
+
+    def start(self) -> None:
+        """A window opens."""
+
+    def stop(self) -> None:
+        """A window closed."""
+
+    def cleanup(self) -> None:
+        """The profiler is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderOptions:
+    """What a profiler records, and what it keeps.
+
+    Attributes:
+        sources: Where ops come from, in the collector's words.
+        record_shapes: Record what ops are given.
+        keep_cycles: How many of the latest cycles stay; None for all.
+        observer: Is told when windows open and close.
+    """
+
+    sources: frozenset[str]
+    record_shapes: bool
+    keep_cycles: int | None
+    observer: ExecutionTraceObserver | None
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """What a trace says about how it was recorded, as torch's traces do."""
+        return {"record_shapes": 1} if self.record_shapes else {}
+
+
+class CycleRecorder:
+    """Makes the moves of a `Stepper` on this process's collector.
+
+    Attributes:
+        metadata: What the traces of all cycles say about themselves.
+        cycles: The delivered cycles, oldest first.
+        latest: What was recorded last, delivered or not.
+        trace_id: Names the cycle being recorded, or the last.
+        trace_id_callback: Makes the next such name.
+    """
+
+    def __init__(
+        self,
+        options: RecorderOptions,
+        *,
+        on_cycle: Callable[[], None],
+        trace_id_callback: Callable[[], str] | None,
+    ) -> None:
+        self._options = options
+        self._on_cycle = on_cycle
+        self._collector = Collector.instance()
+        self._process: int | None = None
+        self._undelivered: Cycle | None = None
+        self._step_range: record_function | None = None
+        self._told: set[str] = set()
+        self.metadata = TraceMetadata()
+        self.cycles: deque[Cycle] = deque(maxlen=options.keep_cycles)
+        self.latest: Cycle | None = None
+        self.trace_id: str | None = None
+        self.trace_id_callback = trace_id_callback
+
+    @property
+    def is_open(self) -> bool:
+        """A window is being recorded. In a child that was forked meanwhile it is not: it is the parent's."""
+        return self._process == os.getpid()
+
+    def prepare(self) -> None:
+        """Make the collector ready, and name the cycle to come."""
+        self._open_collector()
+        self.trace_id = self.trace_id_callback() if self.trace_id_callback else uuid4().hex.upper()
+
+    def start(self) -> None:
+        """Open the window.
+
+        Raises:
+            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+        """
+        self._open_collector()
+        self._collector.start(record_shapes=self._options.record_shapes)
+        self._process = os.getpid()
+        if self._options.observer is not None:
+            self._options.observer.start()
+
+    def stop(self) -> None:
+        """Close the window, if it is open."""
+        if not self.is_open:
+            return
+        self._process = None
+        self.latest = self._undelivered = Cycle(
+            self._collector.stop(),
+            trace_id=self.trace_id or "",
+            metadata=self.metadata,
+            settings=self._options.settings,
+        )
+        if self._options.observer is not None:
+            self._options.observer.stop()
+
+    def deliver(self) -> None:
+        """Add what was recorded to the cycles and tell the profiler's user."""
+        cycle, self._undelivered = self._undelivered, None
+        if cycle is not None:
+            self.cycles.append(cycle)
+            self._on_cycle()
+
+    def begin_step(self, number: int) -> None:
+        """Begin a step and the range that shows it."""
+        self._collector.step_begin(number)
+        self._step_range = record_function(f"ProfilerStep#{number}")
+        self._step_range.__enter__()
+
+    def end_step(self) -> None:
+        """End the step, if one was begun."""
+        if self._step_range is None:
+            return
+        step_range, self._step_range = self._step_range, None
+        step_range.__exit__(None, None, None)
+        if self.is_open:
+            self._collector.step_end()
+
+    def _open_collector(self) -> None:
+        # Again before each window: torch may have been imported since, or another profiler had other sources.
+        self._collector.open(sources=self._options.sources, record_shapes=self._options.record_shapes)
+        for source in sorted(self._options.sources & self._collector.problems.keys() - self._told):
+            self._told.add(source)
+            warnings.warn(f"{source} are not recorded: {self._collector.problems[source]}", stacklevel=6)

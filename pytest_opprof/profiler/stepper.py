@@ -1,0 +1,129 @@
+"""From step to step: asks the schedule, and makes the moves between what was and what comes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Protocol, assert_never
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.profiler.schedule import ProfilerAction, action_of
+from pytest_opprof.profiler.transitions import TRANSITIONS, Move
+
+
+class Recorder(Protocol):
+    """Who makes the moves."""
+
+    @property
+    def is_open(self) -> bool:
+        """A window is being recorded."""
+
+    def prepare(self) -> None:
+        """Make ready for a window."""
+
+    def start(self) -> None:
+        """Open the window."""
+
+    def stop(self) -> None:
+        """Close the window, if it is open."""
+
+    def deliver(self) -> None:
+        """Hand over what was recorded, if there is something."""
+
+    def begin_step(self, number: int) -> None:
+        """Note that a step begins."""
+
+    def end_step(self) -> None:
+        """Note that the step ends, if one began."""
+
+
+class Stepper:
+    """Counts steps and keeps the recorder doing what the schedule says.
+
+    Attributes:
+        step_num: The number of the current step, from 0 on for each start.
+        action: What is being done in the current step.
+        is_running: Between `start` and `stop`.
+        was_started: `start` was called at least once.
+    """
+
+    def __init__(self, schedule: Callable[[int], object], recorder: Recorder, *, named_steps: bool) -> None:
+        self._schedule = schedule
+        self._recorder = recorder
+        self._named_steps = named_steps
+        self.is_running = False
+        self.was_started = False
+        self.step_num = 0
+        self.action = self._action(0)
+
+    def start(self) -> None:
+        """Begin step 0.
+
+        Raises:
+            UsageError: It was begun already.
+        """
+        if self.is_running:
+            raise UsageError("this profiler is running already; stop() it before you start it again")
+        self.step_num = 0
+        self.action = self._action(0)
+        try:
+            self._transit(ProfilerAction.NONE, self.action)
+        except BaseException:
+            # Nobody will call stop() on a profiler that did not start.
+            self._recorder.stop()
+            raise
+        self.is_running = self.was_started = True
+        self._begin_step()
+
+    def step(self) -> None:
+        """End the current step and begin the next; only counts while the profiler is not running.
+
+        Raises:
+            ValueError: The schedule answered something that is no action.
+        """
+        self._recorder.end_step()
+        following = self._action(self.step_num + 1)
+        previous, self.action = self.action, following
+        self.step_num += 1
+        if not self.is_running:
+            return
+        try:
+            self._transit(previous, following)
+        except BaseException:
+            # A handler that raised took the start of the next window with it: the next step makes up for it.
+            if not self._recorder.is_open:
+                self.action = ProfilerAction.NONE
+            raise
+        self._begin_step()
+
+    def stop(self) -> None:
+        """End the current step and what is being recorded; does nothing when that was done."""
+        if not self.is_running:
+            return
+        self.is_running = False
+        self._recorder.end_step()
+        self._transit(self.action, None)
+
+    def _action(self, step: int) -> ProfilerAction:
+        return action_of(self._schedule(step), step=step)
+
+    def _begin_step(self) -> None:
+        if self._named_steps and self._recorder.is_open:
+            self._recorder.begin_step(self.step_num)
+
+    def _transit(self, previous: ProfilerAction, following: ProfilerAction | None) -> None:
+        for move in TRANSITIONS[previous, following]:
+            match move:
+                case Move.PREPARE:
+                    self._recorder.prepare()
+                case Move.START:
+                    self._recorder.start()
+                case Move.STOP:
+                    self._recorder.stop()
+                case Move.DELIVER:
+                    self._recorder.deliver()
+                case Move.WARN:
+                    after = "the end" if following is None else following.name
+                    warnings.warn(f"Incorrect schedule: {previous.name} followed by {after}", stacklevel=4)
+                case _:
+                    assert_never(move)

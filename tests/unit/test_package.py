@@ -1,0 +1,58 @@
+"""The package's front: light to import, and complete."""
+
+import subprocess
+import sys
+
+import pytest
+
+import pytest_opprof
+
+HEAVY = ("cffi", "_cffi_backend", "jsonschema", "numpy", "torch", "pytest_opprof._collector")
+
+
+def in_fresh_process(program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.strip()
+
+
+def test_import_loads_nothing_of_ours_but_itself() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import pytest_opprof; "
+        "print(sorted(name for name in set(sys.modules) - before if 'opprof' in name))"
+    )
+    assert in_fresh_process(program) == "['pytest_opprof']"
+
+
+def test_import_loads_nothing_heavy() -> None:
+    program = f"import sys, pytest_opprof; print([name for name in {HEAVY!r} if name in sys.modules])"
+    assert in_fresh_process(program) == "[]"
+
+
+@pytest.mark.parametrize("name", pytest_opprof.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    value = getattr(pytest_opprof, name)
+    assert value.__name__ == name
+    assert getattr(pytest_opprof, name) is value
+
+
+def test_dir_tells_the_public_names() -> None:
+    assert set(pytest_opprof.__all__) <= set(dir(pytest_opprof))
+
+
+def test_all_names_can_be_starred() -> None:
+    names: dict[str, object] = {}
+    exec("from pytest_opprof import *", names)  # noqa: S102  # the statement is what is tested
+    assert set(pytest_opprof.__all__) <= set(names)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'pytest_opprof' has no attribute 'profiel'"):
+        pytest_opprof.profiel  # noqa: B018  # the look-up is what is tested
+
+
+def test_other_systems_are_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delitem(vars(pytest_opprof), "schedule", raising=False)
+    with pytest.raises(ImportError, match="records on Linux only, and this is darwin"):
+        pytest_opprof.schedule  # noqa: B018  # the look-up is what is tested
