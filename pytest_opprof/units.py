@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import assert_never
 
 from pytest_opprof.errors import UsageError
@@ -51,6 +52,7 @@ _BYTE_UNITS = {"b": 1} | {
 }
 _COUNT_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "t": 1_000_000_000_000}
 _QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ]*)\s*")
+_PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _LIMIT = re.compile(r"\s*(<=|>=|==|=|<|>)?(.*)", re.DOTALL)
 
 
@@ -186,8 +188,24 @@ def parse_quantity(text: str, *, unit: Unit) -> int:
     assert_never(unit)
 
 
+def parse_percent(text: str, *, where: str) -> Fraction:
+    """``"2.5%"`` as a share.
+
+    Args:
+        text: the percentage.
+        where: what an error says it stands in.
+
+    Raises:
+        UsageError: ``text`` is none.
+    """
+    match = _PERCENT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{where}: {text!r} is no percentage: write it like '2%'")
+    return Fraction(match[1]) / 100
+
+
 def parse_limit(limit: object, *, unit: Unit) -> Bound:
-    """A limit as users write it: ``"<= 64 MiB"``, ``"< 5 ms"``, ``"== 3"``, ``0``; a bare value means at most.
+    """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0``; a bare value means at most.
 
     Args:
         limit: an integer in ``unit``, or text with a comparator and a value.

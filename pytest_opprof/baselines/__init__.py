@@ -1,0 +1,1 @@
+"""Yesterday's runs: where they are kept, and which of them a session is compared with."""

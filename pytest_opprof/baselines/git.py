@@ -1,0 +1,100 @@
+"""What git says of the commits: read-only, through git itself, and never in the way where there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from pytest_opprof.results.run import Commit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TIMEOUT_S = 30
+# As far back as a stored run is looked for; git lists as many in a tenth of a second.
+_MOST_ANCESTORS = 20_000
+_QUIET = {
+    "LC_ALL": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+
+
+class Git:
+    """The repository that a folder is in.
+
+    Attributes:
+        problem: why git has nothing to say; empty while it answers.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.problem = ""
+        if self._ask("rev-parse", "--git-dir") is None and not self.problem:
+            self.problem = "git does not answer"
+
+    def head(self) -> Commit | None:
+        """The commit that is checked out; None outside a repository and before its first commit."""
+        commit = None if self.problem else self.commit_of("HEAD")
+        if commit is None:
+            return None
+        # Untracked files do not count: caches and outputs lie about in most work trees.
+        status = self._ask("status", "--porcelain", "--untracked-files=no")
+        branch = self._ask("symbolic-ref", "--quiet", "--short", "HEAD")
+        return Commit(id=commit, dirty=bool(status), branch=branch or None)
+
+    def commit_of(self, ref: str) -> str | None:
+        """The commit that a branch, tag or revision names, here or at origin."""
+        if self.problem or not ref or ref.startswith("-"):
+            return None
+        for name in (ref, f"origin/{ref}"):
+            commit = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            if commit:
+                return commit
+        return None
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """The best common ancestor of two commits; None where there is none in the history at hand."""
+        return self._ask("merge-base", one, other) or None
+
+    def ancestors(self, commit: str) -> list[str]:
+        """A commit and what it builds on, nearest first."""
+        listed = self._ask("rev-list", f"--max-count={_MOST_ANCESTORS}", commit)
+        return listed.split() if listed else []
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether history is cut off, as in most CI checkouts."""
+        return self._ask("rev-parse", "--is-shallow-repository") == "true"
+
+    def _ask(self, *arguments: str) -> str | None:
+        """What git prints; None where it fails, which for most questions is an answer."""
+        try:
+            done = subprocess.run(
+                ["git", *arguments],
+                cwd=self._folder,
+                env={**os.environ, **_QUIET},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except FileNotFoundError:
+            self.problem = "git is not installed" if self._folder.is_dir() else f"{self._folder} is no folder"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self.problem = f"git does not answer ({type(error).__name__})"
+        else:
+            if done.returncode == 0:
+                return done.stdout.decode("utf-8", "replace").strip()
+            told = done.stderr.decode("utf-8", "replace")
+            if "not a git repository" in told:
+                self.problem = "this is no git repository"
+            elif "dubious ownership" in told:
+                self.problem = "the repository belongs to another user (git config safe.directory)"
+        return None
+
+
+def head_commit(folder: Path) -> Commit | None:
+    """The commit checked out in ``folder``; None where there is no repository, no commit, or no git."""
+    return Git(folder).head()

@@ -1,0 +1,1 @@
+"""Two runs to changes to verdicts."""

@@ -1,0 +1,60 @@
+"""Where a rise comes from: the user's line where stacks were taken, else what calls the op more often now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_opprof.results.build import STEP_NAME
+from pytest_opprof.results.run import OpKind
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.pairing import RowPair
+    from pytest_opprof.results.run import TestResult
+
+
+class Causes:
+    """The call trees of both sides, read once and asked for every op that rose."""
+
+    def __init__(self, base: TestResult, head: TestResult) -> None:
+        self._before = _callers(base)
+        self._after = _callers(head)
+        # Calls are over all steps: to compare them, each side counts as often as the other has steps.
+        self._weights = (head.steps, base.steps)
+        self._ranges = {row.name for row in head.ops if row.kind is OpKind.RANGE}
+
+    def of(self, pair: RowPair) -> str:
+        """A rise's cause in few words: ``new in Encoder.forward, model.py:41``, ``called by aten::clone``."""
+        row = pair.head
+        if row is None:
+            return ""
+        caller = self._caller(row.name) if row.name in self._after else row.parent_op
+        if row.source:
+            place = f"in {row.source}"
+        elif not caller:
+            place = "" if caller is None else "called by the test itself"
+        else:
+            place = f"in range {caller!r}" if caller in self._ranges else f"called by {caller}"
+        if pair.base is not None and pair.base.count.high > 0:
+            return place
+        separator = " " if place.startswith("in ") else ", "
+        return f"new{separator}{place}" if place else "new"
+
+    def _caller(self, op: str) -> str:
+        """Who calls an op more often than before, by the largest rise; "" for the test itself."""
+        before, after = self._before.get(op, Counter()), self._after.get(op, Counter())
+        weight_before, weight_after = self._weights
+        rises = {
+            caller: calls * weight_after - before[caller] * weight_before for caller, calls in after.items()
+        }
+        most = max(rises.values(), default=0)
+        return min((caller for caller, rise in rises.items() if rise == most), default="")
+
+
+def _callers(test: TestResult) -> dict[str, Counter[str]]:
+    """Per op, how often each caller called it; the caller "" is the test itself."""
+    callers: dict[str, Counter[str]] = {}
+    for node in test.tree:
+        parent = test.tree[node.parent].name if node.parent >= 0 else ""
+        callers.setdefault(node.name, Counter())["" if parent == STEP_NAME else parent] += node.count
+    return callers

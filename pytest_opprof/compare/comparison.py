@@ -1,0 +1,137 @@
+"""A comparison as values: two runs, and per test what changed and what that means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pytest_opprof.compare.verdicts import Verdict
+    from pytest_opprof.results.run import OpKind, Run, TestResult
+    from pytest_opprof.results.samples import Samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One metric of one op, or one total, that is not as it was.
+
+    Attributes:
+        op: the op's name; None for a total of the test.
+        kind: what the op is; None for a total.
+        background: whether it ran outside the steps' threads; such rows never block.
+        metric: the metric's name.
+        base: the values before; None for a row that was not there.
+        head: the values now; None for a row that is gone.
+        rule: how it was judged, ``exact`` or ``2%``; empty for what is only shown.
+        verdict: None for what is advisory.
+        cause: where a rise comes from, in words; empty where nothing is known.
+        reason: why the verdict is what it is, where the numbers do not say it.
+    """
+
+    op: str | None
+    kind: OpKind | None = None
+    background: bool = False
+    metric: str
+    base: Samples | None
+    head: Samples | None
+    rule: str = ""
+    verdict: Verdict | None
+    cause: str = ""
+    reason: str = ""
+
+    @property
+    def about(self) -> Metric:
+        """The metric itself."""
+        return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
+
+    @property
+    def rise(self) -> int:
+        """How much a step has more now than before; below zero for less, and 0 where the ranges overlap."""
+        low, high = (self.base.low, self.base.high) if self.base else (0, 0)
+        head_low, head_high = (self.head.low, self.head.high) if self.head else (0, 0)
+        if head_low > high:
+            return head_low - high
+        return min(head_high - low, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitResult:
+    """What became of one budget of a test.
+
+    Attributes:
+        path: the metric.
+        limit: the limit as a reader sees it, ``<= 64 MiB``.
+        value: what was measured; None where nothing could be.
+        verdict: PASS, REGRESSED (it is over) or INCONCLUSIVE.
+        reason: why, where the value does not say it.
+    """
+
+    path: str
+    limit: str
+    value: Samples | None
+    verdict: Verdict
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestComparison:
+    """One test: both sides, what changed, and the verdict.
+
+    Attributes:
+        node_id: the test's.
+        verdict: None where nothing was asked to block, or the test did not run.
+        reason: one sentence that says why.
+        changes: the totals first, then ops; within both, the worst first.
+        limits: what became of the budgets.
+        advisories: sentences about what cannot block.
+        base: the baseline's side; None without one.
+        head: this run's side; None for a test that is gone.
+    """
+
+    __test__ = False  # not a test class for pytest to collect
+
+    node_id: str
+    verdict: Verdict | None
+    reason: str = ""
+    changes: tuple[Change, ...] = ()
+    limits: tuple[LimitResult, ...] = ()
+    advisories: tuple[str, ...] = ()
+    base: TestResult | None = None
+    head: TestResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two runs side by side.
+
+    Attributes:
+        created: when it was made.
+        opprof_version: the release that made it.
+        base: the baseline without its tests (they are in ``tests``); None when there was none.
+        head: this run, without its tests.
+        notes: what to say about the whole, such as how the baseline was found.
+        not_run: tests of the baseline that this session left out, and tests that failed or were skipped.
+        tests: failures first.
+    """
+
+    created: datetime
+    opprof_version: str
+    base: Run | None
+    head: Run
+    notes: tuple[str, ...] = ()
+    not_run: int = 0
+    tests: tuple[TestComparison, ...] = ()
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many tests got which verdict."""
+        return Counter(test.verdict for test in self.tests if test.verdict)
+
+    def test(self, node_id: str) -> TestComparison | None:
+        """The comparison of one test."""
+        return next((test for test in self.tests if test.node_id == node_id), None)

@@ -1,0 +1,199 @@
+"""Comparisons to documents and back: plain dicts in the shape of comparison.schema.json."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import OP_METRICS, TOTALS
+from pytest_opprof.results.document import (
+    contradiction,
+    refuse_repeats,
+    result_from_document,
+    result_to_document,
+    samples_from_document,
+    side_from_document,
+    side_to_document,
+    time_from_document,
+    time_to_document,
+)
+from pytest_opprof.results.files import read_document, write_document
+from pytest_opprof.results.run import OpKind, TestResult
+from pytest_opprof.results.schema import Contract
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_opprof.results.document import Document
+    from pytest_opprof.results.samples import Samples
+
+
+def write_comparison(path: Path, comparison: Comparison) -> None:
+    """Write a comparison; ``.gz`` at the end of the name packs it.
+
+    Raises:
+        StoreError: it cannot be written; an earlier file of that name is as it was.
+    """
+    write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
+
+
+def read_comparison(path: Path) -> Comparison:
+    """Read a comparison.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it holds no comparison that this release can use.
+    """
+    return comparison_from_document(read_document(path, Contract.COMPARISON), where=str(path))
+
+
+def comparison_to_document(comparison: Comparison) -> Document:
+    """A comparison in the shape of comparison.schema.json."""
+    return {
+        "kind": Contract.COMPARISON.kind,
+        "schema_version": Contract.COMPARISON.schema_version,
+        "created": time_to_document(comparison.created),
+        "opprof_version": comparison.opprof_version,
+        "base": None if comparison.base is None else side_to_document(comparison.base),
+        "head": side_to_document(comparison.head),
+        "notes": list(comparison.notes),
+        "not_run": comparison.not_run,
+        "tests": [_test_to_document(test) for test in comparison.tests],
+    }
+
+
+def comparison_from_document(document: Document, *, where: str) -> Comparison:
+    """The comparison that a document holds.
+
+    Args:
+        document: what comparison.schema.json accepted.
+        where: what an error calls the document: its file.
+
+    Raises:
+        DocumentError: numbers that contradict each other.
+    """
+    tests = tuple(
+        _test_from_document(test, where=where, path=f"tests[{index}]")
+        for index, test in enumerate(document["tests"])
+    )
+    refuse_repeats((test.node_id for test in tests), where=where, path="tests")
+    return Comparison(
+        created=time_from_document(document["created"], where=where, path="created"),
+        opprof_version=document["opprof_version"],
+        base=None if document["base"] is None else side_from_document(document["base"], where=where),
+        head=side_from_document(document["head"], where=where),
+        notes=tuple(document["notes"]),
+        not_run=document["not_run"],
+        tests=tests,
+    )
+
+
+def _test_to_document(test: TestComparison) -> Document:
+    return {
+        "node_id": test.node_id,
+        "verdict": _verdict_to_document(test.verdict),
+        "reason": test.reason,
+        "changes": [_change_to_document(change) for change in test.changes],
+        "limits": [
+            {
+                "path": limit.path,
+                "limit": limit.limit,
+                "value": _samples_to_document(limit.value),
+                "verdict": limit.verdict.value,
+                "reason": limit.reason,
+            }
+            for limit in test.limits
+        ],
+        "advisories": list(test.advisories),
+        "base": None if test.base is None else result_to_document(test.base),
+        "head": None if test.head is None else result_to_document(test.head),
+    }
+
+
+def _test_from_document(document: Document, *, where: str, path: str) -> TestComparison:
+    base, head = (
+        None
+        if document[side] is None
+        else result_from_document(document[side], where=where, path=f"{path}.{side}")
+        for side in ("base", "head")
+    )
+    return TestComparison(
+        node_id=document["node_id"],
+        verdict=_verdict_from_document(document["verdict"]),
+        reason=document["reason"],
+        changes=tuple(
+            _change_from_document(change, (base, head), where=where, path=f"{path}.changes[{index}]")
+            for index, change in enumerate(document["changes"])
+        ),
+        limits=tuple(
+            LimitResult(
+                path=limit["path"],
+                limit=limit["limit"],
+                value=_samples(limit, "value", head, where=where, path=f"{path}.limits[{index}]"),
+                verdict=Verdict(limit["verdict"]),
+                reason=limit["reason"],
+            )
+            for index, limit in enumerate(document["limits"])
+        ),
+        advisories=tuple(document["advisories"]),
+        base=base,
+        head=head,
+    )
+
+
+def _change_to_document(change: Change) -> Document:
+    return {
+        "op": change.op,
+        "kind": None if change.kind is None else change.kind.value,
+        "background": change.background,
+        "metric": change.metric,
+        "base": _samples_to_document(change.base),
+        "head": _samples_to_document(change.head),
+        "rule": change.rule,
+        "verdict": _verdict_to_document(change.verdict),
+        "cause": change.cause,
+        "reason": change.reason,
+    }
+
+
+def _change_from_document(
+    document: Document, sides: tuple[TestResult | None, TestResult | None], *, where: str, path: str
+) -> Change:
+    known = TOTALS if document["op"] is None else OP_METRICS
+    if document["metric"] not in known:
+        raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
+    return Change(
+        op=document["op"],
+        kind=None if document["kind"] is None else OpKind(document["kind"]),
+        background=document["background"],
+        metric=document["metric"],
+        base=_samples(document, "base", sides[0], where=where, path=path),
+        head=_samples(document, "head", sides[1], where=where, path=path),
+        rule=document["rule"],
+        verdict=_verdict_from_document(document["verdict"]),
+        cause=document["cause"],
+        reason=document["reason"],
+    )
+
+
+def _samples(
+    document: Document, name: str, side: TestResult | None, *, where: str, path: str
+) -> Samples | None:
+    if document[name] is None:
+        return None
+    if side is None:
+        raise contradiction(where, path=f"{path}.{name}", what="its side of the test is missing")
+    return samples_from_document(document[name], steps=side.steps, where=where, path=f"{path}.{name}")
+
+
+def _samples_to_document(samples: Samples | None) -> Any:
+    return None if samples is None else samples.to_document()
+
+
+def _verdict_to_document(verdict: Verdict | None) -> str | None:
+    return None if verdict is None else verdict.value
+
+
+def _verdict_from_document(text: str | None) -> Verdict | None:
+    return None if text is None else Verdict(text)

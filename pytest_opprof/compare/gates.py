@@ -1,0 +1,138 @@
+"""Which metrics block, and how strictly: the rules users set over the defaults of `metrics`."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import (
+    COUNT,
+    WATCHED_OPS,
+    Family,
+    Metric,
+    MetricPath,
+    Scope,
+    is_pattern,
+    parse_path,
+)
+from pytest_opprof.units import parse_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+_BOUNDED_TOLERANCE = Fraction(1, 100)
+
+
+class RuleKind(StrEnum):
+    """How a metric is judged."""
+
+    EXACT = "exact"  # any step for the worse blocks
+    TOLERANCE = "tolerance"  # worse by more than a share of the base blocks
+    ADVISORY = "advisory"  # shown, never judged
+    OFF = "off"  # neither
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How one metric is judged, and by whose wish."""
+
+    kind: RuleKind
+    tolerance: Fraction = Fraction(0)
+    is_asked_for: bool = False
+
+    def allows(self, rise: int, *, base: int) -> bool:
+        """Whether a change for the worse of ``rise`` over ``base`` is within the rule."""
+        return rise <= self.tolerance * base
+
+    def __str__(self) -> str:
+        if self.kind is RuleKind.TOLERANCE:
+            return f"{float(self.tolerance * 100):g}%"
+        return self.kind.value
+
+
+_EXACT = Rule(kind=RuleKind.EXACT)
+_ADVISORY = Rule(kind=RuleKind.ADVISORY)
+_BOUNDED = Rule(kind=RuleKind.TOLERANCE, tolerance=_BOUNDED_TOLERANCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """Rules by path; where several match, the last one counts."""
+
+    rules: tuple[tuple[MetricPath, Rule], ...] = ()
+
+    def under(self, stronger: Gates) -> Gates:
+        """These rules, with ``stronger`` ones put over them."""
+        return Gates(rules=(*self.rules, *stronger.rules))
+
+    def rule(self, op: str | None, metric: Metric) -> Rule | None:
+        """How to judge a metric of an op, or a total where ``op`` is None.
+
+        None: it is nobody's gate by itself, and a change of it is worth showing.
+        """
+        for path, rule in reversed(self.rules):
+            if path.metric is metric and matches(path.op, op):
+                return rule
+        if metric.family is Family.TIME:
+            return _ADVISORY
+        if metric.scope is Scope.TOTAL and metric.watched:
+            return _BOUNDED if metric.family is Family.BOUNDED else _EXACT
+        return _EXACT if metric is COUNT and op in WATCHED_OPS else None
+
+
+def matches(pattern: str | None, op: str | None) -> bool:
+    """Whether an op's name is the one a path gives, or matches its pattern."""
+    if pattern is None or op is None or pattern == op:
+        return pattern == op
+    return is_pattern(pattern) and fnmatch.fnmatchcase(op, pattern)
+
+
+def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[str] = ()) -> Gates:
+    """Read the marker's ``gates={"aten::mul.count": "exact", "aten::*.self_cpu_time_total": "off"}``.
+
+    Args:
+        rules: a rule by path: ``exact``, ``off``, ``advisory``, or a tolerance such as ``2%``.
+        where: what an error says they stand in.
+        known_ops: see `metrics.parse_path`.
+
+    Raises:
+        UsageError: no such metric, op or rule.
+    """
+    return Gates(
+        rules=tuple(
+            (parse_path(path, where=where, known_ops=known_ops), _parse_rule(rule, path=path, where=where))
+            for path, rule in rules.items()
+        )
+    )
+
+
+def parse_gate_options(
+    options: Iterable[str], *, where: str = "--opprof-gate", known_ops: Collection[str] = ()
+) -> Gates:
+    """Read ``PATTERN=RULE`` as the command line and the ini file give it.
+
+    Raises:
+        UsageError: no such metric, op or rule.
+    """
+    rules = {}
+    for option in options:
+        path, equals, rule = option.rpartition("=")
+        if not equals:
+            raise UsageError(f"{where}: {option!r} has no rule: write it like 'aten::mul.count=exact'")
+        rules[path.strip()] = rule
+    return parse_gates(rules, where=where, known_ops=known_ops)
+
+
+def _parse_rule(rule: str, *, path: str, where: str) -> Rule:
+    text = rule.strip().lower()
+    if text in {RuleKind.EXACT, RuleKind.ADVISORY, RuleKind.OFF}:
+        return Rule(kind=RuleKind(text), is_asked_for=True)
+    if not text.endswith("%"):
+        raise UsageError(f"{where}: {path}: {rule!r} is no rule: it is exact, off, advisory, or like '2%'")
+    return Rule(
+        kind=RuleKind.TOLERANCE, tolerance=parse_percent(text, where=f"{where}: {path}"), is_asked_for=True
+    )

@@ -1,0 +1,205 @@
+"""The exact gate: what changed between two sides of one test, and what that means.
+
+A test is REGRESSED when one of its totals rises, or a watched op does. Another op's rise alone is CHANGED:
+ten `mul` replaced by one `addcmul` are no regression. Both sides must be the same in every step, or
+nothing is judged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.cause import Causes
+from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.gates import Gates, Rule, RuleKind
+from pytest_opprof.compare.limits import metric_of
+from pytest_opprof.compare.pairing import RowPair, pair_rows
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import (
+    OP_METRICS,
+    OPS_COUNT,
+    RANGES_COUNT,
+    TOTALS,
+    Family,
+    Metric,
+    MetricPath,
+    Worse,
+)
+from pytest_opprof.results.run import OpKind
+from pytest_opprof.results.samples import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.compare.trust import Trust
+    from pytest_opprof.results.run import TestResult
+
+_TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
+_TOTAL_OF = {OpKind.OP: OPS_COUNT, OpKind.RANGE: RANGES_COUNT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the gates of one test say.
+
+    Attributes:
+        changes: what is not as it was; the totals first, then ops, the worst first in both.
+        judged: how many gates could be judged, unchanged ones included.
+    """
+
+    changes: tuple[Change, ...]
+    judged: int
+
+
+def judge(base: TestResult, head: TestResult, *, gates: Gates, trust: Trust) -> Judgement:
+    """Compare two usable measurements of one test, metric by metric."""
+    court = _Court(base=base, head=head, gates=gates, trust=trust, causes=Causes(base, head))
+    totals = [change for change in court.totals() if change is not None]
+    judged = sum(change.verdict not in {None, Verdict.INCONCLUSIVE} for change in totals)
+    ops = [change for change in court.ops() if change is not None]
+    risen = {change.metric for change in totals if change.verdict is Verdict.REGRESSED}
+    ops = [_as_part_of_total(change, risen) for change in ops]
+    changes = [
+        change
+        for change in (*sorted(totals, key=_order), *sorted(ops, key=_order))
+        if change.verdict is not Verdict.PASS or change.rise
+    ]
+    return Judgement(changes=tuple(changes), judged=judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Court:
+    """Both sides of one test, and the rules; it makes one `Change` of each metric."""
+
+    base: TestResult
+    head: TestResult
+    gates: Gates
+    trust: Trust
+    causes: Causes
+
+    def totals(self) -> Iterator[Change | None]:
+        for metric in TOTALS.values():
+            rule = self.gates.rule(None, metric)
+            base, head = self.base.totals.get(metric.name), self.head.totals.get(metric.name)
+            # What the base could not see is no gate yet; what the head lacks is one that did not run.
+            if base is None or (metric.family is Family.TIME and not (rule and rule.is_asked_for)):
+                continue
+            change = self._judged(
+                Change(op=None, metric=metric.name, base=base, head=head, verdict=None), rule
+            )
+            if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
+                change = self._unless_only_new_ranges(change, rule)
+            yield change
+
+    def ops(self) -> Iterator[Change | None]:
+        for pair in pair_rows(self.base, self.head):
+            for metric in OP_METRICS.values():
+                rule = self.gates.rule(pair.name, metric)
+                is_asked_for = rule is not None and rule.is_asked_for
+                if metric.family is Family.TIME and not is_asked_for:
+                    continue
+                if (pair.kind is OpKind.CALL and not is_asked_for) or self._is_cut_off(pair):
+                    continue
+                change = self._judged(self._change_of(pair, metric), rule)
+                if change is not None and change.rise > 0:
+                    change = replace(change, cause=self.causes.of(pair))
+                yield change
+
+    def _change_of(self, pair: RowPair, metric: Metric) -> Change:
+        return Change(
+            op=pair.name,
+            kind=pair.kind,
+            background=pair.background,
+            metric=metric.name,
+            base=metric_of(pair.base, metric.name) if pair.base else None,
+            head=metric_of(pair.head, metric.name) if pair.head else None,
+            verdict=None,
+        )
+
+    def _is_cut_off(self, pair: RowPair) -> bool:
+        """Whether a side may have had the row, and did not keep it."""
+        omitted = self.base.ops_omitted if pair.base is None else self.head.ops_omitted
+        return (pair.base is None or pair.head is None) and omitted > 0
+
+    def _judged(self, change: Change, rule: Rule | None) -> Change | None:
+        """The change with its verdict; None for what is not worth a word."""
+        if rule is not None and rule.kind is RuleKind.OFF:
+            return None
+        change = replace(change, rule="" if rule is None else str(rule))
+        if change.about.family is Family.TIME:
+            return replace(change, reason=_TIMES_ARE_NOT_JUDGED)
+        base = change.base or Samples.constant(0, steps=self.base.steps)
+        head = change.head or Samples.constant(0, steps=self.head.steps)
+        same = (base.low, base.high) == (head.low, head.high)
+        if change.background or (rule is not None and rule.kind is RuleKind.ADVISORY):
+            return None if same else change
+        # A total tells what stands in its way even where nothing changed; one row of many does not repeat it.
+        if same and change.op is not None and not (rule and rule.is_asked_for):
+            return replace(change, verdict=Verdict.PASS) if rule else None
+        return self._weighed(change, rule, base=base, head=head)
+
+    def _weighed(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
+        """The verdict on two values: first whether they can be compared, then which is worse."""
+        if objection := self._objection(change, base, head):
+            return replace(change, verdict=Verdict.INCONCLUSIVE, reason=objection)
+        if not base.is_constant or self._is_unstable(change):
+            low, high = min(base.low, head.low), max(base.high, head.high)
+            reason = f"not the same in every step or repetition: {low} to {high}"
+            return replace(change, reason=reason)
+        if not head.is_constant:
+            reason = f"no longer the same in every step: {base.low} before, {head.low} to {head.high} now"
+            return replace(change, verdict=Verdict.INCONCLUSIVE if rule else None, reason=reason)
+        if base.low == head.low:
+            return replace(change, verdict=Verdict.PASS)
+        return _ruled(change, rule, base=base.low, head=head.low)
+
+    def _objection(self, change: Change, base: Samples, head: Samples) -> str:
+        # A total that only this run lacks has a value the base knows and nobody knows now.
+        is_lost = change.op is None and change.head is None
+        # What ran on neither side ran in no environment: nothing can have changed it.
+        if base.high == head.high == 0 and not is_lost:
+            return ""
+        objection = self.trust.objection(change.about, kind=change.kind)
+        return objection or ("it was not measured in this run" if is_lost else "")
+
+    def _is_unstable(self, change: Change) -> bool:
+        path = str(MetricPath(op=change.op, metric=change.about))
+        return path in self.base.unstable or path in self.head.unstable
+
+    def _unless_only_new_ranges(self, change: Change, rule: Rule | None) -> Change:
+        """Somebody who names a stretch of code has not made it do more; one that runs more often does."""
+        more_often = any(
+            pair.base and pair.head and pair.head.count.low > pair.base.count.high
+            for pair in pair_rows(self.base, self.head)
+            if pair.kind is OpKind.RANGE and not pair.background
+        )
+        if more_often or (rule is not None and rule.is_asked_for):
+            return change
+        return replace(change, verdict=Verdict.CHANGED, reason="only ranges that are new")
+
+
+def _ruled(change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
+    """The verdict on two values that differ, each the same in every step of its side."""
+    rise = head - base if change.about.worse is Worse.HIGHER else base - head
+    if rule is None:
+        return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
+    if rise < 0:
+        return replace(change, verdict=Verdict.IMPROVED)
+    if rule.allows(rise, base=base):
+        return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
+    return replace(change, verdict=Verdict.REGRESSED)
+
+
+def _as_part_of_total(change: Change, risen: set[str]) -> Change:
+    """An op that rose is part of its total's regression, and its cause."""
+    total = _TOTAL_OF.get(change.kind) if change.kind else None
+    if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
+        return replace(change, verdict=Verdict.REGRESSED)
+    return change
+
+
+def _order(change: Change) -> tuple[int, bool, int, str]:
+    """The worst verdict first, gates of their own before the rest, then the largest difference."""
+    severity = len(Verdict) if change.verdict is None else change.verdict.severity
+    return (severity, not change.rule, -abs(change.rise), change.op or change.metric)

@@ -1,0 +1,155 @@
+"""Absolute budgets: what the marker's ``limits`` says, and whether a measured test keeps it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.comparison import LimitResult
+from pytest_opprof.compare.gates import matches
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import PRESETS, Family, MetricPath, Source, parse_path
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.units import Bound, Comparator, parse_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pytest_opprof.results.run import OpRow, TestResult
+
+_UPPER = {Comparator.AT_MOST, Comparator.BELOW}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A budget: every active step must keep it."""
+
+    path: MetricPath
+    bound: Bound
+
+
+def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ()) -> Mapping[str, int | str]:
+    """Read the marker's ``limits``: a dict of budgets, the name of a preset, or a list of both.
+
+    Args:
+        limits: ``{"aten::item.count": 0}``, ``"no_sync"``, or ``["no_sync", {"ops.count": "<= 400"}]``.
+        where: what an error says they stand in, such as ``limits of test_x``.
+        known_ops: see `metrics.parse_path`.
+
+    Returns:
+        The budgets by path, presets written out, every one of them checked: what `TestResult.limits` holds.
+
+    Raises:
+        UsageError: no such preset, metric or op, or a limit that cannot be meant.
+    """
+    if isinstance(limits, str | Mapping):
+        limits = [limits]
+    if not isinstance(limits, list | tuple):
+        raise UsageError(f"{where}: limits are a dict, a preset's name, or a list of both, not {limits!r}")
+    budgets: dict[str, int | str] = {}
+    for entry in limits:
+        if isinstance(entry, str):
+            budgets |= _preset(entry, where=where)
+        elif isinstance(entry, Mapping):
+            budgets |= {str(path): limit for path, limit in entry.items()}
+        else:
+            raise UsageError(f"{where}: {entry!r} is neither a preset's name nor a dict of limits")
+    for path, limit in budgets.items():
+        _parse(path, limit, where=where, known_ops=known_ops)
+    return budgets
+
+
+def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
+    """Whether a measured test keeps its budgets, one result each.
+
+    An op that did not run has the value 0. The ops of a pattern share one budget. A budget of time is broken
+    when the fastest step is over it. Where the value cannot be known the result is INCONCLUSIVE.
+    """
+    return tuple(_evaluate(_parse(path, limit, where="limits"), test) for path, limit in test.limits.items())
+
+
+def _preset(name: str, *, where: str) -> Mapping[str, int]:
+    if name not in PRESETS:
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(PRESETS)}"
+        raise UsageError(f"unknown preset {name!r} in {where} ({hint})")
+    return PRESETS[name]
+
+
+def _parse(path: str, limit: object, *, where: str, known_ops: Collection[str] = ()) -> Limit:
+    parsed = parse_path(path, where=where, known_ops=known_ops)
+    try:
+        return Limit(path=parsed, bound=parse_limit(limit, unit=parsed.metric.unit))
+    except UsageError as error:
+        raise UsageError(f"{where}: {path}: {error}") from error
+
+
+def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
+    path, bound = limit.path, limit.bound
+    value = _value(path, test)
+    reason = _unknowable(path, test)
+    if value is None or (reason and not _surely_broken(value, bound)):
+        verdict, reason = Verdict.INCONCLUSIVE, reason or "it was not measured"
+    elif path.metric.family is Family.TIME:
+        verdict, reason = _pass_if(bound.holds(value.low)), ""
+    elif bound.holds(value.low) and bound.holds(value.high):
+        verdict, reason = Verdict.PASS, ""
+    elif value.is_exact or not (bound.holds(value.low) or bound.holds(value.high)):
+        verdict, reason = Verdict.REGRESSED, ""
+    else:
+        verdict = Verdict.INCONCLUSIVE
+        reason = f"between {value.low} and {value.high} in a step, which step is not known"
+    return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
+
+
+def _pass_if(holds: bool) -> Verdict:  # noqa: FBT001 - it is the question
+    return Verdict.PASS if holds else Verdict.REGRESSED
+
+
+def _value(path: MetricPath, test: TestResult) -> Samples | None:
+    if path.op is None:
+        return test.totals.get(path.metric.name)
+    total = Samples.constant(0, steps=test.steps)
+    for row in test.ops:
+        if not row.background and matches(path.op, row.name):
+            total = total.plus(metric_of(row, path.metric.name))
+    return total
+
+
+def metric_of(row: OpRow, metric: str) -> Samples:
+    """The samples of one of `metrics.OP_METRICS`."""
+    match metric:
+        case "count":
+            return row.count
+        case "cpu_time_total":
+            return row.cpu_time_total_ns
+        case _:
+            return row.self_cpu_time_total_ns
+
+
+def _unknowable(path: MetricPath, test: TestResult) -> str:
+    """Why the value is not known for certain; empty where it is."""
+    metric = path.metric
+    if not metric.answers(test.sources):
+        return f"needs {metric.source} capture, which did not run"
+    if path.op is not None and "::" in path.op and not _sees_ops(test):
+        return f"needs {Source.OPS} capture, which did not run"
+    if metric.family is Family.TIME:
+        return ""
+    if not test.capture.is_complete:
+        return "events were dropped, so counts are too low"
+    if path.op is not None and (test.ops_omitted or test.capture.names_overflowed):
+        return "there were too many names to keep a row of each"
+    return ""
+
+
+def _sees_ops(test: TestResult) -> bool:
+    return not {Source.OPS, Source.OPS_ITT}.isdisjoint(test.sources)
+
+
+def _surely_broken(value: Samples, bound: Bound) -> bool:
+    """Whether even a count that is too low is over an upper limit."""
+    return bound.comparator in _UPPER and not bound.holds(value.low)

@@ -1,0 +1,230 @@
+"""Whole runs compared: every test gets its verdict, in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
+from pytest_opprof.compare.gates import Gates, parse_gates
+from pytest_opprof.compare.judge import Judgement, judge
+from pytest_opprof.compare.limits import evaluate_limits
+from pytest_opprof.compare.pairing import TestPair, pair_tests
+from pytest_opprof.compare.trust import Trust
+from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.units import format_duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_CERTIFICATE = 2
+_MOST_ADVISORIES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The gates that are asked for outside a test: the marker's stand over the ini's, and under these.
+
+    Attributes:
+        ini: rules of the configuration file.
+        command_line: rules of this session.
+    """
+
+    ini: Gates = field(default_factory=Gates)
+    command_line: Gates = field(default_factory=Gates)
+
+    def gates_of(self, test: TestResult) -> Gates:
+        """All rules that hold for one test."""
+        marker = parse_gates(test.gates, where=f"gates of {test.node_id}")
+        return self.ini.under(marker).under(self.command_line)
+
+
+def compare_runs(
+    base: Run | None,
+    head: Run,
+    *,
+    created: datetime,
+    opprof_version: str,
+    policy: Policy | None = None,
+    collected: Collected | None = None,
+    notes: tuple[str, ...] = (),
+) -> Comparison:
+    """Compare two runs test by test.
+
+    Args:
+        base: the baseline; None when there is none, and only limits are judged.
+        head: this run.
+        created: now.
+        opprof_version: this release.
+        policy: the rules set outside the tests.
+        collected: what this session collected; without it no test is called MISSING.
+        notes: what to say about the whole.
+    """
+    policy, collected = policy or Policy(), collected or Collected()
+    tests = []
+    not_run = 0
+    for pair in pair_tests(base, head):
+        if pair.head is not None:
+            tests.append(compare_test(pair.head, pair.base, base=base, head=head, policy=policy))
+            not_run += not _ran(pair.head)
+        elif collected.lacks(pair.node_id):
+            tests.append(_missing(pair))
+        else:
+            not_run += 1
+    # A stable sort: tests of one verdict stay in the order in which they ran.
+    tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
+    return Comparison(
+        created=created,
+        opprof_version=opprof_version,
+        base=None if base is None else replace(base, tests=(), notes=()),
+        head=replace(head, tests=(), notes=()),
+        notes=notes,
+        not_run=not_run,
+        tests=tuple(tests),
+    )
+
+
+def compare_test(
+    test: TestResult, before: TestResult | None, *, base: Run | None, head: Run, policy: Policy | None = None
+) -> TestComparison:
+    """Judge one test as soon as it has run.
+
+    Args:
+        test: what this run measured.
+        before: the same test in the baseline; None when it is not there.
+        base: the baseline, for its name and environment; None when there is none.
+        head: this run, for its environment.
+        policy: the rules set outside the tests.
+    """
+    bare = TestComparison(node_id=test.node_id, verdict=None, base=before, head=test)
+    refused = _refused(test)
+    if refused is not None:
+        verdict, reason = refused
+        return replace(bare, verdict=verdict, reason=reason)
+    limits = evaluate_limits(test)
+    bare = replace(bare, limits=limits)
+    of_limits = worst(limit.verdict for limit in limits)
+    if base is None:
+        return replace(bare, verdict=of_limits, reason=_limits_sentence(limits))
+    if before is None or before.outcome is not Outcome.PASSED:
+        verdict = worst((of_limits, Verdict.NEW))
+        return replace(bare, verdict=verdict, reason=_limits_sentence(limits) or f"not in {base.title}")
+    if not before.is_usable or not before.steps:
+        reason = before.measurement.reason or "no active step finished"
+        return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=f"{base.title} has no numbers: {reason}")
+    trust = Trust.between(before, test, environments=(base.environment, head.environment))
+    found = judge(before, test, gates=(policy or Policy()).gates_of(test), trust=trust)
+    return replace(
+        bare,
+        verdict=worst((of_limits, _verdict(found))),
+        reason=_sentence(found, limits, before=before, base=base, test=test),
+        changes=found.changes,
+        advisories=_advisories(found, before=before, test=test, trust=trust),
+    )
+
+
+def _ran(test: TestResult) -> bool:
+    return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
+
+
+def _missing(pair: TestPair) -> TestComparison:
+    reason = "its file was collected without it: if it was renamed or deleted, record the baseline anew"
+    return TestComparison(node_id=pair.node_id, verdict=Verdict.MISSING, reason=reason, base=pair.base)
+
+
+def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
+    """The verdict on a test that cannot be judged; None for one that can."""
+    reason = test.measurement.reason
+    match test.measurement.status:
+        case MeasurementStatus.ERROR:
+            return Verdict.ERROR, reason
+        case MeasurementStatus.INCONCLUSIVE:
+            return Verdict.INCONCLUSIVE, reason
+        case MeasurementStatus.NOT_RUN:
+            return None, reason or f"the test was {test.outcome}"
+        case MeasurementStatus.OK if test.outcome is not Outcome.PASSED:
+            return None, f"the test ended as {test.outcome}"
+        case MeasurementStatus.OK if not test.steps:
+            return Verdict.INCONCLUSIVE, "no active step finished"
+        case MeasurementStatus.OK:
+            return None
+
+
+def _verdict(found: Judgement) -> Verdict | None:
+    """The worst of a test's gates. It is IMPROVED only where nothing rose."""
+    verdicts = {change.verdict for change in found.changes}
+    if Verdict.IMPROVED in verdicts and any(change.rise > 0 for change in found.changes if change.verdict):
+        verdicts.add(Verdict.CHANGED)
+    if found.judged:
+        verdicts.add(Verdict.PASS)
+    return worst(verdicts)
+
+
+def _sentence(
+    found: Judgement, limits: tuple[LimitResult, ...], *, before: TestResult, base: Run, test: TestResult
+) -> str:
+    """Why a test got its verdict: the limits it broke, what its gates say, the limits nobody can judge."""
+    about_limits = _limits_sentence(limits)
+    is_broken = any(limit.verdict is Verdict.REGRESSED for limit in limits)
+    sentences = [about_limits if is_broken else ""]
+    verdict = _verdict(found)
+    leading = next((change for change in found.changes if change.verdict is verdict), None)
+    if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
+        steps = f"same in {test.steps} of {test.steps} steps"
+        many = min(before.processes, 1_000)
+        sure = f", certified in {many} processes" if many >= _CERTIFICATE else ", not certified"
+        sentences.append(f"{_difference(leading)} in each step than {base.title} ({steps}{sure})")
+    elif verdict is Verdict.INCONCLUSIVE and leading is not None:
+        sentences.append(f"{name_of(leading)}: {leading.reason}")
+    elif verdict is Verdict.CHANGED:
+        sentences.append(f"other ops than {base.title}, and no total rose")
+    elif verdict is None:
+        sentences.append("nothing was the same in every step, so nothing could be judged")
+    sentences.append("" if is_broken else about_limits)
+    return "; ".join(filter(None, sentences))
+
+
+def _difference(change: Change) -> str:
+    """``4 more ops``, ``2 fewer calls of aten::copy_``."""
+    many = abs(change.rise)
+    word = "more" if change.rise > 0 else "fewer"
+    if change.op is None:
+        label = change.about.label
+        return f"{many} {word} {label[:-1] if many == 1 and label.endswith('s') else label}"
+    return f"{many} {word} {'call' if many == 1 else 'calls'} of {change.op}"
+
+
+def name_of(change: Change) -> str:
+    """How a sentence or a table calls what changed: ``aten::clone``, ``ops, total``."""
+    return change.op if change.op is not None else f"{change.about.label}, total"
+
+
+def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:
+    for verdict, words in ((Verdict.REGRESSED, "over"), (Verdict.INCONCLUSIVE, "cannot judge")):
+        count = sum(limit.verdict is verdict for limit in limits)
+        if count:
+            return f"{words} {'1 limit' if count == 1 else f'{count} limits'}"
+    return ""
+
+
+def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:
+    told = [
+        f"{name_of(change)}: {change.reason}: not judged"
+        for change in found.changes
+        if change.verdict is None and change.reason
+    ]
+    base, head = before.totals.get(TOTAL_SELF_CPU_TIME.name), test.totals.get(TOTAL_SELF_CPU_TIME.name)
+    if base is not None and head is not None:
+        # The fastest step: the others are that one and what the machine did meanwhile.
+        times = f"self CPU {format_duration(base.low)} -> {format_duration(head.low)}"
+        where = trust.objection(TOTAL_SELF_CPU_TIME) or "measured at another time"
+        told.append(f"{times} (fastest of {test.steps} steps; {where}: it informs and does not block)")
+    if before.carried_from is not None:
+        origin = before.carried_from
+        told.append(
+            f"the baseline of this test is from {origin.commit or f'{origin.created:%Y-%m-%d %H:%M}'}"
+        )
+    return tuple(told[-_MOST_ADVISORIES:])

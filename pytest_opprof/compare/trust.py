@@ -1,0 +1,78 @@
+"""May two values be compared at all? Each reason why not, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope
+from pytest_opprof.results.merge import differences
+from pytest_opprof.results.run import OpKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_opprof.results.run import Environment, TestResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """What stands between two sides of one test."""
+
+    base: TestResult
+    head: TestResult
+    environment: Mapping[str, str]
+
+    @classmethod
+    def between(
+        cls, base: TestResult, head: TestResult, *, environments: tuple[Environment, Environment]
+    ) -> Trust:
+        """Look at both sides' sources, completeness and environments (the base's first)."""
+        return cls(base=base, head=head, environment=differences(*environments))
+
+    def objection(self, metric: Metric, *, kind: OpKind | None = None) -> str:
+        """Why a metric's two values must not be compared; empty where they may.
+
+        Args:
+            metric: the metric.
+            kind: what the op is, for a metric of one op.
+        """
+        # An op's count needs what the total of its kind needs.
+        through = metric
+        if metric.scope is Scope.OP:
+            through = RANGES_COUNT if kind is OpKind.RANGE else OPS_COUNT
+        depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
+        return self._other_sources(through) or self._other_environment(depends_on) or self._incomplete(metric)
+
+    def _other_sources(self, metric: Metric) -> str:
+        if metric.source is None:
+            return ""
+        known = ANSWERS[metric.source]
+        before, after = (
+            sorted(known.intersection(self.base.sources)),
+            sorted(known.intersection(self.head.sources)),
+        )
+        if before == after:
+            return ""
+        return f"captured by {_listed(before)} in the base, by {_listed(after)} here"
+
+    def _other_environment(self, fields: frozenset[str]) -> str:
+        different = [words for field, words in self.environment.items() if field in fields]
+        return f"measured in another environment: {', '.join(different)}" if different else ""
+
+    def _incomplete(self, metric: Metric) -> str:
+        if metric.family is Family.TIME:
+            return ""
+        for test, side in ((self.base, "the base"), (self.head, "this run")):
+            capture = test.capture
+            if capture.dropped:
+                return f"{capture.dropped} events were dropped in {side}"
+            if capture.truncated:
+                return f"the recording of {side} was cut off at its byte budget"
+            if metric.scope is Scope.OP and capture.names_overflowed:
+                return f"{side} had too many names to keep a row of each"
+        return ""
+
+
+def _listed(sources: Sequence[str]) -> str:
+    return " and ".join(sources) or "nothing"

@@ -1,0 +1,84 @@
+"""The answers a gate can give, and which of them fail a session."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DEFAULT_FAIL_ON = "regressed,missing,inconclusive,error,no-baseline"
+_NO_BASELINE = "no-baseline"
+_NOTHING = "none"
+
+
+class Verdict(StrEnum):
+    """What a gate says of a test or of one change; the worst comes first."""
+
+    ERROR = "error"
+    REGRESSED = "regressed"
+    MISSING = "missing"
+    INCONCLUSIVE = "inconclusive"
+    CHANGED = "changed"
+    IMPROVED = "improved"
+    NEW = "new"
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+
+    @property
+    def severity(self) -> int:
+        """0 for the worst; verdicts sort by it."""
+        return list(Verdict).index(self)
+
+    @property
+    def label(self) -> str:
+        """As reports print it: ``REGRESSED``."""
+        return self.value.upper()
+
+
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The worst of some verdicts; None where there is none (all advisory)."""
+    return min((verdict for verdict in verdicts if verdict), key=lambda one: one.severity, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailOn:
+    """The verdicts that fail a session, and whether a baseline that does not exist does."""
+
+    verdicts: frozenset[Verdict]
+    no_baseline: bool
+
+    def fails(self, verdict: Verdict | None) -> bool:
+        """Whether a test with this verdict fails; advisory is None and never does."""
+        return verdict in self.verdicts
+
+
+def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
+    """Read ``regressed,missing``; ``none`` lets everything pass.
+
+    Args:
+        text: names with commas between them.
+        where: the option that an error names.
+
+    Raises:
+        UsageError: no such verdict, or one that cannot fail: improvements never do.
+    """
+    harmless = {Verdict.PASS, Verdict.IMPROVED}
+    known = {verdict.value: verdict for verdict in Verdict if verdict not in harmless}
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    choices = [*known, _NO_BASELINE, _NOTHING]
+    for name in names:
+        if name in harmless:
+            raise UsageError(f"{where}: {name!r} is never a failure (choose from: {', '.join(choices)})")
+        if name not in choices:
+            near = difflib.get_close_matches(name, choices, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(choices)}"
+            raise UsageError(f"{where}: unknown verdict {name!r} ({hint})")
+    if not names or (_NOTHING in names and len(names) > 1):
+        raise UsageError(f"{where}: name the verdicts that fail, or {_NOTHING!r} alone")
+    verdicts = frozenset(known[name] for name in names if name in known)
+    return FailOn(verdicts=verdicts, no_baseline=_NO_BASELINE in names)

@@ -1,0 +1,1 @@
+"""Runs and comparisons for a reader. Everything here renders documents, never live objects."""

@@ -1,0 +1,151 @@
+"""The section of one test: the verdict, the ops that changed, where they come from, what to do next."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.sessions import name_of
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import OP_METRICS, TOTALS
+from pytest_opprof.report.text import escaped, table
+from pytest_opprof.units import Unit, format_change, format_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_opprof.compare.comparison import Change, TestComparison
+    from pytest_opprof.results.samples import Samples
+
+_MOST_ROWS = 15
+_CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")
+_LIMIT_HEADERS = ("limit", "allowed", "measured", "verdict")
+_INDENT = " " * 10
+_NARROWEST = 40
+
+
+def section_title(test: TestComparison) -> str:
+    """The headline over a test's section."""
+    return f"opprof: {escaped(test.node_id)}"
+
+
+def failure_section(
+    test: TestComparison, *, baseline: str | None, width: int, traces: Sequence[str] = ()
+) -> list[str]:
+    """A test's section, line by line.
+
+    Args:
+        test: the judged test.
+        baseline: the baseline's name, for the command that records it anew; None when there is none.
+        width: the columns of the terminal.
+        traces: files with traces of this test.
+    """
+    label = test.verdict.label if test.verdict else "advisory"
+    verdict = escaped(f"{label}: {test.reason}" if test.reason else label)
+    lines = _wrapped(verdict, width=width, first="", rest="    ")
+    for part in (_changes(test, width=width), _limits(test, width=width)):
+        if part:
+            lines += ["", *part]
+    notes = [
+        *(_note("advisory", advisory, width=width) for advisory in test.advisories),
+        *(_note("traces", trace, width=width) for trace in traces),
+        *_next_steps(test, baseline=baseline, width=width),
+    ]
+    return [*lines, "", *(line for note in notes for line in note)] if notes else lines
+
+
+def value_text(samples: Samples | None, *, unit: Unit) -> str:
+    """What one side measured: ``12``, or ``12 to 14`` where steps differ; nothing is a 0."""
+    if samples is None:
+        return format_quantity(0, unit=unit)
+    low = format_quantity(samples.low, unit=unit)
+    return low if samples.is_constant else f"{low} to {format_quantity(samples.high, unit=unit)}"
+
+
+def change_text(change: Change) -> str:
+    """How much changed: ``+2``, ``-0.3 MiB``; ``?`` where the ranges overlap."""
+    return format_change(change.rise, unit=change.about.unit) if change.rise else "?"
+
+
+def _changes(test: TestComparison, *, width: int) -> list[str]:
+    # What only informs, and says so among the advisories, is no row; totals come last, as a sum does.
+    shown = [change for change in test.changes if change.verdict not in {None, Verdict.PASS}]
+    shown.sort(key=lambda change: change.op is None)
+    ops = [change for change in shown if change.op is not None]
+    totals = [change for change in shown if change.op is None]
+    if not shown:
+        return []
+    lines = table(
+        _CHANGE_HEADERS,
+        [_change_cells(change) for change in (*ops[:_MOST_ROWS], *totals)],
+        width=width,
+        names=_CHANGE_HEADERS.index("op"),
+        sentences=_CHANGE_HEADERS.index("cause"),
+        right=("base", "head", "change"),
+    )
+    if len(ops) > _MOST_ROWS:
+        lines.append(f"... and {len(ops) - _MOST_ROWS} more ops")
+    return lines
+
+
+def _change_cells(change: Change) -> list[str]:
+    unit = change.about.unit
+    cause = change.cause or change.reason
+    if change.verdict is Verdict.INCONCLUSIVE:
+        cause = f"inconclusive: {change.reason}"
+    return [
+        name_of(change) + (" (background)" if change.background else ""),
+        change.metric if change.op is not None else change.metric.rpartition(".")[2],
+        value_text(change.base, unit=unit),
+        value_text(change.head, unit=unit),
+        change_text(change),
+        cause,
+    ]
+
+
+def _limits(test: TestComparison, *, width: int) -> list[str]:
+    broken = [limit for limit in test.limits if limit.verdict is not Verdict.PASS]
+    if not broken:
+        return []
+    rows = []
+    for limit in broken:
+        verdict = "over" if limit.verdict is Verdict.REGRESSED else f"inconclusive: {limit.reason}"
+        unit = _unit_of(limit.path)
+        measured = "nothing" if limit.value is None else value_text(limit.value, unit=unit)
+        rows.append([limit.path, limit.limit, measured, verdict])
+    return table(
+        _LIMIT_HEADERS,
+        rows,
+        width=width,
+        names=_LIMIT_HEADERS.index("limit"),
+        sentences=_LIMIT_HEADERS.index("verdict"),
+    )
+
+
+def _unit_of(path: str) -> Unit:
+    metric = TOTALS.get(path) or OP_METRICS.get(path.rpartition(".")[2])
+    return metric.unit if metric else Unit.COUNT
+
+
+def _next_steps(test: TestComparison, *, baseline: str | None, width: int) -> Iterable[list[str]]:
+    regressed = any(change.verdict is Verdict.REGRESSED for change in test.changes)
+    if baseline and (regressed or test.verdict is Verdict.MISSING):
+        yield _note("intended?", f"record it: pytest --opprof-save={baseline}", width=width)
+    if any(limit.verdict is Verdict.REGRESSED for limit in test.limits):
+        yield _note("intended?", "raise the limit in the test's marker", width=width)
+
+
+def _note(label: str, text: str, *, width: int) -> list[str]:
+    first = f"{label} " if label.endswith("?") else f"{label}:".ljust(len(_INDENT))
+    return _wrapped(escaped(text), width=width, first=first, rest=_INDENT)
+
+
+def _wrapped(text: str, *, width: int, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=max(width, _NARROWEST),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

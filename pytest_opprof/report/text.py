@@ -1,0 +1,100 @@
+"""Text for a terminal: hostile names made harmless, tables that fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_DOTS = "..."
+_GAP = 2
+_NARROWEST = 12
+
+
+class Style(StrEnum):
+    """What a line means; whoever prints it decides on colours."""
+
+    PLAIN = "plain"
+    BOLD = "bold"
+    DIM = "dim"
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a report."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+def escaped(text: str) -> str:
+    r"""``text`` with everything a terminal would obey, or cannot show, written as an escape.
+
+    >>> print(escaped("a\x1b[31m\n"))
+    a\x1b[31m\n
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
+def cut_middle(text: str, *, width: int) -> str:
+    """``text`` in at most ``width`` characters: what is cut is in the middle, where names differ least."""
+    if len(text) <= width:
+        return text
+    kept = max(width - len(_DOTS), 2)
+    head = kept // 2
+    return f"{text[:head]}{_DOTS}{text[len(text) - (kept - head) :]}"
+
+
+def cut_end(text: str, *, width: int) -> str:
+    """``text`` in at most ``width`` characters, for sentences: their beginning says most."""
+    return text if len(text) <= width else text[: max(width - len(_DOTS), 1)] + _DOTS
+
+
+def table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int,
+    names: int,
+    sentences: int | None = None,
+    right: Sequence[str] = (),
+) -> list[str]:
+    """A table as lines, the header first.
+
+    Args:
+        headers: the columns' titles.
+        rows: cells, escaped here.
+        width: the columns of the terminal.
+        names: the column that holds names; it is cut in the middle when the table is too wide.
+        sentences: the column that holds sentences; it is cut first, at its end.
+        right: the titles of the columns that are aligned to the right.
+    """
+    cells = [[escaped(cell) for cell in row] for row in rows]
+    widths = [max(len(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
+    excess = sum(widths) + _GAP * (len(headers) - 1) - width
+    for at, cut in ((sentences, cut_end), (names, cut_middle)):
+        if at is not None and excess > 0:
+            fits = max(widths[at] - excess, min(_NARROWEST, widths[at]))
+            excess -= widths[at] - fits
+            for row in cells:
+                row[at] = cut(row[at], width=fits)
+    # The header goes in as a row: tabulate pads what it knows for one.
+    text = tabulate.tabulate(
+        [list(headers), *cells],
+        tablefmt="plain",
+        disable_numparse=True,
+        colalign=["right" if header in right else "left" for header in headers],
+    )
+    return [line.rstrip() for line in text.splitlines()]

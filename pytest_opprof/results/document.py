@@ -1,0 +1,276 @@
+"""Runs and tests to documents and back: plain dicts in the shape of run.schema.json.
+
+Reading expects a document that its schema accepted (`results.schema`) and checks only what a schema cannot
+say, such as that samples fit the number of steps, and that a node's parent comes before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.run import (
+    CaptureStats,
+    CarriedFrom,
+    Commit,
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    OpKind,
+    OpRow,
+    Outcome,
+    Run,
+    Schedule,
+    TestResult,
+    TreeNode,
+)
+from pytest_opprof.results.samples import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_opprof.results.samples import SamplesDocument
+
+# A JSON object between the parser and the dataclasses; it goes no further than this module's functions.
+Document = dict[str, Any]
+
+RUN_KIND = "opprof-run"
+RUN_SCHEMA_VERSION = 1
+
+
+def run_to_document(run: Run) -> Document:
+    """A run in the shape of run.schema.json."""
+    # `created` stands near the beginning: a store reads it from there without parsing the rest.
+    return {
+        "kind": RUN_KIND,
+        "schema_version": RUN_SCHEMA_VERSION,
+        **side_to_document(run),
+        "notes": list(run.notes),
+        "tests": [result_to_document(test) for test in run.tests],
+    }
+
+
+def side_to_document(run: Run) -> Document:
+    """What a document says of a run apart from its tests."""
+    return {
+        "created": time_to_document(run.created),
+        "run_id": run.run_id,
+        "opprof_version": run.opprof_version,
+        "name": run.name,
+        "commit": None if run.commit is None else asdict(run.commit),
+        "environment": {
+            "fingerprint": dict(sorted(run.environment.fingerprint.items())),
+            "details": dict(sorted(run.environment.details.items())),
+        },
+    }
+
+
+def result_to_document(test: TestResult) -> Document:
+    """One test in the shape of run.schema.json's ``$defs/test``."""
+    carried = test.carried_from
+    return {
+        "node_id": test.node_id,
+        "outcome": test.outcome.value,
+        "measurement": {"status": test.measurement.status.value, "reason": test.measurement.reason},
+        "schedule": None if test.schedule is None else asdict(test.schedule),
+        "activities": list(test.activities),
+        "sources": list(test.sources),
+        "steps": test.steps,
+        "capture": asdict(test.capture),
+        "processes": test.processes,
+        "unstable": list(test.unstable),
+        "gates": dict(test.gates),
+        "limits": dict(test.limits),
+        "totals": {name: samples.to_document() for name, samples in test.totals.items()},
+        "ops": [_op_to_document(row) for row in test.ops],
+        "ops_omitted": test.ops_omitted,
+        "tree": [asdict(node) for node in test.tree],
+        "carried_from": None
+        if carried is None
+        else {
+            "run_id": carried.run_id,
+            "created": time_to_document(carried.created),
+            "commit": carried.commit,
+        },
+    }
+
+
+def run_from_document(document: Document, *, where: str) -> Run:
+    """The run that a document holds.
+
+    Args:
+        document: what run.schema.json accepted.
+        where: what an error calls the document: its file.
+
+    Raises:
+        DocumentError: numbers that contradict each other.
+    """
+    tests = tuple(
+        result_from_document(test, where=where, path=f"tests[{index}]")
+        for index, test in enumerate(document["tests"])
+    )
+    refuse_repeats((test.node_id for test in tests), where=where, path="tests")
+    return side_from_document(document, where=where, notes=tuple(document["notes"]), tests=tests)
+
+
+def side_from_document(
+    document: Document, *, where: str, notes: tuple[str, ...] = (), tests: tuple[TestResult, ...] = ()
+) -> Run:
+    """A run of what `side_to_document` wrote, with these notes and tests.
+
+    Raises:
+        DocumentError: it was created at no time.
+    """
+    commit, environment = document["commit"], document["environment"]
+    return Run(
+        run_id=document["run_id"],
+        created=time_from_document(document["created"], where=where, path="created"),
+        opprof_version=document["opprof_version"],
+        name=document["name"],
+        commit=None if commit is None else Commit(**commit),
+        environment=Environment(**environment),
+        notes=notes,
+        tests=tests,
+    )
+
+
+def result_from_document(document: Document, *, where: str, path: str) -> TestResult:
+    """The test that a part of a document holds.
+
+    Args:
+        document: what ``$defs/test`` of run.schema.json accepted.
+        where: what an error calls the document: its file.
+        path: the JSON path of this part.
+
+    Raises:
+        DocumentError: numbers that contradict each other.
+    """
+    schedule, carried = document["schedule"], document["carried_from"]
+    steps = document["steps"]
+    ops = tuple(
+        _op_from_document(row, steps=steps, where=where, path=f"{path}.ops[{index}]")
+        for index, row in enumerate(document["ops"])
+    )
+    refuse_repeats((row.key for row in ops), where=where, path=f"{path}.ops")
+    return TestResult(
+        node_id=document["node_id"],
+        outcome=Outcome(document["outcome"]),
+        measurement=Measurement(
+            status=MeasurementStatus(document["measurement"]["status"]),
+            reason=document["measurement"]["reason"],
+        ),
+        schedule=None if schedule is None else Schedule(**schedule),
+        activities=tuple(document["activities"]),
+        sources=tuple(document["sources"]),
+        steps=steps,
+        capture=CaptureStats(**document["capture"]),
+        processes=document["processes"],
+        unstable=tuple(document["unstable"]),
+        gates=dict(document["gates"]),
+        limits=dict(document["limits"]),
+        totals={
+            name: samples_from_document(samples, steps=steps, where=where, path=f"{path}.totals[{name!r}]")
+            for name, samples in document["totals"].items()
+        },
+        ops=ops,
+        ops_omitted=document["ops_omitted"],
+        tree=tuple(
+            _node_from_document(node, index, where=where, path=f"{path}.tree[{index}]")
+            for index, node in enumerate(document["tree"])
+        ),
+        carried_from=None if carried is None else _origin(carried, where=where, path=f"{path}.carried_from"),
+    )
+
+
+def _origin(document: Document, *, where: str, path: str) -> CarriedFrom:
+    created = time_from_document(document["created"], where=where, path=f"{path}.created")
+    return CarriedFrom(run_id=document["run_id"], created=created, commit=document["commit"])
+
+
+def samples_from_document(document: SamplesDocument, *, steps: int, where: str, path: str) -> Samples:
+    """Samples of a test with so many steps.
+
+    Raises:
+        DocumentError: they contradict themselves or the number of steps.
+    """
+    try:
+        return Samples.from_document(document, steps=steps)
+    except ValueError as error:
+        raise contradiction(where, path=path, what=str(error)) from error
+
+
+def refuse_repeats(keys: Iterable[object], *, where: str, path: str) -> None:
+    """Check that nothing stands twice in a list whose entries are found by their key.
+
+    Raises:
+        DocumentError: something does.
+    """
+    seen = set()
+    for index, key in enumerate(keys):
+        if key in seen:
+            raise contradiction(where, path=f"{path}[{index}]", what="it stands in the list twice")
+        seen.add(key)
+
+
+def contradiction(where: str, *, path: str, what: str) -> DocumentError:
+    """What is raised for numbers that a schema accepts and that cannot be."""
+    return DocumentError(f"{where}: {path}: {what}. The file was not used")
+
+
+def time_to_document(moment: datetime) -> str:
+    """A moment in UTC, ISO 8601."""
+    return moment.astimezone(UTC).isoformat()
+
+
+def time_from_document(text: str, *, where: str, path: str) -> datetime:
+    """The moment that `time_to_document` wrote.
+
+    Raises:
+        DocumentError: there is no such day or hour.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise contradiction(where, path=path, what=f"{text} is no time") from error
+
+
+def _op_to_document(row: OpRow) -> Document:
+    document: Document = {"name": row.name, "kind": row.kind.value}
+    # Only what is out of the ordinary: a run has many thousand rows.
+    if row.background:
+        document["background"] = True
+    if row.is_async:
+        document["is_async"] = True
+    document["count"] = row.count.to_document()
+    document["cpu_time_total_ns"] = row.cpu_time_total_ns.to_document()
+    document["self_cpu_time_total_ns"] = row.self_cpu_time_total_ns.to_document()
+    if row.parent_op is not None:
+        document["parent_op"] = row.parent_op
+    if row.source is not None:
+        document["source"] = row.source
+    return document
+
+
+def _op_from_document(document: Document, *, steps: int, where: str, path: str) -> OpRow:
+    def samples(name: str) -> Samples:
+        return samples_from_document(document[name], steps=steps, where=where, path=f"{path}.{name}")
+
+    return OpRow(
+        name=document["name"],
+        kind=OpKind(document["kind"]),
+        background=document.get("background", False),
+        is_async=document.get("is_async", False),
+        count=samples("count"),
+        cpu_time_total_ns=samples("cpu_time_total_ns"),
+        self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
+        parent_op=document.get("parent_op"),
+        source=document.get("source"),
+    )
+
+
+def _node_from_document(document: Mapping[str, Any], index: int, *, where: str, path: str) -> TreeNode:
+    if document["parent"] >= index:
+        raise contradiction(where, path=f"{path}.parent", what=f"{document['parent']} is no earlier node")
+    return TreeNode(**document)

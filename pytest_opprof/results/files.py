@@ -1,0 +1,252 @@
+"""Documents in files: read with suspicion, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import hashlib
+import io
+import json
+import os
+import secrets
+import stat
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Never
+
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.results.document import run_from_document, run_to_document
+from pytest_opprof.results.schema import Contract, validate
+
+if TYPE_CHECKING:
+    from pytest_opprof.results.document import Document
+    from pytest_opprof.results.run import Run
+
+# What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
+MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_SUFFIX = ".gz"
+
+_REASONS = {
+    errno.ENOSPC: "the disk is full. Free some space and run again",
+    errno.EDQUOT: "your disk quota is used up. Free some space and run again",
+    errno.EACCES: "permission denied. Make it writable, or choose another place",
+    errno.EPERM: "permission denied. Make it writable, or choose another place",
+    errno.EROFS: "the file system is read-only. Choose another place",
+    errno.ENOTDIR: "a part of its path is a file, not a folder. Choose another place",
+    errno.EEXIST: "a part of its path is a file, not a folder. Choose another place",
+    errno.EISDIR: "it is a folder. Choose another name",
+    errno.ENAMETOOLONG: "its name is too long. Choose a shorter one",
+}
+
+
+def write_run(path: Path, run: Run) -> None:
+    """Write a run; ``.gz`` at the end of the name packs it.
+
+    Raises:
+        StoreError: it cannot be written; an earlier file of that name is as it was.
+    """
+    write_document(path, run_to_document(run), Contract.RUN)
+
+
+def read_run(path: Path, *, digest: str | None = None) -> Run:
+    """Read a run.
+
+    Args:
+        path: the file.
+        digest: `file_digest` of a file that another process of this session has validated already; where it
+            matches, the schema is not checked again.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it holds no run that this release can use.
+    """
+    data = read_bytes(path)
+    document = parse(data, where=str(path))
+    if digest is None or hashlib.sha256(data).hexdigest() != digest:
+        validate(document, Contract.RUN, where=str(path))
+    return run_from_document(document, where=str(path))
+
+
+def write_document(path: Path, document: Document, contract: Contract) -> None:
+    """Check a document against its schema and write it.
+
+    Raises:
+        DocumentError: the schema refuses it.
+        StoreError: it cannot be written; an earlier file of that name is as it was.
+    """
+    validate(document, contract, where=str(path))
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    data = text.encode("ascii") + b"\n"
+    if len(data) > MAX_DOCUMENT_BYTES:
+        msg = f"{path}: not written: {len(data)} bytes are more than a document may have. Profile fewer tests"
+        raise StoreError(msg)
+    write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
+
+
+def read_document(path: Path, contract: Contract) -> Document:
+    """Read a file and check it against a schema.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it is not what the contract says.
+    """
+    return validate(parse(read_bytes(path), where=str(path)), contract, where=str(path))
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file's bytes.
+
+    Raises:
+        StoreError: the file cannot be read.
+    """
+    return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Put ``data`` into a file whole or not at all: temporary file, fsync, rename, fsync of the folder.
+
+    Raises:
+        StoreError: it cannot be written; an earlier file of that name is as it was.
+    """
+    # A link stays a link: what it points to is what the user wants written.
+    target = Path(os.path.realpath(path))
+    temporary: Path | None = None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".opprof-{secrets.token_hex(8)}.tmp")
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            with contextlib.suppress(FileNotFoundError):
+                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+            os.fsync(file.fileno())
+        temporary.replace(target)
+        temporary = None
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise store_error(path, "cannot be written", error, after="; an earlier file is as it was") from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of a regular file of bounded size.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it is larger than any document.
+    """
+    try:
+        # Not to wait for a writer where somebody put a FIFO.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                msg = f"{path}: this is no regular file"
+                raise StoreError(msg)
+            data = file.read(MAX_DOCUMENT_BYTES + 1)
+    except FileNotFoundError as error:
+        msg = f"{path}: there is no such file"
+        raise StoreError(msg) from error
+    except OSError as error:
+        raise store_error(path, "cannot be read", error) from error
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise _too_large(str(path))
+    return data
+
+
+def read_head(path: Path, *, size: int) -> bytes:
+    """The first ``size`` bytes of a document, unpacked; fewer where it is shorter.
+
+    Raises:
+        OSError: the file cannot be read, or is damaged gzip.
+    """
+    with (gzip.open if path.suffix == _GZIP_SUFFIX else open)(path, "rb") as file:
+        try:
+            return file.read(size)
+        except (EOFError, zlib.error) as error:
+            raise OSError(errno.EIO, "damaged gzip data") from error
+
+
+def parse(data: bytes, *, where: str) -> Any:
+    """What the JSON in ``data`` holds, unpacked where it is gzip.
+
+    Raises:
+        DocumentError: it is no JSON, or JSON that two readers could take in two ways.
+    """
+    if data.startswith(_GZIP_MAGIC):
+        data = _unpacked(data, where=where)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+            msg = f"{where}: the key {ascii(twice)[:80]} stands twice in one object. The file was not used"
+            raise DocumentError(msg)
+        return found
+
+    def refuse(constant: str) -> Never:
+        msg = f"{where}: {constant} is no JSON number. The file was not used"
+        raise DocumentError(msg)
+
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        what = f"this is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        raise DocumentError(f"{where}: {what}. The file was not used") from error
+    except UnicodeDecodeError as error:
+        msg = f"{where}: this is no UTF-8 text (byte {error.start}). The file was not used"
+        raise DocumentError(msg) from error
+    except RecursionError as error:
+        msg = f"{where}: objects are nested too deep. The file was not used"
+        raise DocumentError(msg) from error
+    except ValueError as error:
+        # The only ValueError left is Python's refusal to convert thousands of digits.
+        msg = f"{where}: a number has too many digits. The file was not used"
+        raise DocumentError(msg) from error
+
+
+def _unpacked(data: bytes, *, where: str) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(MAX_DOCUMENT_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"{where}: the gzip data is damaged or cut off. The file was not used"
+        raise DocumentError(msg) from error
+    if len(unpacked) > MAX_DOCUMENT_BYTES:
+        raise _too_large(where)
+    return unpacked
+
+
+def _too_large(where: str) -> DocumentError:
+    limit = MAX_DOCUMENT_BYTES // (1024 * 1024)
+    return DocumentError(f"{where}: this is larger than {limit} MiB unpacked. The file was not used")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a folder; the rename itself has happened.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def store_error(path: Path, what: str, error: OSError, *, after: str = "") -> StoreError:
+    """What is raised for a failed system call: which file, why, and what to do.
+
+    Args:
+        path: the file.
+        what: ``cannot be written``, ``cannot be read``.
+        error: what the system said.
+        after: what else to say, such as what became of an earlier file.
+    """
+    reason = _REASONS.get(error.errno or 0, (error.strerror or str(error)).lower())
+    return StoreError(f"{path} {what}: {reason}{after}")

@@ -1,0 +1,32 @@
+"""The names in a document: how long they may be, and a test's node id without what xdist adds."""
+
+from __future__ import annotations
+
+import hashlib
+
+# The caps of run.schema.json.
+MAX_NAME = 1_024
+MAX_NODE_ID = 4_096
+MAX_TEXT = 4_096
+_DIGEST_LENGTH = 16
+
+
+def canonical_node_id(node_id: str) -> str:
+    """A node id as documents hold it: without xdist's ``@group``, and of bounded length.
+
+    >>> canonical_node_id("tests/test_a.py::test_x[a@b]@gpu")
+    'tests/test_a.py::test_x[a@b]'
+    """
+    at = node_id.rfind("@")
+    # xdist appends it behind the parameters; an earlier @ is the test's own, or a folder's.
+    if "::" in node_id and at > max(node_id.rfind("]"), node_id.rfind("::")):
+        node_id = node_id[:at]
+    return bounded(node_id, length=MAX_NODE_ID)
+
+
+def bounded(text: str, *, length: int) -> str:
+    """``text`` in at most ``length`` characters; a digest of all of it stands for what is cut off."""
+    if len(text) <= length:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
+    return f"{text[: length - _DIGEST_LENGTH - 1]}~{digest}"

@@ -1,0 +1,243 @@
+"""A run as values: what was measured, of which tests, where, at which commit.
+
+These classes are the wall between the live process and all that judges and shows: they hold plain values,
+compare by value, and go to a document and back without loss (`results.document`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from pytest_opprof.results.samples import Samples
+
+
+class OpKind(StrEnum):
+    """What a row is about."""
+
+    OP = "op"  # an op or an autograd node of torch
+    RANGE = "range"  # record_function, range_push, ITT tasks, NVTX ranges
+    CALL = "call"  # a Python or C function
+
+
+class Outcome(StrEnum):
+    """How the test itself ended, in pytest's words."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+class MeasurementStatus(StrEnum):
+    """Whether the measurement can be used."""
+
+    OK = "ok"
+    ERROR = "error"  # it failed, while the test did not
+    INCONCLUSIVE = "inconclusive"  # it ended, and cannot be trusted
+    NOT_RUN = "not-run"  # the test was skipped, or failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The commit that was measured."""
+
+    id: str
+    dirty: bool
+    branch: str | None = None
+
+    @property
+    def short(self) -> str:
+        """The commit as people write it, ``1a2b3c4`` or ``1a2b3c4+dirty``."""
+        return self.id[:7] + ("+dirty" if self.dirty else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where a run was measured.
+
+    Attributes:
+        fingerprint: the fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`).
+        details: what is good to know and never compared: versions of other packages, kernel, container.
+    """
+
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits that are equal exactly where the fingerprints are."""
+        text = json.dumps(dict(self.fingerprint), sort_keys=True)
+        return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """The numbers of torch.profiler's schedule."""
+
+    skip_first: int = 0
+    skip_first_wait: int = 0
+    wait: int = 0
+    warmup: int = 0
+    active: int = 1
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """Whether a test's numbers can be used, and why not."""
+
+    status: MeasurementStatus = MeasurementStatus.OK
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureStats:
+    """What the collector says of a recording."""
+
+    events: int = 0
+    dropped: int = 0
+    truncated: bool = False
+    threads: int = 0
+    unmatched_ends: int = 0
+    names_overflowed: int = 0
+    crash_recovery: bool = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every op of the steps was recorded."""
+        return not (self.dropped or self.truncated)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpRow:
+    """One row of the key averages: an op's name, and its numbers over the active steps.
+
+    Attributes:
+        name: the op's name.
+        kind: an op, a range or a call.
+        background: of threads that neither step nor were started in a step; never gated.
+        is_async: some of its calls ended on another thread or out of order: they have total time only.
+        count: calls in each step.
+        cpu_time_total_ns: time on the host in each step, children included.
+        self_cpu_time_total_ns: time on the host in each step, without children.
+        parent_op: what called it most often; None for what nothing called.
+        source: the innermost user frame, ``Encoder.forward, model.py:41``, where stacks were taken.
+    """
+
+    name: str
+    kind: OpKind
+    background: bool = False
+    is_async: bool = False
+    count: Samples
+    cpu_time_total_ns: Samples
+    self_cpu_time_total_ns: Samples
+    parent_op: str | None = None
+    source: str | None = None
+
+    @property
+    def key(self) -> tuple[str, OpKind, bool]:
+        """What pairs this row with its like in another run."""
+        return (self.name, self.kind, self.background)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeNode:
+    """A node of the call tree; its parent is an earlier node, -1 for a root. Numbers are over all steps."""
+
+    parent: int
+    name: str
+    count: int
+    self_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedFrom:
+    """The earlier run that a stored test comes from, when it did not run itself."""
+
+    run_id: str
+    created: datetime
+    commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """One test of a run.
+
+    Attributes:
+        node_id: pytest's, without what xdist adds (`results.build.canonical_node_id`).
+        outcome: how the test itself ended.
+        measurement: whether the numbers can be used.
+        schedule: None when the test gave a function of its own.
+        activities: what torch.profiler calls so: ``cpu``, ``cuda``.
+        sources: what was listened to, in the words of `metrics.Source`.
+        steps: the active steps that finished.
+        capture: what the collector said.
+        processes: in how many fresh processes the exact values were seen; two at least make a certificate.
+        unstable: the paths of exact metrics that disagreed when the test was measured again.
+        gates: the rules the test's marker set, path to rule; a comparison made later obeys them too.
+        limits: the budgets the marker set, path to limit.
+        totals: by the names of `metrics.TOTALS`; only what the sources can answer for.
+        ops: costliest first.
+        ops_omitted: rows past the cap.
+        tree: the call tree, parents before children.
+        carried_from: set in a stored run, for a test that did not run when it was saved.
+    """
+
+    __test__ = False  # not a test class for pytest to collect
+
+    node_id: str
+    outcome: Outcome = Outcome.PASSED
+    measurement: Measurement = field(default_factory=Measurement)
+    schedule: Schedule | None = None
+    activities: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    steps: int = 0
+    capture: CaptureStats = field(default_factory=CaptureStats)
+    processes: int = 1
+    unstable: tuple[str, ...] = ()
+    gates: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, int | str] = field(default_factory=dict)
+    totals: Mapping[str, Samples] = field(default_factory=dict)
+    ops: tuple[OpRow, ...] = ()
+    ops_omitted: int = 0
+    tree: tuple[TreeNode, ...] = ()
+    carried_from: CarriedFrom | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it ran and was measured."""
+        return self.outcome is Outcome.PASSED and self.measurement.status is MeasurementStatus.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One session's measurements; with a name it is a baseline."""
+
+    run_id: str
+    created: datetime
+    opprof_version: str
+    name: str | None = None
+    commit: Commit | None = None
+    environment: Environment = field(default_factory=Environment)
+    notes: tuple[str, ...] = ()
+    tests: tuple[TestResult, ...] = ()
+
+    def test(self, node_id: str) -> TestResult | None:
+        """The result of the test with this (canonical) node id."""
+        return next((test for test in self.tests if test.node_id == node_id), None)
+
+    @property
+    def title(self) -> str:
+        """How a sentence calls this run: ``main@1a2b3c4``, ``1a2b3c4+dirty``, ``main``, or its time."""
+        commit = self.commit.short if self.commit else None
+        if self.name and commit:
+            return f"{self.name}@{commit}"
+        return self.name or commit or f"the run of {self.created:%Y-%m-%d %H:%M}"

@@ -1,0 +1,110 @@
+"""One number per active step, kept no longer than it is telling.
+
+In a document, samples that are equal are one integer, others a list; where a list is not worth its space only
+its sum, minimum and maximum are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+SamplesDocument: TypeAlias = int | Sequence[int] | Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """The values of one metric over the active steps of a test.
+
+    Attributes:
+        steps: how many steps there were.
+        total: the sum over the steps.
+        low: the smallest value of a step.
+        high: the largest value of a step.
+        values: the value of each step, where they differ and were kept. Equal ones take no space, so that a
+            hostile document cannot buy much memory with few characters.
+    """
+
+    steps: int
+    total: int
+    low: int
+    high: int
+    values: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, values: Iterable[int]) -> Samples:
+        """Samples of these values, one per step; none at all is a zero."""
+        kept = tuple(values)
+        low, high = min(kept, default=0), max(kept, default=0)
+        return cls(steps=len(kept), total=sum(kept), low=low, high=high, values=None if low == high else kept)
+
+    @classmethod
+    def constant(cls, value: int, *, steps: int) -> Samples:
+        """The same value in each of ``steps`` steps."""
+        return cls(steps=steps, total=value * steps, low=value, high=value)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every step has the same value."""
+        return self.low == self.high
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the value of each step is known."""
+        return self.is_constant or self.values is not None
+
+    @property
+    def mean(self) -> float:
+        """The mean over the steps."""
+        return self.total / self.steps if self.steps else 0.0
+
+    def plus(self, other: Samples) -> Samples:
+        """Step by step, the sum of two metrics of one test; a range where the single steps are not known."""
+        if self.values is not None and other.values is not None:
+            return Samples.of(map(sum, zip(self.values, other.values, strict=True)))
+        total, low, high = self.total + other.total, self.low + other.low, self.high + other.high
+        for varying, fixed in ((self, other), (other, self)):
+            if varying.values is not None and fixed.is_constant:
+                return Samples.of(value + fixed.low for value in varying.values)
+        return Samples(steps=self.steps, total=total, low=low, high=high)
+
+    def summarized(self) -> Samples:
+        """The same without the single values."""
+        return Samples(steps=self.steps, total=self.total, low=self.low, high=self.high)
+
+    def widened(self, other: Samples) -> Samples:
+        """These samples with the range of ``other`` taken in: what is left of measurements that disagree."""
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        if (low, high) == (self.low, self.high):
+            return self
+        return Samples(steps=self.steps, total=self.total, low=low, high=high)
+
+    def to_document(self) -> SamplesDocument:
+        """An integer, a list, or ``{"sum", "min", "max"}``."""
+        if self.is_constant:
+            return self.low
+        if self.values is not None:
+            return list(self.values)
+        return {"sum": self.total, "min": self.low, "max": self.high}
+
+    @classmethod
+    def from_document(cls, document: SamplesDocument, *, steps: int) -> Samples:
+        """Read what `to_document` wrote.
+
+        Raises:
+            ValueError: the samples contradict themselves or the number of steps.
+        """
+        if isinstance(document, int):
+            return cls.constant(document, steps=steps)
+        if isinstance(document, Mapping):
+            total, low, high = document["sum"], document["min"], document["max"]
+            if not low * steps <= total <= high * steps:
+                msg = f"a sum of {total} is not made of {steps} values from {low} to {high}"
+                raise ValueError(msg)
+            return cls(steps=steps, total=total, low=low, high=high)
+        samples = cls.of(document)
+        if samples.steps != steps:
+            msg = f"{samples.steps} values for {steps} steps"
+            raise ValueError(msg)
+        return samples

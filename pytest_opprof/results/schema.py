@@ -1,0 +1,185 @@
+"""The contract of a document: what it may hold, and one sentence on what is wrong with it.
+
+The schemas are files (``schemas/``) that other tools read too. jsonschema is imported when the first document
+is checked, never at start-up.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, Document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
+_SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
+_LONGEST_QUOTE = 60
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_COUNTED = {"maxLength": "characters", "maxItems": "entries", "maxProperties": "keys"}
+_RELEASE = re.compile(r"[0-9]+(\.[0-9A-Za-z]+){0,5}")
+
+
+class Contract(StrEnum):
+    """The kinds of documents there are; each has a schema file of its name."""
+
+    RUN = "run"
+    COMPARISON = "comparison"
+
+    @property
+    def kind(self) -> str:
+        """What a document of this kind calls itself."""
+        return RUN_KIND if self is Contract.RUN else "opprof-comparison"
+
+    @property
+    def schema_version(self) -> int:
+        """The version that this release writes and reads."""
+        return RUN_SCHEMA_VERSION
+
+
+def contract_of(document: object, *, where: str) -> Contract:
+    """The contract that a document says it keeps.
+
+    Raises:
+        DocumentError: it is no document of ours.
+    """
+    kind = document.get("kind") if isinstance(document, dict) else None
+    for contract in Contract:
+        if kind == contract.kind:
+            return contract
+    msg = f"{where}: this is no run or comparison of pytest-opprof ('kind' is {_quoted(kind)})"
+    raise DocumentError(f"{msg}. The file was not used")
+
+
+def validate(document: object, contract: Contract, *, where: str) -> Document:
+    """Check a parsed document against its schema.
+
+    Args:
+        document: what the JSON parser gave.
+        contract: what it must be.
+        where: what an error calls it: its file.
+
+    Returns:
+        The same document.
+
+    Raises:
+        DocumentError: another kind of document, a newer version, or a value that the schema refuses, with the
+            value's JSON path.
+    """
+    found = contract_of(document, where=where)
+    assert isinstance(document, dict), "contract_of refuses anything else"
+    if found is not contract:
+        msg = f"{where}: this is a {found}, and a {contract} is needed. The file was not used"
+        raise DocumentError(msg)
+    _refuse_newer(document, contract, where=where)
+    error = next(_validator(contract).iter_errors(document), None)
+    if error is not None:
+        error = _innermost(error)
+        path = json_path(error.absolute_path)
+        place = f"{path}: " if path else ""
+        raise DocumentError(
+            f"{where}: {place}{_sentence(error)} ({contract}.schema.json). The file was not used"
+        )
+    return document
+
+
+def json_path(parts: Iterable[str | int]) -> str:
+    """A place in a document: ``tests[3].ops[17].count``; keys that are no names in brackets, escaped."""
+    path = ""
+    for part in parts:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _PLAIN_KEY.fullmatch(part):
+            path += f".{part}" if path else part
+        else:
+            path += f"[{_quoted(part)}]"
+    return path
+
+
+@functools.cache
+def _schema(contract: Contract) -> Document:
+    text = (_SCHEMAS / f"{contract}.schema.json").read_text(encoding="utf-8")
+    schema: Document = json.loads(text)
+    return schema
+
+
+@functools.cache
+def _validator(contract: Contract) -> Validator:
+    import jsonschema  # noqa: PLC0415 - see the module's docstring
+    from referencing import Registry, Resource  # noqa: PLC0415
+
+    # JSON Schema takes 5.0 for an integer. We write none, and arithmetic on one would not be exact.
+    standard = jsonschema.Draft202012Validator
+    extend: Any = jsonschema.validators.extend
+    strict = extend(standard, type_checker=standard.TYPE_CHECKER.redefine("integer", _is_integer))
+    registry: Any = Registry()
+    for each in Contract:
+        schema = _schema(each)
+        registry = registry.with_resource(schema["$id"], Resource.from_contents(schema))
+    validator: Validator = strict(_schema(contract), registry=registry)
+    return validator
+
+
+def _is_integer(_: object, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refuse_newer(document: Document, contract: Contract, *, where: str) -> None:
+    version, newest = document.get("schema_version"), contract.schema_version
+    if not isinstance(version, int) or version <= newest:
+        return
+    writer = document.get("opprof_version")
+    known = isinstance(writer, str) and _RELEASE.fullmatch(writer)
+    release = f"'pytest-opprof>={writer}'" if known else "--upgrade pytest-opprof"
+    raise DocumentError(
+        f"{where}: {contract} schema version {_quoted(version)} is newer than {newest}, the newest that this "
+        f"release reads. Install the release that wrote it: pip install {release}"
+    )
+
+
+def _innermost(error: ValidationError) -> ValidationError:
+    """The error inside the branch of an anyOf that got furthest; "or null" is never what was meant."""
+    while error.context:
+        error = max(error.context, key=lambda inner: (inner.validator != "type", len(inner.absolute_path)))
+    return error
+
+
+def _sentence(error: ValidationError) -> str:
+    value: Any = error.instance
+    limit: Any = error.validator_value
+    match error.validator:
+        case "minimum":
+            told = f"is less than {limit}"
+        case "maximum":
+            told = f"is more than {limit}"
+        case "type":
+            told = f"is no {limit if isinstance(limit, str) else ' or '.join(limit)}"
+        case "enum":
+            told = f"is none of {', '.join(map(str, limit))}"
+        case "maxLength" | "maxItems" | "maxProperties":
+            return f"{len(value)} {_COUNTED[error.validator]} are more than {limit}"
+        case "required":
+            return f"{next(name for name in limit if name not in value)!r} is missing"
+        case "additionalProperties" if isinstance(error.schema, dict):
+            known = error.schema.get("properties", {})
+            value, told = next(name for name in value if name not in known), "is not known here"
+        case _:
+            told = f"does not fit {_quoted(limit)}"
+    return f"{_quoted(value)} {told}"
+
+
+def _quoted(value: object) -> str:
+    """A value of a hostile document in few printable characters."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = ascii(value) if value is not None else "null"
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 3]}..."
