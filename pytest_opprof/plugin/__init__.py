@@ -1,0 +1,1 @@
+"""The pytest plugin: hooks that parse, call one thing, and print."""

@@ -1,0 +1,90 @@
+"""What a session is held to, and what it leaves for later ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+
+from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.git import head_commit
+from pytest_opprof.baselines.resolve import resolve_baseline
+from pytest_opprof.errors import MissingBaselineError
+from pytest_opprof.plugin.certify import certify
+from pytest_opprof.plugin.options import Options
+from pytest_opprof.plugin.workers import Exchange, baseline_digest
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Commit, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """What the tests are compared with.
+
+    Attributes:
+        run: The stored run; None where none was asked for, or none is there.
+        label: What the header says of it; "" without one.
+        notes: What to say about how it was found.
+        problem: Why there is none although one was asked for; None otherwise.
+        commit: What is measured now; None outside a repository, or where nobody needs to know.
+    """
+
+    run: Run | None = None
+    label: str = ""
+    notes: tuple[str, ...] = ()
+    problem: str | None = None
+    commit: Commit | None = None
+
+
+def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange | None) -> Baseline:
+    """Resolve what the user named.
+
+    Args:
+        config: pytest's.
+        options: Ours.
+        exchange: Of a worker: the controller has resolved and checked the baseline already.
+
+    Raises:
+        OpprofError: The store, or the baseline in it, cannot be read.
+    """
+    is_kept = options.save or options.baseline or options.json
+    commit = head_commit(config.rootpath) if is_kept else None
+    if exchange is not None:
+        digest = baseline_digest(config)
+        return Baseline(run=exchange.baseline(digest) if digest else None, commit=commit)
+    if options.baseline is None:
+        return Baseline(commit=commit)
+    store = open_store(options.store, root=config.rootpath)
+    try:
+        found = resolve_baseline(store, options.baseline, repository=config.rootpath, now=datetime.now(UTC))
+    except MissingBaselineError as error:
+        return Baseline(problem=str(error), commit=commit)
+    return Baseline(run=found.run, label=found.label, notes=found.notes, commit=commit)
+
+
+def save_run(
+    config: pytest.Config, options: Options, run: Run, *, collected: Collected, node_ids: Mapping[str, str]
+) -> list[str]:
+    """Certify a run in a second process and keep it.
+
+    Returns:
+        Sentences for the user: what was kept and where, and what was not.
+
+    Raises:
+        OpprofError: The store cannot be written; what it held is as it was.
+    """
+    assert options.save is not None
+    certified = certify(config, run.tests, node_ids)
+    notes = [certified.note] if certified.note else []
+    store = open_store(options.store, root=config.rootpath)
+    saved = store.save(
+        options.save, replace(run, tests=certified.tests, notes=tuple(notes)), collected=collected
+    )
+    if saved.path is not None:
+        kept = sum(test.carried_from is None for test in saved.run.tests)
+        place = os.path.relpath(saved.path, config.invocation_params.dir)
+        notes.insert(0, f"saved {kept} {'test' if kept == 1 else 'tests'} as {saved.run.title}: {place}")
+    return [*notes, *saved.notes]

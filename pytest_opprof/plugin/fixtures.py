@@ -1,0 +1,66 @@
+"""The ``opprof`` fixture: a profiled test's view of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.plugin.hooks import SESSION
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_opprof.events.key_averages import KeyAverages
+    from pytest_opprof.plugin.stepping import Stepping
+
+
+class Opprof:
+    """What a test sees of its own profile.
+
+    Attributes:
+        record_function: Names a range, as ``torch.profiler.record_function`` does.
+    """
+
+    record_function = record_function
+
+    def __init__(self, stepping: Stepping | None) -> None:
+        self._stepping = stepping
+
+    def step(self) -> None:
+        """End a step; the next begins. What the marker's schedule says decides which are recorded."""
+        if self._stepping is not None:
+            self._stepping.step()
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Calls of each op and range in the finished active steps together; 0 for one that never ran."""
+        counts: Counter[str] = Counter()
+        for recording in self._stepping.live if self._stepping else ():
+            finished = [
+                i
+                for i, step in enumerate(recording.steps)
+                if step.end_ns < recording.trace_start_ns + recording.trace_end_ns
+            ]
+            for group in recording.groups():
+                counts[group.name] += sum(group.step_counts[i] for i in finished)
+        return counts
+
+    def key_averages(self, *, group_by_input_shape: bool | None = None) -> KeyAverages:
+        """The events recorded so far, summed up by name, as ``torch.profiler.profile.key_averages`` does.
+
+        Args:
+            group_by_input_shape: A row for each combination of input shapes; as the marker says unless given.
+        """
+        if group_by_input_shape is None:
+            group_by_input_shape = bool(self._stepping and self._stepping.request.group_by_input_shape)
+        recordings: list[Any] = self._stepping.live if self._stepping else []
+        return EventList(recordings).key_averages(group_by_input_shapes=group_by_input_shape)
+
+
+def fixture_for(item: pytest.Item) -> Opprof:
+    """The fixture's value for one test."""
+    session = item.config.stash.get(SESSION, None)
+    return Opprof(session.stepping_of(item) if session else None)

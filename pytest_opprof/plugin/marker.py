@@ -1,0 +1,168 @@
+"""The arguments of ``@pytest.mark.profile``."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pytest
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
+from pytest_opprof.results.run import Schedule
+
+_NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
+# Known to torch.profiler; what they would record comes with a later release, and the summary says so.
+_NOT_CAPTURED: Final = ("profile_memory", "with_stack", "with_flops", "with_modules")
+_KNOWN: Final = (
+    "activities",
+    "schedule",
+    *_NUMBERS,
+    "record_shapes",
+    *_NOT_CAPTURED,
+    "limits",
+    "gates",
+    "group_by_input_shape",
+    "trace",
+)
+_MOST_CALLS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileRequest:
+    """What one marked test asks for.
+
+    Attributes:
+        schedule: From a step's number to its action.
+        numbers: The schedule's numbers; None for a function of the user's own.
+        calls: How often a test that does not step itself is called.
+        activities: In torch.profiler's words.
+        limits: Budgets as they were written.
+        gates: Rules as they were written.
+        missing: Arguments of which nothing is captured in this release.
+        steps_itself: The test takes the ``opprof`` fixture and calls its `step()`.
+    """
+
+    schedule: Callable[[int], object]
+    numbers: Schedule | None
+    calls: int
+    activities: tuple[str, ...] = ("cpu",)
+    record_shapes: bool = False
+    limits: Any = ()
+    gates: Mapping[str, str] = field(default_factory=dict)
+    group_by_input_shape: bool = False
+    trace: bool = False
+    missing: tuple[str, ...] = ()
+    steps_itself: bool = False
+
+
+def request_of(item: pytest.Item) -> ProfileRequest | None:
+    """What a test's marker asks for; None for a test without one. The closest marker counts alone.
+
+    Raises:
+        UsageError: An argument is unknown or cannot be meant, or the test cannot be profiled.
+    """
+    mark = item.get_closest_marker("profile")
+    if mark is None:
+        return None
+    where = f"@pytest.mark.profile of {item.nodeid}"
+    arguments = dict(mark.kwargs)
+    if mark.args:
+        if len(mark.args) > 1 or "activities" in arguments:
+            raise UsageError(f"{where}: all arguments but `activities` are given by name")
+        arguments["activities"] = mark.args[0]
+    for name in arguments:
+        if name not in _KNOWN:
+            near = difflib.get_close_matches(name, _KNOWN, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(_KNOWN)}"
+            raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
+    if hasattr(getattr(item, "obj", None), "hypothesis"):
+        raise UsageError(
+            f"{where}: a hypothesis test draws other examples each time, so its ops have no fixed number; "
+            "profile a plain test with one of its examples"
+        )
+    steps_itself = "opprof" in getattr(item, "fixturenames", ())
+    plan, numbers, calls = _plan(arguments, where=where, needs_calls=not steps_itself)
+    gates = arguments.get("gates") or {}
+    if not isinstance(gates, Mapping):
+        raise UsageError(f"{where}: gates is a dict from a metric to a rule, not {gates!r}")
+    return ProfileRequest(
+        schedule=plan,
+        numbers=numbers,
+        calls=calls,
+        activities=_activities(arguments.get("activities"), where=where),
+        record_shapes=_flag(arguments, "record_shapes", where=where),
+        limits=arguments.get("limits") or (),
+        gates={str(path): str(rule) for path, rule in gates.items()},
+        group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
+        trace=_flag(arguments, "trace", where=where),
+        missing=tuple(name for name in _NOT_CAPTURED if arguments.get(name)),
+        steps_itself=steps_itself,
+    )
+
+
+def _flag(arguments: Mapping[str, Any], name: str, *, where: str) -> bool:
+    value = arguments.get(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"{where}: {name} is True or False, not {value!r}")
+    return value
+
+
+def _activities(given: Any, *, where: str) -> tuple[str, ...]:
+    """Lower-case names, whether of our enum's members, of torch's, or plain strings."""
+    if given is None:
+        return ("cpu",)
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        given = (given,)
+    names = tuple(str(getattr(activity, "name", activity)).lower() for activity in given)
+    known = {"cpu", "cuda", "xpu", "mtia", "hpu", "privateuse1"}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{where}: unknown activity {name!r}; there are {', '.join(sorted(known))}")
+    return names
+
+
+def _plan(
+    arguments: Mapping[str, Any], *, where: str, needs_calls: bool
+) -> tuple[Callable[[int], object], Schedule | None, int]:
+    own = arguments.get("schedule")
+    if own is not None:
+        given = [name for name in _NUMBERS if name in arguments]
+        if given:
+            raise UsageError(f"{where}: `schedule` and `{given[0]}` cannot both be given")
+        if not callable(own):
+            raise UsageError(f"{where}: `schedule` is a function from a step's number to a ProfilerAction")
+        return own, None, _calls_of(own, where=where) if needs_calls else 0
+    numbers = {"wait": 0, "warmup": 1, "active": 3}
+    numbers |= {name: _number(name, arguments[name], where=where) for name in _NUMBERS if name in arguments}
+    try:
+        with warnings.catch_warnings():  # a marker says warmup=0 on purpose
+            warnings.simplefilter("ignore")
+            plan = schedule(**numbers)
+    except AssertionError as error:
+        raise UsageError(f"{where}: {error}") from None
+    kept = Schedule(**numbers)
+    cycle = kept.wait + kept.warmup + kept.active
+    first = kept.wait if kept.skip_first_wait else 0
+    return plan, kept, kept.skip_first + cycle * max(kept.repeat, 1) - first
+
+
+def _number(name: str, value: Any, *, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UsageError(f"{where}: {name} is a whole number, not {value!r}")
+    return value
+
+
+def _calls_of(own: Callable[[int], object], *, where: str) -> int:
+    """Calls until the first cycle of a schedule of the user's own is done."""
+    for step in range(_MOST_CALLS):
+        try:
+            action = action_of(own(step), step=step)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}") from None
+        if action is ProfilerAction.RECORD_AND_SAVE:
+            return step + 1
+    raise UsageError(f"{where}: its schedule answers no RECORD_AND_SAVE in {_MOST_CALLS} steps")

@@ -1,0 +1,169 @@
+"""The command line's options and their ini keys: command line over marker over ini.
+
+Every pytest session imports this module, so it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+_MODES: Final = ("on", "off", "only")
+_SAVE_HELP: Final = "keep this run as the baseline NAME"
+_CAPTURE: Final = ("ranges", "ops", "ops-itt", "itt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Option:
+    name: str
+    metavar: str
+    help: str
+    default: str | None = None
+    is_list: bool = False
+
+    @property
+    def dest(self) -> str:
+        return self.name.replace("-", "_")
+
+
+_OPTIONS: Final = (
+    _Option(
+        name="opprof", metavar="on|off|only", default="on", help="profile marked tests, none, or them alone"
+    ),
+    _Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
+    _Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
+    _Option(name="opprof-store", metavar="URI", default="dir:.opprof", help="where baselines are kept"),
+    _Option(
+        name="opprof-fail-on",
+        metavar="LIST",
+        default="regressed,missing,inconclusive,error,no-baseline",
+        help="verdicts that fail",
+    ),
+    _Option(
+        name="opprof-gate",
+        metavar="PATTERN=RULE",
+        is_list=True,
+        help="how metrics are judged: exact, off, advisory or a tolerance as 2%%; may be repeated",
+    ),
+    _Option(
+        name="opprof-capture",
+        metavar="LIST",
+        default="ranges,ops",
+        help=f"sources of ops, of {', '.join(_CAPTURE)}",
+    ),
+    _Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
+    _Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
+    _Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
+    _Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
+    _Option(name="opprof-json", metavar="PATH", help="write this run as a document"),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Tell pytest of our options; the default is None, so that an ini value is seen."""
+    group = parser.getgroup("opprof", "op-level profiling and regression gates")
+    for option in _OPTIONS:
+        tail = "" if option.default is None else f" (default: {option.default})"
+        group.addoption(
+            f"--{option.name}",
+            action="append" if option.is_list else "store",
+            dest=option.dest,
+            metavar=option.metavar,
+            default=None,
+            help=option.help + tail,
+        )
+        ini_help = option.help.replace("%%", "%") + tail
+        if option.is_list:
+            parser.addini(option.dest, ini_help, "linelist", default=[])
+        else:
+            parser.addini(option.dest, ini_help, "string", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for, from the command line or the ini file.
+
+    Attributes:
+        mode: "on", "off" or "only".
+        capture: Names of sources.
+        rows: Rows of op tables; -1 for all.
+        columns: Titles of columns; None for all.
+    """
+
+    mode: str
+    save: str | None
+    baseline: str | None
+    store: str
+    fail_on: str
+    gates: tuple[str, ...]
+    capture: frozenset[str]
+    sort: str
+    columns: tuple[str, ...] | None
+    rows: int
+    traces: Path | None
+    json: Path | None
+
+    @property
+    def asks_for_gate(self) -> bool:
+        """Whether a verdict on this session was asked for."""
+        return self.baseline is not None
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Read what the user asked for.
+
+    Raises:
+        pytest.UsageError: A value cannot be meant.
+    """
+    values = {option.dest: _value(config, option) for option in _OPTIONS}
+    mode = values["opprof"]
+    if mode not in _MODES:
+        raise pytest.UsageError(f"--opprof={mode}: it is one of {', '.join(_MODES)}")
+    capture = frozenset(_listed(values["opprof_capture"]))
+    unknown = sorted(capture - set(_CAPTURE))
+    if unknown:
+        raise pytest.UsageError(
+            f"--opprof-capture: unknown source {unknown[0]!r}; known: {', '.join(_CAPTURE)}"
+        )
+    columns = _listed(values["opprof_columns"] or "")
+    return Options(
+        mode=mode,
+        save=values["opprof_save"] or None,
+        baseline=values["opprof_baseline"] or None,
+        store=values["opprof_store"],
+        fail_on=values["opprof_fail_on"],
+        gates=tuple(values["opprof_gate"]),
+        capture=capture,
+        sort=values["opprof_sort"],
+        columns=tuple(columns) or None,
+        rows=_whole_number("--opprof-rows", values["opprof_rows"]),
+        traces=_path(config, values["opprof_traces"]),
+        json=_path(config, values["opprof_json"]),
+    )
+
+
+def _value(config: pytest.Config, option: _Option) -> Any:
+    given = config.getoption(option.dest)
+    if given is not None:
+        return given
+    ini = config.getini(option.dest)
+    return ini or ([] if option.is_list else option.default)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _whole_number(option: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise pytest.UsageError(f"{option}={text}: it is a whole number") from None
+
+
+def _path(config: pytest.Config, text: str | None) -> Path | None:
+    """A path given on the command line is relative to where pytest was started."""
+    return config.invocation_params.dir / text if text else None
