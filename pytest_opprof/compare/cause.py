@@ -9,6 +9,8 @@ from pytest_opprof.results.build import STEP_NAME
 from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pytest_opprof.compare.pairing import RowPair
     from pytest_opprof.results.run import TestResult
 
@@ -32,13 +34,18 @@ class Causes:
         if row.source:
             place = f"in {row.source}"
         elif not caller:
-            place = "" if caller is None else "called by the test itself"
+            place = "" if caller is None else "called by the test"
         else:
             place = f"in range {caller!r}" if caller in self._ranges else f"called by {caller}"
         if pair.base is not None and pair.base.count.high > 0:
             return place
         separator = " " if place.startswith("in ") else ", "
         return f"new{separator}{place}" if place else "new"
+
+    def outermost(self, risen: Collection[str]) -> frozenset[str]:
+        """Of the ops that rose, those that no other one of them calls more often: where the rise begins."""
+        inner = {op for op in risen if op not in self._after or self._caller(op) in risen}
+        return frozenset(op for op in risen if op not in inner)
 
     def _caller(self, op: str) -> str:
         """Who calls an op more often than before, by the largest rise; "" for the test itself."""

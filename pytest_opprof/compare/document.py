@@ -18,7 +18,7 @@ from pytest_opprof.results.document import (
     time_from_document,
     time_to_document,
 )
-from pytest_opprof.results.files import read_document, write_document
+from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.run import OpKind, TestResult
 from pytest_opprof.results.schema import Contract
 
@@ -45,7 +45,7 @@ def read_comparison(path: Path) -> Comparison:
         StoreError: the file cannot be read.
         DocumentError: it holds no comparison that this release can use.
     """
-    return comparison_from_document(read_document(path, Contract.COMPARISON), where=str(path))
+    return comparison_from_document(read_document(path, Contract.COMPARISON), where=shown(path))
 
 
 def comparison_to_document(comparison: Comparison) -> Document:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import TestResult
 
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
+# Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
+_ENGINE = "autograd::engine::"
 _TOTAL_OF = {OpKind.OP: OPS_COUNT, OpKind.RANGE: RANGES_COUNT}
 
 
@@ -60,9 +62,13 @@ def judge(base: TestResult, head: TestResult, *, gates: Gates, trust: Trust) -> 
     ops = [change for change in court.ops() if change is not None]
     risen = {change.metric for change in totals if change.verdict is Verdict.REGRESSED}
     ops = [_as_part_of_total(change, risen) for change in ops]
+    outermost = court.causes.outermost({change.op for change in ops if change.op and change.rise > 0})
     changes = [
         change
-        for change in (*sorted(totals, key=_order), *sorted(ops, key=_order))
+        for change in (
+            *sorted(totals, key=_order),
+            *sorted(ops, key=lambda change: (_rank(change, outermost), _order(change))),
+        )
         if change.verdict is not Verdict.PASS or change.rise
     ]
     return Judgement(changes=tuple(changes), judged=judged)
@@ -197,6 +203,12 @@ def _as_part_of_total(change: Change, risen: set[str]) -> Change:
     if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
         return replace(change, verdict=Verdict.REGRESSED)
     return change
+
+
+def _rank(change: Change, outermost: frozenset[str]) -> tuple[int, bool, bool]:
+    """The worst verdict first; then what user code calls more often, before what that calls in turn."""
+    severity = len(Verdict) if change.verdict is None else change.verdict.severity
+    return (severity, (change.op or "").startswith(_ENGINE), change.op not in outermost)
 
 
 def _order(change: Change) -> tuple[int, bool, int, str]:

@@ -68,7 +68,8 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
     An op that did not run has the value 0. The ops of a pattern share one budget. A budget of time is broken
     when the fastest step is over it. Where the value cannot be known the result is INCONCLUSIVE.
     """
-    return tuple(_evaluate(_parse(path, limit, where="limits"), test) for path, limit in test.limits.items())
+    where = f"limits of {test.node_id}"
+    return tuple(_evaluate(_parse(path, limit, where=where), test) for path, limit in test.limits.items())
 
 
 def _preset(name: str, *, where: str) -> Mapping[str, int]:

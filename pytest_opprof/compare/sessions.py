@@ -12,9 +12,10 @@ from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
-from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME
+from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, parse_path
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 
 if TYPE_CHECKING:
@@ -203,11 +204,21 @@ def name_of(change: Change) -> str:
 
 
 def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:
-    for verdict, words in ((Verdict.REGRESSED, "over"), (Verdict.INCONCLUSIVE, "cannot judge")):
-        count = sum(limit.verdict is verdict for limit in limits)
-        if count:
-            return f"{words} {'1 limit' if count == 1 else f'{count} limits'}"
+    """The first limit that is broken, else the first that cannot be judged, and how many more there are."""
+    for verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
+        found = [limit for limit in limits if limit.verdict is verdict]
+        if found:
+            first, more = found[0], len(found) - 1
+            also = f" (and {more} more {'limit' if more == 1 else 'limits'})" if more else ""
+            return f"{_limit_words(first)}{also}"
     return ""
+
+
+def _limit_words(limit: LimitResult) -> str:
+    if limit.verdict is Verdict.INCONCLUSIVE or limit.value is None:
+        return f"the limit on {limit.path} cannot be judged: {limit.reason}"
+    unit = parse_path(limit.path, where="limits").metric.unit
+    return f"{limit.path} is {range_text(limit.value, unit=unit)} in each step, and {limit.limit} is allowed"
 
 
 def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:

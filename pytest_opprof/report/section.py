@@ -9,13 +9,13 @@ from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.report.text import escaped, table
+from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import Unit, format_change, format_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.results.samples import Samples
 
 _MOST_ROWS = 15
 _CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")
@@ -55,11 +55,8 @@ def failure_section(
 
 
 def value_text(samples: Samples | None, *, unit: Unit) -> str:
-    """What one side measured: ``12``, or ``12 to 14`` where steps differ; nothing is a 0."""
-    if samples is None:
-        return format_quantity(0, unit=unit)
-    low = format_quantity(samples.low, unit=unit)
-    return low if samples.is_constant else f"{low} to {format_quantity(samples.high, unit=unit)}"
+    """What one side measured; what it has no row of, it ran no time."""
+    return format_quantity(0, unit=unit) if samples is None else range_text(samples, unit=unit)
 
 
 def change_text(change: Change) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 _DOTS = "..."
 _GAP = 2
 _NARROWEST = 12
+_STILL_A_NAME = 28
 
 
 class Style(StrEnum):
@@ -48,18 +50,34 @@ def escaped(text: str) -> str:
     )
 
 
+def columns(text: str) -> int:
+    """How many columns of a terminal some escaped text takes: East Asian characters two, accents none."""
+    if text.isascii():
+        return len(text)
+    marks = sum(unicodedata.category(char) in {"Mn", "Me"} for char in text)
+    return len(text) - marks + sum(unicodedata.east_asian_width(char) in {"W", "F"} for char in text)
+
+
 def cut_middle(text: str, *, width: int) -> str:
-    """``text`` in at most ``width`` characters: what is cut is in the middle, where names differ least."""
-    if len(text) <= width:
+    """``text`` in at most ``width`` columns: what is cut is in the middle, where names differ least."""
+    if columns(text) <= width:
         return text
     kept = max(width - len(_DOTS), 2)
-    head = kept // 2
-    return f"{text[:head]}{_DOTS}{text[len(text) - (kept - head) :]}"
+    head = _beginning(text, width=kept // 2)
+    return f"{head}{_DOTS}{_beginning(text[::-1], width=kept - columns(head))[::-1]}"
 
 
 def cut_end(text: str, *, width: int) -> str:
-    """``text`` in at most ``width`` characters, for sentences: their beginning says most."""
-    return text if len(text) <= width else text[: max(width - len(_DOTS), 1)] + _DOTS
+    """``text`` in at most ``width`` columns, for sentences: their beginning says most."""
+    return text if columns(text) <= width else _beginning(text, width=max(width - len(_DOTS), 1)) + _DOTS
+
+
+def _beginning(text: str, *, width: int) -> str:
+    """As much of a text as fits."""
+    length = min(len(text), width)
+    while columns(text[:length]) > width:
+        length -= 1
+    return text[:length]
 
 
 def table(
@@ -77,17 +95,23 @@ def table(
         headers: the columns' titles.
         rows: cells, escaped here.
         width: the columns of the terminal.
-        names: the column that holds names; it is cut in the middle when the table is too wide.
-        sentences: the column that holds sentences; it is cut first, at its end.
+        names: the column that holds names. In a table that is too wide it is cut in the middle: first to what
+            most names need, and again when nothing else helps.
+        sentences: the column that holds sentences; it is cut at its end.
         right: the titles of the columns that are aligned to the right.
     """
     cells = [[escaped(cell) for cell in row] for row in rows]
-    widths = [max(len(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
+    widths = [max(columns(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
     excess = sum(widths) + _GAP * (len(headers) - 1) - width
-    for at, cut in ((sentences, cut_end), (names, cut_middle)):
+    for at, cut, least in (
+        (names, cut_middle, _STILL_A_NAME),
+        (sentences, cut_end, _NARROWEST),
+        (names, cut_middle, _NARROWEST),
+    ):
         if at is not None and excess > 0:
-            fits = max(widths[at] - excess, min(_NARROWEST, widths[at]))
+            fits = max(widths[at] - excess, min(least, widths[at]))
             excess -= widths[at] - fits
+            widths[at] = fits
             for row in cells:
                 row[at] = cut(row[at], width=fits)
     # The header goes in as a row: tabulate pads what it knows for one.
@@ -97,4 +121,4 @@ def table(
         disable_numparse=True,
         colalign=["right" if header in right else "left" for header in headers],
     )
-    return [line.rstrip() for line in text.splitlines()]
+    return [line.rstrip() for line in text.split("\n")]

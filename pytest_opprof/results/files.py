@@ -42,6 +42,13 @@ _REASONS = {
 }
 
 
+def shown(path: Path) -> str:
+    """A path as messages show it: from where the user stands, when it lies below."""
+    with contextlib.suppress(OSError, ValueError):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)
+
+
 def write_run(path: Path, run: Run) -> None:
     """Write a run; ``.gz`` at the end of the name packs it.
 
@@ -64,10 +71,10 @@ def read_run(path: Path, *, digest: str | None = None) -> Run:
         DocumentError: it holds no run that this release can use.
     """
     data = read_bytes(path)
-    document = parse(data, where=str(path))
+    document = parse(data, where=shown(path))
     if digest is None or hashlib.sha256(data).hexdigest() != digest:
-        validate(document, Contract.RUN, where=str(path))
-    return run_from_document(document, where=str(path))
+        validate(document, Contract.RUN, where=shown(path))
+    return run_from_document(document, where=shown(path))
 
 
 def write_document(path: Path, document: Document, contract: Contract) -> None:
@@ -77,11 +84,11 @@ def write_document(path: Path, document: Document, contract: Contract) -> None:
         DocumentError: the schema refuses it.
         StoreError: it cannot be written; an earlier file of that name is as it was.
     """
-    validate(document, contract, where=str(path))
+    validate(document, contract, where=shown(path))
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     data = text.encode("ascii") + b"\n"
     if len(data) > MAX_DOCUMENT_BYTES:
-        msg = f"{path}: not written: {len(data)} bytes are more than a document may have. Profile fewer tests"
+        msg = f"{shown(path)}: not written: {len(data)} bytes are too many. Profile fewer tests"
         raise StoreError(msg)
     write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
 
@@ -93,7 +100,7 @@ def read_document(path: Path, contract: Contract) -> Document:
         StoreError: the file cannot be read.
         DocumentError: it is not what the contract says.
     """
-    return validate(parse(read_bytes(path), where=str(path)), contract, where=str(path))
+    return validate(parse(read_bytes(path), where=shown(path)), contract, where=shown(path))
 
 
 def file_digest(path: Path) -> str:
@@ -146,16 +153,16 @@ def read_bytes(path: Path) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                msg = f"{path}: this is no regular file"
+                msg = f"{shown(path)}: this is no regular file"
                 raise StoreError(msg)
             data = file.read(MAX_DOCUMENT_BYTES + 1)
     except FileNotFoundError as error:
-        msg = f"{path}: there is no such file"
+        msg = f"{shown(path)}: there is no such file"
         raise StoreError(msg) from error
     except OSError as error:
         raise store_error(path, "cannot be read", error) from error
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise _too_large(str(path))
+        raise _too_large(shown(path))
     return data
 
 
@@ -249,4 +256,4 @@ def store_error(path: Path, what: str, error: OSError, *, after: str = "") -> St
         after: what else to say, such as what became of an earlier file.
     """
     reason = _REASONS.get(error.errno or 0, (error.strerror or str(error)).lower())
-    return StoreError(f"{path} {what}: {reason}{after}")
+    return StoreError(f"{shown(path)} {what}: {reason}{after}")

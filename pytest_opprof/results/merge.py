@@ -16,17 +16,20 @@ class Collected:
     Attributes:
         node_ids: of every test with our marker that was collected, deselected ones included (canonical).
         whole_paths: files and folders, as node ids spell them, that were collected whole; ``.`` is all.
+        unread_paths: what of them was left out after all: ignored, skipped as a whole, or broken.
     """
 
     node_ids: frozenset[str] = frozenset()
     whole_paths: frozenset[str] = frozenset()
+    unread_paths: frozenset[str] = frozenset()
 
     def lacks(self, node_id: str) -> bool:
         """Whether a test is known to be no more: its file, or a folder above it, was collected without it."""
-        if node_id in self.node_ids:
-            return False
         file = PurePosixPath(node_id.partition("::")[0])
-        return any(str(path) in self.whole_paths for path in (file, *file.parents))
+        places = {str(path) for path in (file, *file.parents)}
+        if node_id in self.node_ids or places & self.unread_paths:
+            return False
+        return bool(places & self.whole_paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pytest_opprof.units import Unit, format_quantity
+
 SamplesDocument: TypeAlias = int | Sequence[int] | Mapping[str, int]
 
 
@@ -108,3 +110,9 @@ class Samples:
             msg = f"{samples.steps} values for {steps} steps"
             raise ValueError(msg)
         return samples
+
+
+def range_text(samples: Samples, *, unit: Unit) -> str:
+    """Samples for a reader: ``12``, or ``12 to 14`` where steps differ."""
+    low = format_quantity(samples.low, unit=unit)
+    return low if samples.is_constant else f"{low} to {format_quantity(samples.high, unit=unit)}"

@@ -1,7 +1,7 @@
 """The contract of a document: what it may hold, and one sentence on what is wrong with it.
 
-The schemas are files (``schemas/``) that other tools read too. jsonschema is imported when the first document
-is checked, never at start-up.
+The schemas are files (``schemas/``) that other tools read too. What `quick_check` refuses, jsonschema
+explains: it is imported for that alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, Document
+from pytest_opprof.results.quick_check import QuickCheck
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,6 +82,8 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
         msg = f"{where}: this is a {found}, and a {contract} is needed. The file was not used"
         raise DocumentError(msg)
     _refuse_newer(document, contract, where=where)
+    if _quick_check(contract).accepts(document):
+        return document
     error = next(_validator(contract).iter_errors(document), None)
     if error is not None:
         error = _innermost(error)
@@ -110,6 +113,12 @@ def _schema(contract: Contract) -> Document:
     text = (_SCHEMAS / f"{contract}.schema.json").read_text(encoding="utf-8")
     schema: Document = json.loads(text)
     return schema
+
+
+@functools.cache
+def _quick_check(contract: Contract) -> QuickCheck:
+    schemas = {_schema(each)["$id"]: _schema(each) for each in Contract}
+    return QuickCheck(_schema(contract), others=schemas)
 
 
 @functools.cache

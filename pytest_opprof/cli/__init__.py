@@ -1,0 +1,1 @@
+"""The command ``opprof``: one module per command; each parses, calls one thing, prints."""

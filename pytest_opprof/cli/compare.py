@@ -1,0 +1,61 @@
+"""``opprof compare``: two runs side by side, and whether a gate fails."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pytest_opprof.cli.output import print_lines, width
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("compare", help="compare two runs; 1 when a gate fails")
+    parser.add_argument("base", metavar="BASE", help="a run's file, a baseline's name, or NAME@COMMIT")
+    parser.add_argument("head", metavar="HEAD", help="the same, of the run that is judged")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the comparison as a document"
+    )
+    parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")
+    parser.add_argument(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="PATTERN=RULE",
+        help="exact, off, advisory, or like 2%%",
+    )
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="also tests that passed")
+    parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare, print, write.
+
+    Raises:
+        OpprofError: a run cannot be found or read, or the comparison cannot be written.
+    """
+    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+    from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
+    from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
+    from pytest_opprof.compare.sessions import Policy, compare_runs  # noqa: PLC0415
+    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
+    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
+
+    fail_on = parse_fail_on(args.fail_on or DEFAULT_FAIL_ON, where="--fail-on")
+    policy = Policy(command_line=parse_gate_options(args.gate, where="--gate"))
+    store = open_store(args.store, root=Path.cwd())
+    comparison = compare_runs(
+        find_run(args.base, store=store),
+        find_run(args.head, store=store),
+        created=datetime.now(UTC),
+        opprof_version=importlib.metadata.version("pytest-opprof"),
+        policy=policy,
+    )
+    if args.output is not None:
+        write_comparison(args.output, comparison)
+    print_lines(comparison_lines(comparison, width=width(), verbosity=args.verbose - args.quiet))
+    return int(any(fail_on.fails(test.verdict) for test in comparison.tests))

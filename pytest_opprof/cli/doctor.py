@@ -1,0 +1,119 @@
+"""``opprof doctor``: what can be captured here, and why not the rest."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_opprof.errors import OpprofError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line: what was looked at, how it is, and what that means or what to do."""
+
+    part: str
+    state: str
+    text: str
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("doctor", help="say what can be captured here, and why not the rest")
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="the store to look at")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; 1 when capture does not work at all."""
+    findings = list(diagnose(store=args.store))
+    width = max(len(finding.part) for finding in findings) + 2
+    for finding in findings:
+        print(f"{finding.part:<{width}}{finding.state:<10}{finding.text}")
+    return int(any(finding.part == "collector" and finding.state != "ok" for finding in findings))
+
+
+def diagnose(*, store: str) -> Iterator[Finding]:
+    """Look at everything that a profiled test may need."""
+    yield _collector()
+    yield _torch_ops()
+    yield _itt()
+    yield _store(store)
+
+
+def _collector() -> Finding:
+    try:
+        from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # loads native code
+
+        collector = Collector.instance()
+        collector.open(sources=frozenset({"ranges"}))
+    except (ImportError, OpprofError) as error:
+        return Finding(part="collector", state="broken", text=str(error))
+    place = collector.session_path
+    where = (
+        f"session files in {place.parent}, crash recovery on"
+        if place
+        else "no folder takes a session file (set OPPROF_DIR): anonymous memory, no crash recovery"
+    )
+    clock = {"tsc": "tsc (invariant)", "monotonic": "CLOCK_MONOTONIC"}.get(collector.clock, collector.clock)
+    return Finding(part="collector", state="ok", text=f"clock: {clock}; {where}")
+
+
+def _torch_ops() -> Finding:
+    if importlib.util.find_spec("torch") is None:
+        return Finding(
+            part="torch ops", state="absent", text="torch is not installed; ranges are captured without it"
+        )
+    import torch  # noqa: PLC0415  # slow, and asked for by this command only
+
+    from pytest_opprof.capture.observer_build import compiler, is_kept  # noqa: PLC0415
+
+    if is_kept(torch):
+        return Finding(part="torch ops", state="ok", text=f"torch {torch.__version__}; observer ready")
+    program = compiler()
+    if program is None:
+        return Finding(
+            part="torch ops",
+            state="names",
+            text=f"torch {torch.__version__}; no C++ compiler to build the observer: names only, by ITT. "
+            "Install one (Debian, Ubuntu: apt install g++), then run `opprof prepare`",
+        )
+    return Finding(
+        part="torch ops",
+        state="ok",
+        text=f"torch {torch.__version__}; observer not built yet ({program}): `opprof prepare`, or the first "
+        "profiled test, builds it once in some seconds",
+    )
+
+
+def _itt() -> Finding:
+    from pytest_opprof.capture.injection import library_path  # noqa: PLC0415
+
+    named = os.environ.get("INTEL_LIBITTNOTIFY64")
+    if named == str(library_path()):
+        return Finding(part="ITT", state="ok", text="INTEL_LIBITTNOTIFY64 names our collector")
+    if named:
+        return Finding(part="ITT", state="taken", text=f"by another tool: INTEL_LIBITTNOTIFY64={named}")
+    return Finding(
+        part="ITT",
+        state="off",
+        text="ask for it: --opprof-capture=ranges,ops,itt; where torch is imported before pytest reads its "
+        f"options, export INTEL_LIBITTNOTIFY64={library_path()}",
+    )
+
+
+def _store(uri: str) -> Finding:
+    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+
+    try:
+        names = open_store(uri, root=Path.cwd()).names()
+    except OpprofError as error:
+        return Finding(part="store", state="broken", text=str(error))
+    if not names:
+        return Finding(
+            part="store", state="empty", text=f"{uri}: record a baseline with pytest --opprof-save=NAME"
+        )
+    return Finding(part="store", state="ok", text=f"{uri}: {len(names)} baselines: {', '.join(names[:5])}")

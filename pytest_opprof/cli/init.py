@@ -1,0 +1,68 @@
+"""``opprof init``: set a project up. Safe to run again: it adds only what is not there."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path, PurePosixPath
+
+_NEXT = """
+next: mark a test with @pytest.mark.profile, then
+    pytest --opprof-save=main          on the main branch: record what its tests do
+    pytest --opprof-baseline=main      on yours: fail where they do more
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("init", help="set a project up: pytest's configuration and .gitignore")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the project, default: here")
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="where baselines will be kept")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Extend the files, and say what was done.
+
+    Raises:
+        UsageError: a file cannot be extended safely, or the store's URI cannot be meant.
+        StoreError: a file cannot be written; it is as it was.
+    """
+    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
+    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON  # noqa: PLC0415
+
+    store = open_store(args.store, root=args.folder)
+    section = pytest_section(args.folder)
+    values = {"opprof_store": store.uri, "opprof_fail_on": DEFAULT_FAIL_ON}
+    missing = section.missing(values)
+    if missing:
+        section.extend(values)
+        print(f"{section.path}: [{section.title}] now sets {', '.join(missing)}")
+    else:
+        print(f"{section.path}: [{section.title}] sets everything already")
+    print(_ignore(args.folder, store.uri.removeprefix("dir:")))
+    print(_NEXT, end="")
+    return 0
+
+
+def _ignore(folder: Path, store: str) -> str:
+    """Keep baselines out of commits; what else lies in the store's folder may be committed."""
+    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
+
+    path = PurePosixPath(store)
+    if path.is_absolute() or ".." in path.parts:
+        return f"{store} is outside the project: nothing to ignore"
+    file = folder / ".gitignore"
+    if not file.exists() and not any(
+        (parent / ".git").exists() for parent in (folder, *folder.resolve().parents)
+    ):
+        return "no git repository: nothing to ignore"
+    text = file.read_bytes().decode("utf-8", "surrogateescape") if file.exists() else ""
+    lines = {line.strip().strip("/") for line in text.splitlines()}
+    wanted = [f"/{path}/*/", f"/{path}/.lock"]
+    # A line for the whole folder ignores all that is in it.
+    missing = [] if str(path) in lines else [line for line in wanted if line.strip("/") not in lines]
+    if not missing:
+        return f"{file}: ignores {path} already"
+    end = "" if not text or text.endswith("\n") else "\n"
+    write_bytes(file, (text + end + "\n".join(missing) + "\n").encode("utf-8", "surrogateescape"))
+    return f"{file}: now ignores {', '.join(missing)}"

@@ -1,0 +1,95 @@
+"""The command line: finds the command, and tells its errors in a sentence.
+
+A command is a module of this package with ``add_parser(subparsers)`` and ``run(args) -> int``. Only the one
+that was asked for is imported; its name here is all it takes to register it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import OpprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+COMMANDS = ("show", "compare", "validate", "init", "doctor", "prepare")
+_SIGNALLED = 128
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``opprof``.
+
+    Args:
+        argv: the arguments after the program's name; those of this process unless given.
+
+    Returns:
+        The exit code: 0 passed, 1 a gate failed, 2 usage, 3 and up trouble (see `errors`).
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _make_printable()
+    try:
+        code = _run(arguments)
+        # Here and not at exit, where nobody could catch a reader that has gone away.
+        sys.stdout.flush()
+    except OpprofError as error:
+        print(f"opprof: {_harmless(str(error))}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("opprof: interrupted", file=sys.stderr)
+        return _SIGNALLED + signal.SIGINT
+    except BrokenPipeError:
+        # As in `opprof show run.json | head`: Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _SIGNALLED + signal.SIGPIPE
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    asked = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}
+    args = _parser(modules).parse_args(arguments)
+    code: int = modules[args.command].run(args)
+    return code
+
+
+def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="opprof", description="Look at what pytest-opprof measured, compare runs, set a project up."
+    )
+    version = importlib.metadata.version("pytest-opprof")
+    parser.add_argument("--version", action="version", version=f"opprof {version}")
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    for module in modules.values():
+        module.add_parser(subparsers)
+    return parser
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"pytest_opprof.cli.{name}")
+
+
+def _harmless(message: str) -> str:
+    """A message without what a terminal would obey: it may quote a document of somebody else's."""
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415 - the happy path does without
+
+    return "\n".join(map(escaped, message.splitlines()))
+
+
+def _make_printable() -> None:
+    """A terminal that lacks a character shows its escape instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""The file that pytest is configured by, extended in place: its comments and layout stay as they are."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.files import write_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+# In the order in which pytest looks; the flag says whether the file counts even without the section.
+_INI_FILES = {
+    "pytest.ini": ("pytest", True),
+    ".pytest.ini": ("pytest", True),
+    "tox.ini": ("pytest", False),
+    "setup.cfg": ("tool:pytest", False),
+}
+_TOML_FILES = {
+    "pytest.toml": (("pytest",), True),
+    ".pytest.toml": (("pytest",), True),
+    "pyproject.toml": (("tool", "pytest"), False),
+}
+_ORDER = (
+    "pytest.toml",
+    ".pytest.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pyproject.toml",
+    "tox.ini",
+    "setup.cfg",
+)
+_INI_OPTIONS = "ini_options"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section of a configuration file, and what it sets already."""
+
+    path: Path
+    title: str
+    text: str
+    keys: frozenset[str]
+    exists: bool
+
+    @property
+    def is_toml(self) -> bool:
+        """Whether values are quoted."""
+        return self.path.suffix == ".toml"
+
+    def missing(self, values: Mapping[str, str]) -> dict[str, str]:
+        """The values that are not set yet."""
+        return {key: value for key, value in values.items() if key not in self.keys}
+
+    def extend(self, values: Mapping[str, str]) -> None:
+        """Set what is not set yet, under the section's title.
+
+        Raises:
+            UsageError: the section is written in a way that cannot be extended line by line.
+            StoreError: the file cannot be written; it is as it was.
+        """
+        quote = '"' if self.is_toml else ""
+        lines = "".join(f"{key} = {quote}{value}{quote}\n" for key, value in self.missing(values).items())
+        if not self.exists:
+            gap = "\n" if self.text.strip() else ""
+            end = "" if self.text.endswith("\n") or not self.text else "\n"
+            text = f"{self.text}{end}{gap}[{self.title}]\n{lines}"
+        else:
+            header = re.compile(rf"^\[{re.escape(self.title)}\][ \t]*(?:[#;].*)?(?:\r?\n|\Z)", re.MULTILINE)
+            found = header.search(self.text)
+            text = self.text
+            if found is not None:
+                end = "" if found[0].endswith("\n") else "\n"
+                text = f"{self.text[: found.end()]}{end}{lines}{self.text[found.end() :]}"
+        self._refuse_if_lost(text, values)
+        write_bytes(self.path, text.encode("utf-8"))
+
+    def _refuse_if_lost(self, text: str, values: Mapping[str, str]) -> None:
+        try:
+            extended = _read(self.path, text)
+        except UsageError:
+            extended = None
+        if extended is None or not extended.keys.issuperset(values):
+            lines = "; ".join(f"{key} = {value}" for key, value in self.missing(values).items())
+            raise UsageError(f"{self.path}: [{self.title}] cannot be extended safely: add by hand {lines}")
+
+
+def pytest_section(folder: Path) -> Section:
+    """The section that pytest reads in a folder, or the one to begin: of pyproject.toml, else of pytest.ini.
+
+    Raises:
+        UsageError: a file is not what its name says.
+    """
+    for name in _ORDER:
+        section = _read_file(folder / name)
+        always = _INI_FILES[name][1] if name in _INI_FILES else _TOML_FILES[name][1]
+        if section is not None and (section.exists or always):
+            return section
+    return _read_file(folder / "pyproject.toml") or Section(
+        path=folder / "pytest.ini", title="pytest", text="", keys=frozenset(), exists=False
+    )
+
+
+def _read_file(path: Path) -> Section | None:
+    try:
+        # Universal newlines would rewrite every line of a file from Windows.
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read ({error}). Set pytest's options by hand") from error
+    return _read(path, text)
+
+
+def _read(path: Path, text: str) -> Section:
+    if path.name in _INI_FILES:
+        return _read_ini(path, text, title=_INI_FILES[path.name][0])
+    return _read_toml(path, text, tables=_TOML_FILES[path.name][0])
+
+
+def _read_ini(path: Path, text: str, *, title: str) -> Section:
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text, source=str(path))
+    except configparser.Error as error:
+        raise UsageError(f"{path} is no ini file: {' '.join(str(error).split())}") from error
+    exists = parser.has_section(title)
+    keys = frozenset(parser.options(title)) if exists else frozenset()
+    return Section(path=path, title=title, text=text, keys=keys, exists=exists)
+
+
+def _read_toml(path: Path, text: str, *, tables: tuple[str, ...]) -> Section:
+    try:
+        table: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is no TOML: {error}") from error
+    exists = True
+    for name in tables:
+        exists = exists and isinstance(table, dict) and name in table
+        table = table.get(name, {}) if isinstance(table, dict) else {}
+    # [tool.pytest] is pytest 9's own; ini_options is what every pytest reads.
+    if path.name == "pyproject.toml" and (not exists or _INI_OPTIONS in table):
+        exists = exists and isinstance(table.get(_INI_OPTIONS), dict)
+        table = table.get(_INI_OPTIONS, {})
+        tables = (*tables, _INI_OPTIONS)
+    keys = frozenset(table) if isinstance(table, dict) else frozenset()
+    return Section(path=path, title=".".join(tables), text=text, keys=keys, exists=exists)

@@ -1,0 +1,79 @@
+"""``opprof show``: what a run or a comparison holds, as tables."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.report.text import Line
+    from pytest_opprof.results.run import Run, TestResult
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("show", help="print the op tables of a run, or a comparison")
+    parser.add_argument(
+        "run", metavar="RUN", help="a run's or a comparison's file, a baseline, or NAME@COMMIT"
+    )
+    parser.add_argument("--test", metavar="PATTERN", help="only tests whose id contains or matches this")
+    parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
+    parser.add_argument("--rows", type=int, default=10, metavar="N", help="rows of a table, -1 for all")
+    parser.add_argument("--columns", metavar="LIST", help="titles of columns with commas between them")
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it.
+
+    Raises:
+        OpprofError: there is nothing such, or it cannot be read.
+    """
+    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+    from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
+    from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
+
+    path = Path(args.run)
+    if path.exists():
+        document = parse(read_bytes(path), where=args.run)
+        if contract_of(document, where=args.run) is Contract.COMPARISON:
+            print_lines(_comparison_lines(path))
+            return 0
+    found = find_run(args.run, store=open_store(args.store, root=Path.cwd()))
+    print_lines(_run_lines(found, args))
+    return 0
+
+
+def _comparison_lines(path: Path) -> Iterator[Line | str]:
+    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
+    from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
+
+    yield from comparison_lines(read_comparison(path), width=width())
+
+
+def _run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
+    from pytest_opprof.report.op_table import op_table  # noqa: PLC0415
+    from pytest_opprof.report.terminal import result_title, run_title  # noqa: PLC0415
+
+    columns = args.columns.split(",") if args.columns else None
+    tests = [test for test in found.tests if _is_meant(test, args.test)]
+    if args.test and not tests:
+        raise UsageError(f"{args.run} has no test like {args.test!r} ({len(found.tests)} tests)")
+    yield run_title(found)
+    for test in tests:
+        yield ""
+        yield result_title(test)
+        if test.ops:
+            yield from op_table(test, sort_by=args.sort, rows=args.rows, columns=columns)
+
+
+def _is_meant(test: TestResult, pattern: str | None) -> bool:
+    return pattern is None or pattern in test.node_id or fnmatch.fnmatchcase(test.node_id, pattern)

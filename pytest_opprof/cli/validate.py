@@ -1,0 +1,46 @@
+"""``opprof validate``: are these files documents that this release can use?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pytest_opprof.errors import OpprofError
+from pytest_opprof.report.text import escaped
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("validate", help="check documents against their schemas")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a run's or a comparison's file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check every file, also after one that is wrong; the exit code is that of the last one wrong."""
+    code = 0
+    for path in args.files:
+        try:
+            print(f"{path}: ok ({_checked(path)})")
+        except OpprofError as error:
+            print(f"opprof: {escaped(str(error))}", file=sys.stderr)
+            code = error.exit_code
+    return code
+
+
+def _checked(path: Path) -> str:
+    """What a valid file holds, in few words."""
+    from pytest_opprof.compare.document import comparison_from_document  # noqa: PLC0415
+    from pytest_opprof.results.document import run_from_document  # noqa: PLC0415
+    from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
+    from pytest_opprof.results.schema import Contract, contract_of, validate  # noqa: PLC0415
+
+    document = parse(read_bytes(path), where=str(path))
+    contract = contract_of(document, where=str(path))
+    checked = validate(document, contract, where=str(path))
+    # The schema cannot say all: reading it whole finds numbers that contradict each other.
+    if contract is Contract.RUN:
+        count = len(run_from_document(checked, where=str(path)).tests)
+    else:
+        count = len(comparison_from_document(checked, where=str(path)).tests)
+    return f"{contract}, {'1 test' if count == 1 else f'{count} tests'}"

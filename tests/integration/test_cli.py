@@ -1,0 +1,175 @@
+"""Whole commands of ``opprof``, in their own processes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.cli.main import COMMANDS, main
+from pytest_opprof.compare.document import read_comparison
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Commit, Run
+
+MAIN = Commit(id="1a2b3c4" + "0" * 33, dirty=False)
+
+
+def run_of(count: int, **others: Any) -> Run:
+    return simple_run(simple_test({"aten::mul": count}), **others)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two runs and a store, where commands are started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    write_run(tmp_path / "base.json", run_of(4))
+    write_run(tmp_path / "head.json.gz", run_of(5))
+    open_store("dir:.opprof", root=tmp_path).save("main", run_of(4, commit=MAIN), collected=Collected())
+    return tmp_path
+
+
+def opprof(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest_opprof.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, **options)
+
+
+def test_compare_fails_on_a_regression(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "main", "head.json.gz", "-o", "c.json"]) == 1
+    told = capsys.readouterr().out
+    assert "REGRESSED: 1 more op in each step than main@1a2b3c4" in told
+    assert "intended? record it: pytest --opprof-save=main" in told
+    assert told.splitlines()[-1] == "1 regressed · nothing dropped"
+    assert read_comparison(Path("c.json")).tests[0].verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["main@1a2b3c4", "base.json"], 0),
+        (["head.json.gz", "main"], 0),
+        (["base.json", "head.json.gz", "--fail-on=none"], 0),
+        (["base.json", "head.json.gz", "--gate=ops.count=off"], 0),
+        (["base.json", "head.json.gz", "-q"], 1),
+        (["base.json", "head.json.gz", "--fail-on=regresed"], 2),
+        (["base.json", "head.json.gz", "--gate=ops.count"], 2),
+        (["base.json", "nothing"], 6),
+        (["base.json", "c.txt"], 4),
+        (["base.json", "head.json.gz", "-o", "/dev/null/x"], 5),
+    ],
+)
+def test_exit_codes_tell_what_happened(project: Path, arguments: list[str], code: int) -> None:
+    Path("c.txt").write_text("no JSON")
+    assert main(["compare", *arguments]) == code
+
+
+def test_show_prints_tables(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "main", "--columns=Self CPU,# of Calls"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "main@1a2b3c4: measured 2026-01-02 00:00 UTC, 1 of 1 tests"
+    assert told[2] == "tests/test_a.py::test_x (3 steps)"
+    assert told[6].split() == ["aten::mul", "12.000us", "12"]
+
+
+@pytest.mark.parametrize("pattern", ["test_x", "tests/*::test_x"])
+def test_show_selects_tests(project: Path, capsys: pytest.CaptureFixture[str], pattern: str) -> None:
+    assert main(["show", "base.json", "--test", pattern]) == 0
+    assert "aten::mul" in capsys.readouterr().out
+    assert main(["show", "base.json", "--test", "nothing like it"]) == 2
+    assert "has no test like 'nothing like it' (1 tests)" in capsys.readouterr().err
+
+
+def test_show_prints_comparisons(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["compare", "base.json", "head.json.gz", "-o", "c.json"])
+    compared = capsys.readouterr().out
+    assert main(["show", "c.json"]) == 0
+    assert capsys.readouterr().out == compared
+
+
+def test_validate_looks_at_every_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(Path("base.json").read_text())
+    document["tests"][0]["ops"][0]["count"] = -2
+    Path("bad.json").write_text(json.dumps(document))
+    assert main(["validate", "bad.json", "base.json", "head.json.gz"]) == 4
+    told = capsys.readouterr()
+    assert told.out == "base.json: ok (run, 1 test)\nhead.json.gz: ok (run, 1 test)\n"
+    assert told.err == (
+        "opprof: bad.json: tests[0].ops[0].count: -2 is less than 0 (run.schema.json). "
+        "The file was not used\n"
+    )
+
+
+def test_init_is_safe_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".gitignore").write_text("*.pyc")
+    assert main(["init", str(tmp_path)]) == 0
+    first = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
+    assert first == {
+        ".gitignore": "*.pyc\n/.opprof/*/\n/.opprof/.lock\n",
+        "pytest.ini": "[pytest]\nopprof_store = dir:.opprof\n"
+        "opprof_fail_on = regressed,missing,inconclusive,error,no-baseline\n",
+    }
+    assert "pytest --opprof-baseline=main" in capsys.readouterr().out
+    assert main(["init", str(tmp_path)]) == 0
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == first
+
+
+@pytest.mark.parametrize(
+    ("ignored", "store", "told"),
+    [
+        (".opprof/\n", "dir:.opprof", "ignores .opprof already"),
+        ("", "dir:/elsewhere", "/elsewhere is outside the project: nothing to ignore"),
+        ("", "dir:../x", "../x is outside the project: nothing to ignore"),
+    ],
+)
+def test_init_ignores_only_what_it_must(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ignored: str, store: str, told: str
+) -> None:
+    (tmp_path / ".gitignore").write_text(ignored)
+    assert main(["init", str(tmp_path), f"--store={store}"]) == 0
+    assert told in capsys.readouterr().out
+    assert (tmp_path / ".gitignore").read_text() == ignored
+
+
+def test_help_lists_every_command() -> None:
+    told = opprof("--help")
+    assert told.returncode == 0
+    assert all(f"    {command}" in told.stdout for command in COMMANDS)
+
+
+def test_help_loads_neither_torch_nor_jsonschema() -> None:
+    program = (
+        "import sys\nfrom pytest_opprof.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'torch', 'jsonschema', 'cffi', 'numpy', 'pytest'} & set(sys.modules)))"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
+
+
+def test_closed_pipe_is_no_traceback(project: Path) -> None:
+    write_run(Path("big.json"), simple_run(*(simple_test({"a": 1}, node_id=f"t::{i}") for i in range(500))))
+    command = f"{sys.executable} -m pytest_opprof.cli.main show big.json | head -1"
+    told = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert told.stdout.startswith("the run of 2026-01-02")
+    assert told.stderr == ""
+
+
+def test_ascii_terminal_sees_escapes(project: Path) -> None:
+    write_run(Path("names.json"), simple_run(simple_test({"日本": 1})))
+    told = opprof("show", "names.json", env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)})
+    assert told.returncode == 0
+    assert "\\u65e5\\u672c" in told.stdout
+
+
+def test_hostile_error_is_escaped(project: Path) -> None:
+    Path("evil.json").write_text('{"kind": "opprof-run", "schema_version": 1, "\\u001b[31m": 1}')
+    told = opprof("validate", "evil.json")
+    assert told.returncode == 4
+    assert "\x1b" not in told.stderr

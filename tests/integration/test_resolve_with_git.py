@@ -1,0 +1,233 @@
+"""Which stored run a session is compared with, in real repositories."""
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.directory import DirectoryStore, open_store
+from pytest_opprof.baselines.git import Git, head_commit
+from pytest_opprof.baselines.resolve import Resolved, find_run, resolve_baseline
+from pytest_opprof.errors import MissingBaselineError
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Commit
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+TEST = simple_test({"aten::mul": 1})
+
+
+class Project:
+    """A repository with a store in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store: DirectoryStore = open_store("dir:.opprof", root=folder)
+        self._saved = 0
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
+            cwd=self.folder,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, text: str) -> str:
+        (self.folder / "file.txt").write_text(text)
+        self.git("add", "file.txt")
+        self.git("commit", "-q", "-m", text)
+        return self.git("rev-parse", "HEAD")
+
+    def save(self, name: str, commit: str | None, *, dirty: bool = False) -> None:
+        """Keep a run; each is measured a day after the one before."""
+        self._saved += 1
+        self.store.save(
+            name,
+            simple_run(
+                TEST,
+                run_id=f"run{self._saved}",
+                created=NOW - timedelta(days=20 - self._saved),
+                commit=Commit(id=commit, dirty=dirty) if commit else None,
+            ),
+            collected=Collected(),
+        )
+
+    def resolve(self, wanted: str) -> Resolved:
+        return resolve_baseline(self.store, wanted, repository=self.folder, now=NOW)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    project = Project(tmp_path)
+    project.git("init", "-q", "-b", "main")
+    return project
+
+
+def test_merge_base_is_preferred(project: Project) -> None:
+    first = project.commit("one")
+    project.git("switch", "-q", "-c", "topic")
+    project.commit("topic")
+    project.git("switch", "-q", "main")
+    second = project.commit("two")
+    project.git("switch", "-q", "topic")
+    project.save("main", first)
+    project.save("main", second)
+    found = project.resolve("main")
+    assert found.run.commit is not None
+    assert found.run.commit.id == first
+    assert found.label == f"main@{first[:7]} (merge-base, 19 days old)"
+    assert found.notes == ()
+
+
+def test_nearest_ancestor_stands_in(project: Project) -> None:
+    first = project.commit("one")
+    second = project.commit("two")
+    project.commit("three")
+    project.save("main", second)
+    project.save("main", first)
+    found = project.resolve("main")
+    assert found.run.commit is not None
+    assert found.run.commit.id == second
+    assert "(nearest ancestor, " in found.label
+
+
+def test_latest_is_taken_with_a_note(project: Project) -> None:
+    project.commit("one")
+    project.git("switch", "-q", "-c", "elsewhere")
+    other = project.commit("other")
+    project.git("switch", "-q", "main")
+    project.save("main", other)
+    found = project.resolve("main")
+    assert "(latest, " in found.label
+    (note,) = found.notes
+    assert note == (
+        f"took the latest run named 'main': the commit {other[:7]} it was stored under is no ancestor of HEAD"
+    )
+
+
+def test_name_need_not_be_a_branch(project: Project) -> None:
+    commit = project.commit("one")
+    project.save("release-1", commit)
+    assert "(this commit, " in project.resolve("release-1").label
+
+
+def test_branch_at_origin_counts(project: Project, tmp_path: Path) -> None:
+    first = project.commit("one")
+    project.save("main", first)
+    clone = tmp_path / "clone"
+    project.git("clone", "-q", str(project.folder), str(clone))
+    checkout = Project(clone)
+    checkout.git("switch", "-q", "-c", "topic")
+    checkout.git("branch", "-q", "-D", "main")
+    found = resolve_baseline(project.store, "main", repository=clone, now=NOW)
+    assert "(merge-base, " in found.label
+
+
+def test_shallow_clone_says_so(project: Project, tmp_path: Path) -> None:
+    first = project.commit("one")
+    project.commit("two")
+    project.save("main", first)
+    clone = tmp_path / "clone"
+    project.git("clone", "-q", "--depth=1", f"file://{project.folder}", str(clone))
+    found = resolve_baseline(project.store, "main", repository=clone, now=NOW)
+    assert "(latest, " in found.label
+    assert "shallow clone" in found.notes[0]
+
+
+def test_revision_finds_runs_of_any_name(project: Project) -> None:
+    first = project.commit("one")
+    project.commit("two")
+    project.save("nightly", first)
+    found = project.resolve("HEAD~1")
+    assert found.run.title == f"nightly@{first[:7]}"
+
+
+def test_dirty_runs_count_and_are_said(project: Project) -> None:
+    commit = project.commit("one")
+    project.save("main", commit, dirty=True)
+    found = project.resolve("main")
+    assert found.run.title == f"main@{commit[:7]}+dirty"
+    assert found.notes == (f"main@{commit[:7]}+dirty was measured with uncommitted changes",)
+
+
+def test_unborn_branch_takes_the_latest(project: Project) -> None:
+    project.save("main", None)
+    found = project.resolve("main")
+    assert found.notes == ("took the latest run named 'main': the repository has no commit yet",)
+
+
+def test_no_repository_takes_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    project = Project(tmp_path)
+    project.save("main", None)
+    project.save("main", None)
+    found = project.resolve("main")
+    assert found.run.run_id == "run2"
+    assert found.notes == ("took the latest run named 'main': this is no git repository",)
+
+
+def test_no_git_takes_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    project = Project(tmp_path)
+    project.save("main", None)
+    assert project.resolve("main").notes == ("took the latest run named 'main': git is not installed",)
+
+
+def test_missing_baseline_says_how_to_record_one(project: Project) -> None:
+    project.commit("one")
+    with pytest.raises(MissingBaselineError) as caught:
+        project.resolve("elsewhere")
+    assert str(caught.value) == (
+        "no baseline 'elsewhere' in dir:.opprof (it is empty). "
+        "Record one on that branch: pytest --opprof-save=elsewhere"
+    )
+    project.save("release-1", None)
+    with pytest.raises(MissingBaselineError, match=r"\(it has: release-1\), and no run of commit"):
+        project.resolve("main")
+
+
+@pytest.mark.parametrize("wanted", ["", "-x", "--upload-pack=x", "a b", "HEAD^{/x}", "\n"])
+def test_odd_revisions_are_no_baseline(project: Project, wanted: str) -> None:
+    project.commit("one")
+    with pytest.raises(MissingBaselineError):
+        project.resolve(wanted)
+
+
+def test_head_says_what_is_checked_out(project: Project, tmp_path: Path) -> None:
+    assert head_commit(project.folder) is None
+    commit = project.commit("one")
+    assert head_commit(project.folder) == Commit(id=commit, dirty=False, branch="main")
+    (project.folder / "untracked").write_text("")
+    (project.folder / "file.txt").write_text("changed")
+    project.git("switch", "-q", "--detach")
+    assert head_commit(project.folder) == Commit(id=commit, dirty=True, branch=None)
+
+
+def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:
+    git = Git(tmp_path / "none")
+    assert "is no folder" in git.problem
+    assert git.head() is None
+
+
+def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path) -> None:
+    first = project.commit("one")
+    second = project.commit("two")
+    project.save("main", first)
+    project.save("main", second)
+    write_run(tmp_path / "run.json", simple_run(TEST))
+    assert find_run(str(tmp_path / "run.json"), store=project.store).name is None
+    latest = find_run("main", store=project.store).commit
+    chosen = find_run(f"main@{first[:7]}", store=project.store).commit
+    assert latest is not None
+    assert chosen is not None
+    assert (latest.id, chosen.id) == (second, first)
+    for text in ("nothing", "main@ffff", "main@", "nothing@1"):
+        with pytest.raises(MissingBaselineError, match=f"{text}: there is no such file, and no baseline"):
+            find_run(text, store=project.store)

@@ -1,0 +1,203 @@
+"""Hypothesis strategies for documents: runs as a session could have measured them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pytest_opprof.results.run import (
+    CaptureStats,
+    CarriedFrom,
+    Commit,
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    OpKind,
+    OpRow,
+    Outcome,
+    Run,
+    Schedule,
+    TestResult,
+    TreeNode,
+)
+from pytest_opprof.results.samples import Samples
+
+BIGGEST = 2**40
+# Any Unicode, lone surrogates and control characters too: names come from users' programs.
+names = st.one_of(
+    st.sampled_from(
+        ["aten::mul", "aten::copy_", "aten::item", "forward", 'a"b\\c', "日本", "\ud800", "a\nb"]
+    ),
+    st.text(min_size=1, max_size=20),
+)
+sentences = st.text(max_size=40)
+moments = st.datetimes(
+    min_value=datetime(2020, 1, 1),  # noqa: DTZ001 - hypothesis adds the zone
+    max_value=datetime(2100, 1, 1),  # noqa: DTZ001
+    timezones=st.just(UTC),
+)
+commit_ids = st.text(alphabet="0123456789abcdef", min_size=40, max_size=40)
+commits = st.builds(
+    Commit, id=commit_ids, dirty=st.booleans(), branch=st.none() | st.text(min_size=1, max_size=20)
+)
+fields = st.dictionaries(
+    st.sampled_from(["python", "torch", "cpu_model", "cuda"]), st.text(min_size=1, max_size=10), max_size=4
+)
+environments = st.builds(Environment, fingerprint=fields, details=fields)
+schedules = st.builds(
+    Schedule, **{name: st.integers(0, 100) for name in ("skip_first", "wait", "warmup", "active", "repeat")}
+)
+stats = st.builds(
+    CaptureStats,
+    events=st.integers(0, BIGGEST),
+    dropped=st.integers(0, BIGGEST),
+    truncated=st.booleans(),
+    threads=st.integers(0, 100),
+    unmatched_ends=st.integers(0, BIGGEST),
+    names_overflowed=st.integers(0, BIGGEST),
+    crash_recovery=st.booleans(),
+)
+
+
+def samples(steps: int) -> st.SearchStrategy[Samples]:
+    """Samples of so many steps: equal ones, lists, and summaries of lists."""
+    lists = st.lists(st.integers(0, BIGGEST), min_size=steps, max_size=steps).map(Samples.of)
+    equal = st.integers(0, BIGGEST).map(lambda value: Samples.constant(value, steps=steps))
+    return equal | lists | lists.map(Samples.summarized)
+
+
+def rows(steps: int) -> st.SearchStrategy[OpRow]:
+    """One row of a test with so many steps."""
+    return st.builds(
+        OpRow,
+        name=names,
+        kind=st.sampled_from(OpKind),
+        background=st.booleans(),
+        is_async=st.booleans(),
+        count=samples(steps),
+        cpu_time_total_ns=samples(steps),
+        self_cpu_time_total_ns=samples(steps),
+        parent_op=st.none() | names,
+        source=st.none() | sentences,
+    )
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[TreeNode, ...]:
+    """A call tree, parents before children."""
+    return tuple(
+        TreeNode(
+            parent=draw(st.integers(-1, index - 1)),
+            name=draw(names),
+            count=draw(st.integers(0, BIGGEST)),
+            self_ns=draw(st.integers(0, BIGGEST)),
+        )
+        for index in range(draw(st.integers(0, 6)))
+    )
+
+
+@st.composite
+def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestResult:
+    """One test, in any state."""
+    steps = draw(st.integers(1, 4))
+    return TestResult(
+        node_id=node_id,
+        outcome=draw(st.sampled_from(Outcome)),
+        measurement=draw(st.builds(Measurement, status=st.sampled_from(MeasurementStatus), reason=sentences)),
+        schedule=draw(st.none() | schedules),
+        activities=tuple(draw(st.lists(st.sampled_from(["cpu", "cuda"]), max_size=2))),
+        sources=tuple(draw(st.sets(st.sampled_from(["ranges", "ops", "itt"])))),
+        steps=steps,
+        capture=draw(stats),
+        processes=draw(st.integers(1, 5)),
+        unstable=tuple(draw(st.sets(names.map("{}.count".format), max_size=2))),
+        gates=draw(st.dictionaries(st.just("aten::mul.count"), st.sampled_from(["exact", "off", "2%"]))),
+        limits=draw(st.dictionaries(st.just("aten::item.count"), st.integers(0, 9) | st.just("<= 3"))),
+        totals=draw(
+            st.dictionaries(
+                st.sampled_from(["ops.count", "ranges.count", "total.self_cpu_time_total"]), samples(steps)
+            )
+        ),
+        ops=tuple(draw(st.lists(rows(steps), max_size=5, unique_by=lambda row: row.key))),
+        ops_omitted=draw(st.integers(0, 3)),
+        tree=draw(trees()),
+        carried_from=draw(
+            st.none()
+            | st.builds(
+                CarriedFrom, run_id=st.just("abc"), created=moments, commit=st.none() | st.just("1a2b3c4")
+            )
+        ),
+    )
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    """A run of a few tests."""
+    node_ids = draw(st.lists(names.map("tests/test_a.py::{}".format), max_size=3, unique=True))
+    return Run(
+        run_id=draw(st.text(alphabet="0123456789abcdef", min_size=1, max_size=32)),
+        created=draw(moments),
+        opprof_version="0.1.0",
+        name=draw(st.none() | st.just("main")),
+        commit=draw(st.none() | commits),
+        environment=draw(environments),
+        notes=tuple(draw(st.lists(sentences, max_size=2))),
+        tests=tuple(draw(results(node_id)) for node_id in node_ids),
+    )
+
+
+@st.composite
+def measured(draw: st.DrawFn) -> TestResult:
+    """A test that passed and was measured completely, the same in every step; totals fit the rows."""
+    steps = draw(st.integers(1, 4))
+    counts = draw(st.dictionaries(st.sampled_from(_OPS), st.integers(1, 9)))
+    return simple_test(counts, steps=steps)
+
+
+_OPS = ("aten::mul", "aten::addmm", "aten::copy_", "aten::clone", "aten::item", "aten::relu")
+
+
+def simple_test(counts: dict[str, int], *, steps: int = 3, **others: Any) -> TestResult:
+    """A complete measurement with so many calls of each op in every step."""
+
+    def each(value: int) -> Samples:
+        return Samples.constant(value, steps=steps)
+
+    ops = tuple(
+        OpRow(
+            name=name,
+            kind=OpKind.OP if "::" in name else OpKind.RANGE,
+            count=each(count),
+            cpu_time_total_ns=each(count * 2_000),
+            self_cpu_time_total_ns=each(count * 1_000),
+        )
+        for name, count in counts.items()
+        if count
+    )
+    of_ops = sum(row.count.low for row in ops if row.kind is OpKind.OP)
+    totals = {
+        "ops.count": each(of_ops),
+        "ranges.count": each(sum(row.count.low for row in ops) - of_ops),
+        "total.self_cpu_time_total": each(sum(counts.values()) * 1_000),
+    }
+    defaults: dict[str, Any] = {
+        "node_id": "tests/test_a.py::test_x",
+        "sources": ("ranges", "ops"),
+        "steps": steps,
+        "processes": 2,
+        "totals": totals,
+        "ops": ops,
+    }
+    return TestResult(**(defaults | others))
+
+
+def simple_run(*tests: TestResult, **others: Any) -> Run:
+    """A run of these tests."""
+    defaults: dict[str, Any] = {
+        "run_id": "abc",
+        "created": datetime(2026, 1, 2, tzinfo=UTC),
+        "opprof_version": "0.1.0",
+        "environment": Environment(fingerprint={"python": "3.11", "torch": "2.13.0"}),
+        "tests": tests,
+    }
+    return Run(**(defaults | others))

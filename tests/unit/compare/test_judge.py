@@ -1,0 +1,331 @@
+"""The exact gate."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from strategies import measured, results, simple_run, simple_test
+
+from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.gates import parse_gates
+from pytest_opprof.compare.sessions import Policy, compare_test
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.results.run import (
+    CaptureStats,
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    OpKind,
+    OpRow,
+    Outcome,
+    TestResult,
+    TreeNode,
+)
+from pytest_opprof.results.samples import Samples
+
+TORCH_212 = Environment(fingerprint={"python": "3.11", "torch": "2.12.0"})
+
+
+def compared(
+    base: TestResult,
+    head: TestResult,
+    *,
+    policy: Policy | None = None,
+    environment: Environment | None = None,
+) -> TestComparison:
+    before = simple_run(base, name="main")
+    if environment is not None:
+        before = replace(before, environment=environment)
+    return compare_test(head, base, base=before, head=simple_run(head), policy=policy)
+
+
+def verdicts(found: TestComparison) -> dict[str, Verdict | None]:
+    return {change.op or change.metric: change.verdict for change in found.changes}
+
+
+def with_counts(test: TestResult, name: str, count: Samples) -> TestResult:
+    """The test with another count of one op, and the total that belongs to it."""
+    rows = tuple(replace(row, count=count) if row.name == name else row for row in test.ops)
+    others = Samples.constant(0, steps=test.steps)
+    for row in rows:
+        if row.kind is OpKind.OP:
+            others = others.plus(row.count)
+    return replace(test, ops=rows, totals={**test.totals, "ops.count": others})
+
+
+@given(measured())
+def test_comparing_with_itself_passes(test: TestResult) -> None:
+    found = compared(test, test)
+    assert found.verdict is Verdict.PASS
+    assert found.changes == ()
+
+
+@given(results())
+def test_no_test_regresses_against_itself(test: TestResult) -> None:
+    assert compared(test, replace(test, limits={})).verdict is not Verdict.REGRESSED
+
+
+@given(measured(), measured())
+def test_swapping_sides_turns_rises_into_falls(one: TestResult, other: TestResult) -> None:
+    def rises(changes: tuple[Change, ...], sign: int) -> dict[tuple[str | None, str], int]:
+        return {(change.op, change.metric): sign * change.rise for change in changes}
+
+    there, back = compared(one, other), compared(other, one)
+    assert rises(there.changes, 1) == rises(back.changes, -1)
+    if there.verdict is Verdict.IMPROVED:
+        assert back.verdict in {Verdict.REGRESSED, Verdict.CHANGED}
+
+
+def test_risen_total_regresses() -> None:
+    found = compared(simple_test({"aten::mul": 4}), simple_test({"aten::mul": 5}))
+    assert found.verdict is Verdict.REGRESSED
+    assert found.reason == "1 more op in each step than main (same in 3 of 3 steps, certified in 2 processes)"
+    assert verdicts(found) == {"ops.count": Verdict.REGRESSED, "aten::mul": Verdict.REGRESSED}
+
+
+def test_watched_op_regresses_under_a_falling_total() -> None:
+    found = compared(simple_test({"aten::mul": 9}), simple_test({"aten::mul": 1, "aten::item": 1}))
+    assert found.verdict is Verdict.REGRESSED
+    assert found.reason.startswith("1 more call of aten::item in each step than main")
+    assert verdicts(found)["ops.count"] is Verdict.IMPROVED
+
+
+def test_fusion_is_changed_not_regressed() -> None:
+    found = compared(simple_test({"aten::mul": 10}), simple_test({"aten::addcmul": 1}))
+    assert found.verdict is Verdict.CHANGED
+    assert verdicts(found)["aten::addcmul"] is Verdict.CHANGED
+
+
+def test_fewer_ops_improve() -> None:
+    found = compared(simple_test({"aten::mul": 10}), simple_test({"aten::mul": 8}))
+    assert found.verdict is Verdict.IMPROVED
+    assert found.reason.startswith("2 fewer ops in each step than main")
+
+
+def test_uncertified_baseline_is_said() -> None:
+    found = compared(simple_test({"aten::mul": 4}, processes=1), simple_test({"aten::mul": 5}))
+    assert found.verdict is Verdict.REGRESSED
+    assert "not certified" in found.reason
+
+
+def test_asked_for_op_blocks() -> None:
+    base, head = simple_test({"aten::mul": 4, "aten::add": 4}), simple_test({"aten::mul": 5, "aten::add": 1})
+    assert compared(base, head).verdict is Verdict.CHANGED
+    strict = replace(head, gates={"aten::mul.count": "exact"})
+    assert compared(base, strict).verdict is Verdict.REGRESSED
+    loose = replace(head, gates={"aten::mul.count": "25%"})
+    assert compared(base, loose).verdict is Verdict.CHANGED
+
+
+def test_gate_switched_off_is_silent() -> None:
+    base, head = simple_test({"aten::mul": 4}), simple_test({"aten::mul": 5}, gates={"ops.count": "off"})
+    assert compared(base, head).verdict is Verdict.CHANGED
+
+
+def test_command_line_overrules_the_marker() -> None:
+    base, head = simple_test({"aten::mul": 4}), simple_test({"aten::mul": 5}, gates={"ops.count": "exact"})
+    off = Policy(command_line=parse_gates({"ops.count": "off"}, where="x"))
+    ini = Policy(ini=parse_gates({"ops.count": "off"}, where="x"))
+    assert compared(base, head, policy=off).verdict is Verdict.CHANGED
+    assert compared(base, head, policy=ini).verdict is Verdict.REGRESSED
+
+
+def test_times_never_block() -> None:
+    slow = {"total.self_cpu_time_total": Samples.constant(10**9, steps=3)}
+    base = simple_test({"aten::mul": 4})
+    head = replace(base, totals={**base.totals, **slow}, gates={"total.self_cpu_time_total": "exact"})
+    found = compared(base, head)
+    assert found.verdict is Verdict.PASS
+    assert any("self CPU 4.0 us -> 1.0 s" in advisory for advisory in found.advisories)
+
+
+def test_uncertain_baseline_is_advisory() -> None:
+    base = with_counts(simple_test({"aten::mul": 4}), "aten::mul", Samples.of([4, 5, 4]))
+    found = compared(base, simple_test({"aten::mul": 9}))
+    assert found.verdict is Verdict.PASS
+    assert found.changes[0].verdict is None
+    assert "ops, total: not the same in every step or repetition: 4 to 9: not judged" in found.advisories
+
+
+def test_count_that_became_uncertain_is_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, with_counts(base, "aten::mul", Samples.of([4, 5, 6])))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "no longer the same in every step: 4 before, 4 to 6 now" in found.reason
+
+
+def test_count_that_disagreed_with_itself_is_advisory() -> None:
+    base = simple_test({"aten::mul": 4})
+    head = replace(
+        with_counts(base, "aten::mul", Samples.of([4, 5, 6])), unstable=("ops.count", "aten::mul.count")
+    )
+    assert compared(base, head).verdict is Verdict.PASS
+
+
+def test_nothing_certain_is_no_pass() -> None:
+    uneven = {"ops.count": Samples.of([1, 2, 3]), "ranges.count": Samples.of([1, 2, 3])}
+    base = replace(simple_test({"aten::mul": 4}), totals=uneven)
+    found = compared(base, base)
+    assert found.verdict is None
+    assert "nothing could be judged" in found.reason
+
+
+def test_other_environment_is_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, base, environment=TORCH_212)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "ops, total: measured in another environment: torch 2.12.0 -> 2.13.0"
+
+
+def test_ranges_do_not_depend_on_torch() -> None:
+    base = simple_test({"forward": 4})
+    assert compared(base, base, environment=TORCH_212).verdict is Verdict.PASS
+
+
+def test_other_cpu_model_matters_to_times_only() -> None:
+    base = simple_test({"aten::mul": 4})
+    cpu = Environment(fingerprint={"python": "3.11", "torch": "2.13.0", "cpu_model": "other"})
+    found = compared(base, base, environment=cpu)
+    assert found.verdict is Verdict.PASS
+    assert "CPU model other -> unknown" in found.advisories[0]
+
+
+def test_other_sources_are_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, replace(base, sources=("ranges", "ops-itt")))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "captured by ops in the base, by ops-itt here" in found.reason
+
+
+def test_lost_total_is_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    totals = {name: value for name, value in base.totals.items() if name != "ops.count"}
+    found = compared(base, replace(base, totals=totals))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "it was not measured in this run" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("capture", "reason"),
+    [
+        (CaptureStats(dropped=12), "12 events were dropped in this run"),
+        (CaptureStats(truncated=True), "the recording of this run was cut off at its byte budget"),
+    ],
+)
+def test_incomplete_recording_is_inconclusive(capture: CaptureStats, reason: str) -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, replace(base, capture=capture))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert reason in found.reason
+
+
+def test_new_range_is_a_name_not_a_regression() -> None:
+    base = simple_test({"load": 2})
+    assert compared(base, simple_test({"load": 2, "parse": 3})).verdict is Verdict.CHANGED
+    assert compared(base, simple_test({"load": 3})).verdict is Verdict.REGRESSED
+    strict = simple_test({"load": 2, "parse": 3}, gates={"ranges.count": "exact"})
+    assert compared(base, strict).verdict is Verdict.REGRESSED
+
+
+def test_background_is_shown_and_never_judged() -> None:
+    base = simple_test({"aten::mul": 4})
+    background = OpRow(
+        name="aten::item",
+        kind=OpKind.OP,
+        background=True,
+        count=Samples(steps=3, total=5, low=0, high=5),
+        cpu_time_total_ns=Samples.constant(0, steps=3),
+        self_cpu_time_total_ns=Samples.constant(0, steps=3),
+    )
+    found = compared(base, replace(base, ops=(*base.ops, background)))
+    assert found.verdict is Verdict.PASS
+    assert [change.background for change in found.changes] == [True]
+
+
+def test_cut_off_rows_are_no_change() -> None:
+    base = simple_test({"aten::mul": 4, "aten::add": 1})
+    head = replace(base, ops=base.ops[:1], ops_omitted=1)
+    assert compared(base, head).changes == ()
+
+
+def test_cause_is_the_caller_that_rose() -> None:
+    def tree(clones: int) -> tuple[TreeNode, ...]:
+        return (
+            TreeNode(parent=-1, name="ProfilerStep*", count=3, self_ns=0),
+            TreeNode(parent=0, name="forward", count=3, self_ns=0),
+            TreeNode(parent=1, name="aten::clone", count=clones * 3, self_ns=0),
+            TreeNode(parent=2, name="aten::copy_", count=clones * 3, self_ns=0),
+            TreeNode(parent=0, name="aten::copy_", count=30, self_ns=0),
+        )
+
+    base = replace(simple_test({"aten::copy_": 10, "forward": 1}), tree=tree(0))
+    head = replace(simple_test({"aten::copy_": 12, "aten::clone": 2, "forward": 1}), tree=tree(2))
+    causes = {change.op: change.cause for change in compared(base, head).changes}
+    assert causes == {
+        None: "",
+        "aten::clone": "new in range 'forward'",
+        "aten::copy_": "called by aten::clone",
+    }
+
+
+def test_cause_is_the_line_where_stacks_were_taken() -> None:
+    base, head = simple_test({"aten::clone": 1}), simple_test({"aten::clone": 2})
+    head = replace(head, ops=tuple(replace(row, source="Encoder.forward, model.py:41") for row in head.ops))
+    causes = [change.cause for change in compared(base, head).changes if change.op]
+    assert causes == ["in Encoder.forward, model.py:41"]
+
+
+def test_steps_of_both_sides_are_weighed() -> None:
+    one = simple_test({"aten::mul": 2}, steps=2)
+    other = simple_test({"aten::mul": 2}, steps=5)
+    assert compared(one, other).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "verdict"),
+    [
+        (Outcome.PASSED, MeasurementStatus.ERROR, Verdict.ERROR),
+        (Outcome.PASSED, MeasurementStatus.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+        (Outcome.SKIPPED, MeasurementStatus.NOT_RUN, None),
+        (Outcome.FAILED, MeasurementStatus.OK, None),
+    ],
+)
+def test_what_was_not_measured_is_not_judged(
+    outcome: Outcome, status: MeasurementStatus, verdict: Verdict | None
+) -> None:
+    base = simple_test({"aten::mul": 4}, limits={"ops.count": 0})
+    head = replace(base, outcome=outcome, measurement=Measurement(status=status, reason="because"))
+    assert compared(base, head).verdict is verdict
+
+
+def test_no_steps_are_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    assert compared(base, TestResult(node_id=base.node_id)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_base_without_numbers_is_inconclusive() -> None:
+    head = simple_test({"aten::mul": 4})
+    broken = Measurement(status=MeasurementStatus.ERROR, reason="cannot be repeated")
+    found = compared(replace(head, measurement=broken), head)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "main has no numbers: cannot be repeated"
+
+
+def test_broken_limit_leads_the_sentence() -> None:
+    base = simple_test({"aten::mul": 4})
+    head = simple_test({"aten::mul": 5, "aten::item": 1}, limits={"aten::item.count": 0, "ops.count": 2})
+    found = compared(base, head)
+    assert found.verdict is Verdict.REGRESSED
+    assert found.reason.startswith(
+        "aten::item.count is 1 in each step, and <= 0 is allowed (and 1 more limit); 2 more ops in each step"
+    )
+
+
+def test_limits_hold_without_a_baseline() -> None:
+    head = simple_test({"aten::item": 1}, limits={"aten::item.count": 0})
+    found = compare_test(head, None, base=None, head=simple_run(head))
+    assert found.verdict is Verdict.REGRESSED
+    kept = replace(head, limits={"aten::item.count": 1})
+    assert compare_test(kept, None, base=None, head=simple_run(kept)).verdict is Verdict.PASS
+    unlimited = replace(head, limits={})
+    assert compare_test(unlimited, None, base=None, head=simple_run(unlimited)).verdict is None

@@ -1,0 +1,109 @@
+"""Absolute budgets."""
+
+from dataclasses import replace
+
+import pytest
+from strategies import simple_test
+
+from pytest_opprof.compare.limits import evaluate_limits, parse_limits
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
+from pytest_opprof.results.samples import Samples
+
+TEST = simple_test({"aten::item": 3, "aten::mul": 2, "forward": 1})
+
+
+def judged(limits: object, test: TestResult = TEST) -> list[Verdict]:
+    limited = replace(test, limits=parse_limits(limits, where="limits of test_x"))
+    return [result.verdict for result in evaluate_limits(limited)]
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "verdict"),
+    [
+        ("aten::item.count", 3, Verdict.PASS),
+        ("aten::item.count", 2, Verdict.REGRESSED),
+        ("aten::clone.count", 0, Verdict.PASS),
+        ("aten::clone.count", ">= 1", Verdict.REGRESSED),
+        ("ops.count", "<= 5", Verdict.PASS),
+        ("ops.count", "< 5", Verdict.REGRESSED),
+        ("ranges.count", "== 1", Verdict.PASS),
+        ("aten::*.count", 5, Verdict.PASS),
+        ("aten::*.count", 4, Verdict.REGRESSED),
+        ("total.self_cpu_time_total", "<= 6 us", Verdict.PASS),
+        ("total.self_cpu_time_total", "<= 5 us", Verdict.REGRESSED),
+        ("syncs.count", 0, Verdict.INCONCLUSIVE),
+        ("cpu_memory.allocated", "<= 64 MiB", Verdict.INCONCLUSIVE),
+    ],
+)
+def test_budgets_are_judged(path: str, limit: object, verdict: Verdict) -> None:
+    assert judged({path: limit}) == [verdict]
+
+
+def test_presets_are_written_out() -> None:
+    limits = parse_limits(["no_sync", {"aten::item.count": 0}], where="x")
+    assert limits == {"syncs.count": 0, "aten::item.count": 0}
+    assert parse_limits("no_host_copy", where="x") == {"host_copies.count": 0}
+    assert parse_limits({}, where="x") == {}
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ("no_snyc", "unknown preset 'no_snyc' in limits of test_x (did you mean 'no_sync'?)"),
+        (["zzz"], "unknown preset 'zzz' in limits of test_x (there are: no_sync, no_host_copy)"),
+        (5, "limits of test_x: limits are a dict, a preset's name, or a list of both, not 5"),
+        ([5], "limits of test_x: 5 is neither a preset's name nor a dict of limits"),
+        ({"ops.count": "few"}, "limits of test_x: ops.count: 'few' is no count: write it like '12'"),
+        (
+            {"aten::itme.count": 0},
+            "unknown metric 'aten::itme.count' in limits of test_x (did you mean 'aten::item.count'?)",
+        ),
+        ({5: 0}, "unknown metric '5' in limits of test_x"),
+    ],
+)
+def test_misunderstood_limits_are_usage_errors(limits: object, sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_limits(limits, where="limits of test_x", known_ops={"aten::item", "aten::mul"})
+    assert str(caught.value).startswith(sentence)
+
+
+def test_every_step_must_keep_its_budget() -> None:
+    uneven = replace(TEST, totals={"ops.count": Samples.of([5, 9, 5])})
+    assert judged({"ops.count": 9}, uneven) == [Verdict.PASS]
+    assert judged({"ops.count": 8}, uneven) == [Verdict.REGRESSED]
+
+
+def test_unknown_steps_are_inconclusive() -> None:
+    blurred = replace(TEST, totals={"ops.count": Samples.of([5, 9, 5]).summarized()})
+    assert judged({"ops.count": 8}, blurred) == [Verdict.INCONCLUSIVE]
+    assert judged({"ops.count": 4}, blurred) == [Verdict.REGRESSED]
+    assert judged({"ops.count": 9}, blurred) == [Verdict.PASS]
+
+
+def test_fastest_step_speaks_for_time() -> None:
+    noisy = replace(TEST, totals={"total.self_cpu_time_total": Samples.of([9_000, 4_000, 9_000])})
+    assert judged({"total.self_cpu_time_total": "<= 5 us"}, noisy) == [Verdict.PASS]
+
+
+def test_dropped_events_prove_only_the_worst() -> None:
+    dropped = replace(TEST, capture=CaptureStats(dropped=1))
+    assert judged({"aten::item.count": 3}, dropped) == [Verdict.INCONCLUSIVE]
+    assert judged({"aten::item.count": 2}, dropped) == [Verdict.REGRESSED]
+    assert judged({"aten::item.count": ">= 9"}, dropped) == [Verdict.INCONCLUSIVE]
+
+
+def test_op_limit_needs_ops() -> None:
+    without = replace(TEST, sources=("ranges",), ops=())
+    assert judged({"aten::item.count": 0}, without) == [Verdict.INCONCLUSIVE]
+    assert judged({"forward.count": 0}, without) == [Verdict.PASS]
+
+
+def test_omitted_rows_are_inconclusive() -> None:
+    assert judged({"aten::add.count": 0}, replace(TEST, ops_omitted=1)) == [Verdict.INCONCLUSIVE]
+
+
+def test_background_is_nobodys_budget() -> None:
+    rows: tuple[OpRow, ...] = tuple(replace(row, background=True) for row in TEST.ops)
+    assert judged({"aten::item.count": 0}, replace(TEST, ops=rows)) == [Verdict.PASS]

@@ -1,0 +1,74 @@
+"""The op table, as torch.profiler prints it."""
+
+from dataclasses import replace
+
+import pytest
+from strategies import simple_test
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.report.op_table import COLUMNS, SORT_KEYS, op_table
+from pytest_opprof.results.run import TestResult
+
+TEST = simple_test({"aten::mul": 1, "aten::addmm": 3, "aten::relu": 2}, steps=2)
+
+GOLDEN = """\
+---------------  ------------  ------------  ------------  ------------  ------------  ------------
+           Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls
+---------------  ------------  ------------  ------------  ------------  ------------  ------------
+    aten::addmm        50.00%       6.000us       100.00%      12.000us       2.000us             6
+     aten::relu        33.33%       4.000us        66.67%       8.000us       2.000us             4
+      aten::mul        16.67%       2.000us        33.33%       4.000us       2.000us             2
+---------------  ------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 12.000us"""
+
+
+def names(lines: list[str]) -> list[str]:
+    return [line.split()[0] for line in lines[3:-2]]
+
+
+def test_table_reads_as_torchs() -> None:
+    assert "\n".join(line.rstrip() for line in op_table(TEST)) == GOLDEN
+
+
+@pytest.mark.parametrize("key", SORT_KEYS)
+def test_every_key_sorts(key: str) -> None:
+    assert len(names(op_table(TEST, sort_by=key))) == 3
+
+
+def test_names_sort_upwards() -> None:
+    assert names(op_table(TEST, sort_by="name")) == ["aten::addmm", "aten::mul", "aten::relu"]
+
+
+def test_rows_are_limited() -> None:
+    assert names(op_table(TEST, rows=1)) == ["aten::addmm"]
+    assert len(names(op_table(TEST, rows=-1))) == 3
+    assert op_table(TEST, rows=1)[-1] == "Self CPU time total: 12.000us"
+
+
+def test_columns_are_chosen_in_torchs_order() -> None:
+    header = op_table(TEST, columns=["# of calls", "Self CPU"])[1]
+    assert header.split() == ["Name", "Self", "CPU", "#", "of", "Calls"]
+
+
+def test_unknown_key_or_column_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"unknown sort key 'cout' \(did you mean 'count'\?\)"):
+        op_table(TEST, sort_by="cout")
+    with pytest.raises(UsageError, match="unknown column 'zzz'"):
+        op_table(TEST, columns=["zzz"])
+
+
+def test_long_and_hostile_names_are_tamed() -> None:
+    rows = (replace(TEST.ops[0], name="x" * 100), replace(TEST.ops[1], name="a\x1b[31m\n"))
+    shown = names(op_table(replace(TEST, ops=rows), sort_by="name"))
+    assert shown == ["a\\x1b[31m\\n", "x" * 52 + "..."]
+
+
+def test_async_ops_have_no_share() -> None:
+    (row,) = op_table(replace(TEST, ops=(replace(TEST.ops[0], is_async=True),)))[3:-2]
+    assert row.split()[3] == "0"
+
+
+def test_empty_test_has_an_empty_table() -> None:
+    lines = op_table(TestResult(node_id="x"))
+    assert len(lines) == 5
+    assert len(COLUMNS) == 7

@@ -1,0 +1,234 @@
+"""What a session prints."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from strategies import runs, simple_run, simple_test
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.report.section import failure_section, section_title
+from pytest_opprof.report.terminal import (
+    comparison_lines,
+    header_lines,
+    result_title,
+    run_title,
+    summary_lines,
+)
+from pytest_opprof.report.text import Line, Style
+from pytest_opprof.results.run import (
+    CaptureStats,
+    Commit,
+    Measurement,
+    MeasurementStatus,
+    Outcome,
+    Run,
+    TestResult,
+    TreeNode,
+)
+
+NOW = datetime(2026, 1, 3, tzinfo=UTC)
+MAIN = Commit(id="1a2b3c4" + "0" * 33, dirty=False)
+
+
+def compared(base: Run | None, head: Run) -> Comparison:
+    return compare_runs(base, head, created=NOW, opprof_version="0.1.0")
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return [line.text for line in lines]
+
+
+def named(name: str, counts: dict[str, int], **others: Any) -> TestResult:
+    return simple_test(counts, node_id=f"tests/test_model.py::{name}", **others)
+
+
+def cloning() -> Comparison:
+    """The example of a clone that somebody added."""
+    tree = (
+        TreeNode(parent=-1, name="aten::clone", count=6, self_ns=0),
+        TreeNode(parent=0, name="aten::copy_", count=6, self_ns=0),
+    )
+    base = simple_run(named("test_step", {"aten::copy_": 12, "aten::mul": 9}), name="main", commit=MAIN)
+    head = named("test_step", {"aten::copy_": 14, "aten::mul": 9, "aten::clone": 2}, tree=tree)
+    return compared(base, simple_run(head))
+
+
+SECTION = """\
+REGRESSED: 4 more ops in each step than main@1a2b3c4 (same in 3 of 3 steps, certified in 2 processes)
+
+op           metric  base  head  change  cause
+aten::clone  count      0     2      +2  new, called by the test
+aten::copy_  count     12    14      +2  called by aten::clone
+ops, total   count     21    25      +4
+
+advisory: self CPU 21.0 us -> 25.0 us (fastest of 3 steps; measured at another time: it informs and does not
+          block)
+traces:   head.json.gz
+intended? record it: pytest --opprof-save=main"""
+
+SUMMARY = """\
+test       verdict    ops      self CPU  worst change
+test_step  REGRESSED  25 (+4)  25.0 us   aten::clone new, +2
+1 regressed · nothing dropped"""
+
+
+def test_section_has_verdict_op_cause_and_next_step() -> None:
+    (test,) = cloning().tests
+    lines = failure_section(test, baseline="main", width=110, traces=["head.json.gz"])
+    assert "\n".join(lines) == SECTION
+    assert section_title(test) == "opprof: tests/test_model.py::test_step"
+
+
+def test_summary_has_one_row_and_one_last_line() -> None:
+    assert "\n".join(texts(summary_lines(cloning(), width=100))) == SUMMARY
+
+
+def test_quiet_summary_is_the_last_line() -> None:
+    assert texts(summary_lines(cloning(), width=100, verbosity=-1)) == ["1 regressed · nothing dropped"]
+
+
+def test_header_names_what_is_missing() -> None:
+    lines = header_lines(
+        version="0.1",
+        capturing="torch 2.13.0 ops, ranges",
+        baseline="main@1a2b3c4 (merge-base, 2 days old)",
+        store="dir:.opprof",
+        missing=["no CUDA capture"],
+    )
+    assert lines[0] == (
+        "opprof 0.1: torch 2.13.0 ops, ranges · baseline main@1a2b3c4 (merge-base, 2 days old)"
+        " · store dir:.opprof"
+    )
+    assert lines[1:] == ["opprof: no CUDA capture"]
+    assert header_lines(version="0.1", capturing="ranges", baseline=None, store=None) == [
+        "opprof 0.1: ranges"
+    ]
+
+
+def test_failures_come_first_and_passes_fold() -> None:
+    names = {"test_a": 1, "test_b": 2, "test_c": 3}
+    base = simple_run(*(named(name, {"aten::mul": count}) for name, count in names.items()), name="main")
+    head = simple_run(
+        named("test_a", {"aten::mul": 1}),
+        named("test_b", {"aten::mul": 1}),
+        named("test_c", {"aten::mul": 4}),
+        named("test_d", {"aten::mul": 4}),
+    )
+    lines = texts(summary_lines(compared(base, head), width=100))
+    assert [line.split()[:2] for line in lines[1:-1]] == [
+        ["test_c", "REGRESSED"],
+        ["test_b", "IMPROVED"],
+        ["test_d", "NEW"],
+    ]
+    assert lines[-1] == "1 regressed, 1 improved, 1 new, 1 passed · nothing dropped"
+    verbose = texts(summary_lines(compared(base, head), width=100, verbosity=1))
+    assert verbose[-2].split()[:2] == ["test_a", "PASS"]
+
+
+def test_fusion_shows_both_directions() -> None:
+    base = simple_run(named("test_a", {"aten::mul": 10}))
+    head = simple_run(named("test_a", {"aten::addcmul": 1}))
+    row = texts(summary_lines(compared(base, head), width=100))[1]
+    assert row.split(maxsplit=3)[1] == "CHANGED"
+    assert "aten::addcmul new, +1, aten::mul -10" in row
+
+
+def test_reasons_are_whole_sentences() -> None:
+    reason = "cannot be repeated: call 2 raised FileExistsError. " + "Build the state inside the test. " * 3
+    broken = Measurement(status=MeasurementStatus.ERROR, reason=reason)
+    head = simple_run(named("test_a", {"aten::mul": 1}, measurement=broken))
+    lines = texts(summary_lines(compared(None, head), width=80))
+    assert max(map(len, lines)) <= 80
+    told = " ".join(line.strip() for line in lines[2:-1])
+    assert told == f"tests/test_model.py::test_a: ERROR: {reason}".strip()
+
+
+def test_same_names_keep_their_files() -> None:
+    twins = [simple_test({"aten::mul": 1}, node_id=f"{file}.py::test_x") for file in "ab"]
+    lines = texts(summary_lines(compared(None, simple_run(*twins)), width=100))
+    assert [line.split()[0] for line in lines[1:3]] == ["a.py::test_x", "b.py::test_x"]
+
+
+def test_many_measured_tests_are_cut_short() -> None:
+    head = simple_run(*(named(f"test_{i}", {"aten::mul": 1}) for i in range(30)))
+    lines = texts(summary_lines(compared(None, head), width=100))
+    assert lines[-2:] == ["... and 10 more measured (-v shows all)", "30 measured · nothing dropped"]
+    assert len(texts(summary_lines(compared(None, head), width=100, verbosity=1))) == 32
+
+
+def test_losses_and_tests_not_run_are_counted() -> None:
+    lossy = CaptureStats(dropped=5, truncated=True)
+    skipped = named(
+        "test_b", {}, outcome=Outcome.SKIPPED, measurement=Measurement(status=MeasurementStatus.NOT_RUN)
+    )
+    head = simple_run(named("test_a", {"aten::mul": 1}, capture=lossy), skipped)
+    lines = texts(summary_lines(compared(None, head), width=100))
+    assert lines[-1] == "1 measured · 5 events dropped, 1 recording cut off · 1 other test not run"
+
+
+def test_empty_session_has_one_line() -> None:
+    assert texts(summary_lines(compared(None, simple_run()), width=80)) == [
+        "nothing measured · nothing dropped"
+    ]
+
+
+def test_ranges_have_a_column_where_there_is_nothing_else() -> None:
+    head = simple_run(named("test_a", {"load": 2}))
+    assert texts(summary_lines(compared(None, head), width=100))[:2] == [
+        "test    verdict   ops  ranges  self CPU  worst change",
+        "test_a  measured  0    2       2.0 us",
+    ]
+
+
+def test_limits_have_rows_and_advice() -> None:
+    head = named("test_a", {"aten::item": 1}, limits={"aten::item.count": 0, "syncs.count": 0})
+    (test,) = compared(None, simple_run(head)).tests
+    lines = failure_section(test, baseline=None, width=110)
+    assert lines == [
+        "REGRESSED: aten::item.count is 1 in each step, and <= 0 is allowed",
+        "",
+        "limit             allowed  measured  verdict",
+        "aten::item.count  <= 0     1         over",
+        "syncs.count       <= 0     nothing   inconclusive: needs cuda capture, which did not run",
+        "",
+        "intended? raise the limit in the test's marker",
+    ]
+
+
+def test_many_changed_ops_are_cut_short() -> None:
+    base = simple_run(named("test_a", {"aten::mul": 1}), name="main")
+    head = simple_run(named("test_a", {f"aten::op{i}": 1 for i in range(30)}))
+    lines = failure_section(compared(base, head).tests[0], baseline="main", width=100)
+    assert "... and 16 more ops" in lines
+
+
+def test_titles_say_where_numbers_come_from() -> None:
+    test = named("test_a", {"aten::mul": 1})
+    assert run_title(simple_run(test, name="main", commit=MAIN)).text == (
+        "main@1a2b3c4: measured 2026-01-02 00:00 UTC, 1 of 1 tests"
+    )
+    broken = replace(test, steps=1, measurement=Measurement(status=MeasurementStatus.ERROR, reason="why"))
+    assert result_title(broken).text == "tests/test_model.py::test_a (1 step, error: why)"
+
+
+def test_comparison_without_changes_is_short() -> None:
+    run = simple_run(named("test_a", {"aten::mul": 1}), name="main")
+    assert texts(comparison_lines(compared(run, run), width=80)) == [
+        "main -> main",
+        "",
+        "1 passed · nothing dropped",
+    ]
+
+
+def test_regression_is_bad() -> None:
+    lines = summary_lines(cloning(), width=80)
+    assert [line.style for line in lines] == [Style.BOLD, Style.BAD, Style.BAD]
+
+
+@given(runs(), runs())
+def test_no_document_reaches_the_terminal_raw(base: Run, head: Run) -> None:
+    for line in comparison_lines(compared(base, head), width=80, verbosity=1):
+        assert line.text.isprintable()

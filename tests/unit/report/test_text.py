@@ -1,0 +1,50 @@
+"""Text for a terminal."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_opprof.report.text import columns, cut_end, cut_middle, escaped, table
+
+# Characters of one and of two columns: on the rest terminals do not agree.
+shapes = st.text(alphabet="abc:_日本語\n\x1b", max_size=60)
+anything = st.text(max_size=60) | st.sampled_from(["\ud800", "\x1b[31m", "a\nb", "\u202e", "\x00", "\x9b"])
+
+
+@given(anything)
+def test_escaped_text_obeys_nothing(text: str) -> None:
+    harmless = escaped(text)
+    assert harmless.isprintable()
+    assert len(harmless.splitlines()) <= 1
+
+
+def test_ordinary_text_is_left_alone() -> None:
+    assert escaped("日本 · a\\n") == "日本 · a\\n"
+    assert escaped("\x1b[31m") == "\\x1b[31m"
+    assert escaped("\ud800") == "\\ud800"
+
+
+@given(st.text(max_size=80), st.integers(5, 60))
+def test_cut_text_fits(text: str, width: int) -> None:
+    for cut in (cut_middle(text, width=width), cut_end(text, width=width)):
+        assert columns(cut) <= width
+        assert (cut == text) is (columns(text) <= width)
+
+
+def test_names_are_cut_in_the_middle() -> None:
+    assert cut_middle("test_encoder_step_forward", width=13) == "test_...rward"
+
+
+@given(
+    st.lists(st.tuples(shapes, shapes, shapes), min_size=1, max_size=5),
+    st.integers(60, 120),
+)
+def test_tables_fit_the_terminal(rows: list[tuple[str, str, str]], width: int) -> None:
+    lines = table(["name", "n", "why"], rows, width=width, names=0, sentences=2)
+    assert len(lines) == len(rows) + 1
+    middle = max(columns(escaped(row[1])) for row in rows)
+    assert max(map(columns, lines)) <= max(width, middle + 2 * 12 + 4)
+
+
+def test_columns_keep_their_side() -> None:
+    lines = table(["op", "count"], [["a", "1"], ["bcd", "22"]], width=40, names=0, right=("count",))
+    assert lines == ["op   count", "a        1", "bcd     22"]

@@ -1,0 +1,55 @@
+"""A test measured twice."""
+
+from dataclasses import replace
+
+from strategies import simple_test
+
+from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.run import Outcome, TestResult
+from pytest_opprof.results.samples import Samples
+
+FIRST = simple_test({"aten::mul": 2, "aten::add": 1}, processes=1)
+
+
+def counts(test: TestResult) -> dict[str, tuple[int, int]]:
+    return {row.name: (row.count.low, row.count.high) for row in test.ops}
+
+
+def test_agreement_in_a_fresh_process_certifies() -> None:
+    again = repeated(FIRST, FIRST, fresh_process=True)
+    assert again == replace(FIRST, processes=2)
+
+
+def test_agreement_in_the_same_process_does_not() -> None:
+    assert repeated(FIRST, FIRST, fresh_process=False) == FIRST
+
+
+def test_disagreement_becomes_a_range() -> None:
+    again = repeated(FIRST, simple_test({"aten::mul": 5, "aten::add": 1}, processes=1), fresh_process=True)
+    assert counts(again) == {"aten::mul": (2, 5), "aten::add": (1, 1)}
+    assert again.unstable == ("ops.count", "aten::mul.count")
+    assert (again.totals["ops.count"].low, again.totals["ops.count"].high) == (3, 6)
+
+
+def test_rows_of_one_side_only_are_ranges_from_zero() -> None:
+    again = repeated(FIRST, simple_test({"aten::mul": 2, "aten::sub": 1}), fresh_process=False)
+    assert counts(again) == {"aten::mul": (2, 2), "aten::add": (0, 1), "aten::sub": (0, 1)}
+    assert set(again.unstable) == {"aten::add.count", "aten::sub.count"}
+
+
+def test_times_may_disagree() -> None:
+    slower = replace(
+        FIRST, totals={**FIRST.totals, "total.self_cpu_time_total": Samples.constant(9, steps=3)}
+    )
+    assert repeated(FIRST, slower, fresh_process=False) == FIRST
+
+
+def test_failed_repetition_changes_nothing() -> None:
+    failed = replace(FIRST, outcome=Outcome.FAILED)
+    assert repeated(FIRST, failed, fresh_process=True) is FIRST
+
+
+def test_background_may_disagree() -> None:
+    rows = tuple(replace(row, background=True) for row in FIRST.ops)
+    first = replace(FIRST, ops=rows)
+    assert repeated(first, replace(first, ops=()), fresh_process=False) == first

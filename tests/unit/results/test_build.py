@@ -1,0 +1,210 @@
+"""From groups of a recording to rows, totals and a tree."""
+
+import enum
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from pytest_opprof.results.build import (
+    DETAILED_OPS,
+    MAX_LISTED_STEPS,
+    MAX_OPS,
+    MAX_TREE_NODES,
+    Cycle,
+    with_measurement,
+)
+from pytest_opprof.results.names import MAX_NAME
+from pytest_opprof.results.run import OpKind, OpRow, TestResult
+from pytest_opprof.results.samples import Samples
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.recording import CallNode, OpGroup
+
+
+class Kind(enum.IntEnum):
+    """As `capture.recording.OpKind`, which needs the built collector."""
+
+    RANGE = 1
+    TORCH = 2
+    PYTHON_CALL = 5
+    MARK = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """As `capture.recording.OpGroup`."""
+
+    name: str
+    kind: Kind = Kind.TORCH
+    is_user_annotation: bool = False
+    background: bool = False
+    is_async: bool = False
+    count: int = 0
+    total_ns: int = 0
+    self_ns: int = 0
+    step_counts: tuple[int, ...]
+    step_total_ns: tuple[int, ...] = ()
+    step_self_ns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """As `capture.recording.CallNode`."""
+
+    parent: int
+    name: str
+    count: int = 1
+    self_ns: int = 0
+
+
+EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
+
+
+def op(name: str, *counts: int, **others: object) -> Group:
+    fields = {"step_total_ns": tuple(9 * c for c in counts), "step_self_ns": tuple(5 * c for c in counts)}
+    return Group(name=name, step_counts=counts, **(fields | others))  # type: ignore[arg-type]
+
+
+def cycle(*groups: Group, steps: int = 2, tree: tuple[Node, ...] = ()) -> Cycle:
+    return Cycle(steps=steps, groups=cast("list[OpGroup]", groups), tree=cast("list[CallNode]", tree))
+
+
+def row(test: TestResult, name: str) -> OpRow:
+    (found,) = (row for row in test.ops if row.name == name)
+    return found
+
+
+def test_rows_keep_each_step() -> None:
+    test = with_measurement(EMPTY, [cycle(op("aten::mul", 3, 4))])
+    assert test.steps == 2
+    assert row(test, "aten::mul").count == Samples.of([3, 4])
+    assert row(test, "aten::mul").self_cpu_time_total_ns == Samples.of([15, 20])
+
+
+def test_cycles_follow_one_another() -> None:
+    test = with_measurement(EMPTY, [cycle(op("aten::mul", 1, 2)), cycle(op("aten::add", 3, 4))])
+    assert row(test, "aten::mul").count == Samples.of([1, 2, 0, 0])
+    assert row(test, "aten::add").count == Samples.of([0, 0, 3, 4])
+
+
+def test_groups_of_one_key_become_one_row() -> None:
+    test = with_measurement(EMPTY, [cycle(op("aten::mul", 1, 1), op("aten::mul", 2, 2, is_async=True))])
+    assert row(test, "aten::mul").count == Samples.constant(3, steps=2)
+    assert row(test, "aten::mul").is_async
+
+
+def test_totals_leave_out_ranges_and_background() -> None:
+    groups = (
+        op("aten::mul", 2, 2),
+        op("forward", 1, 1, kind=Kind.RANGE),
+        op("torch range", 1, 1, is_user_annotation=True),
+        op("ProfilerStep*", 1, 1, kind=Kind.RANGE),
+        op("aten::add", 0, 0, background=True, count=7, total_ns=70, self_ns=7),
+    )
+    totals = with_measurement(EMPTY, [cycle(*groups)]).totals
+    assert totals["ops.count"] == Samples.constant(2, steps=2)
+    assert totals["ranges.count"] == Samples.constant(2, steps=2)
+    assert totals["total.self_cpu_time_total"] == Samples.constant(5 * 5, steps=2)
+
+
+def test_totals_need_their_source() -> None:
+    test = with_measurement(replace(EMPTY, sources=("ranges",)), [cycle(op("aten::mul", 2, 2))])
+    assert "ops.count" not in test.totals
+    assert "ranges.count" in test.totals
+
+
+def test_background_belongs_to_no_step() -> None:
+    background = op("aten::add", 0, 0, background=True, count=7, total_ns=70, self_ns=7)
+    found = row(with_measurement(EMPTY, [cycle(background)]), "aten::add")
+    assert found.background
+    assert (found.count.total, found.count.low, found.count.high) == (7, 0, 7)
+
+
+def test_marks_and_strays_are_no_rows() -> None:
+    groups = (op("note", 1, 1, kind=Kind.MARK), op("aten::warmup", 0, 0, count=3))
+    assert with_measurement(EMPTY, [cycle(*groups)]).ops == ()
+
+
+def test_kinds_are_told_apart() -> None:
+    groups = (
+        op("x", 1, 1),
+        op("y", 1, 1, kind=Kind.RANGE),
+        op("z", 1, 1, kind=Kind.PYTHON_CALL),
+        op("w", 1, 1, is_user_annotation=True),
+    )
+    test = with_measurement(EMPTY, [cycle(*groups)])
+    kinds = {found.name: found.kind for found in test.ops}
+    assert kinds == {"x": OpKind.OP, "y": OpKind.RANGE, "z": OpKind.CALL, "w": OpKind.RANGE}
+
+
+def test_costliest_ops_keep_step_times() -> None:
+    groups = [
+        op(f"op{i}", 1, 1, step_self_ns=(1000 - i, 1001 - i), step_total_ns=(1, 2))
+        for i in range(DETAILED_OPS + 5)
+    ]
+    ops = with_measurement(EMPTY, [cycle(*groups)]).ops
+    assert [found.name for found in ops[:2]] == ["op0", "op1"]
+    assert [found.self_cpu_time_total_ns.values is not None for found in ops] == [True] * DETAILED_OPS + [
+        False
+    ] * 5
+    assert all(found.count.is_exact for found in ops)
+
+
+def test_watched_ops_survive_the_cap() -> None:
+    cheap = op("aten::item", 1, 1, step_self_ns=(0, 0))
+    groups = [op(f"op{i}", 1, 1) for i in range(MAX_OPS + 3)]
+    test = with_measurement(EMPTY, [cycle(*groups, cheap)])
+    assert len(test.ops) == MAX_OPS
+    assert test.ops_omitted == 4
+    assert row(test, "aten::item").count == Samples.constant(1, steps=2)
+    assert test.totals["ops.count"] == Samples.constant(MAX_OPS + 4, steps=2)
+
+
+def test_long_schedules_keep_ranges_of_counts() -> None:
+    steps = MAX_LISTED_STEPS + 1
+    test = with_measurement(EMPTY, [cycle(op("aten::mul", *range(steps)), steps=steps)])
+    count = row(test, "aten::mul").count
+    assert (count.values, count.low, count.high) == (None, 0, steps - 1)
+
+
+def test_parent_is_the_most_frequent_caller() -> None:
+    tree = (
+        Node(parent=-1, name="ProfilerStep*"),
+        Node(parent=0, name="aten::clone", count=2),
+        Node(parent=1, name="aten::copy_", count=2),
+        Node(parent=0, name="aten::to", count=3),
+        Node(parent=3, name="aten::copy_", count=3),
+    )
+    test = with_measurement(
+        EMPTY, [cycle(op("aten::copy_", 5, 5), op("aten::clone", 2, 2), op("aten::to", 3, 3), tree=tree)]
+    )
+    assert row(test, "aten::copy_").parent_op == "aten::to"
+    assert row(test, "aten::clone").parent_op is None
+
+
+def test_trees_of_cycles_are_joined_by_path() -> None:
+    one = (Node(parent=-1, name="a", count=1), Node(parent=0, name="b", count=2, self_ns=5))
+    two = (Node(parent=-1, name="c"), Node(parent=-1, name="a", count=1), Node(parent=1, name="b", count=3))
+    tree = with_measurement(EMPTY, [cycle(tree=one), cycle(tree=two)]).tree
+    assert [(node.parent, node.name, node.count) for node in tree] == [
+        (-1, "a", 2),
+        (0, "b", 5),
+        (-1, "c", 1),
+    ]
+
+
+def test_large_trees_are_cut_with_their_branches() -> None:
+    tree = tuple(Node(parent=i - 1, name=f"n{i}") for i in range(MAX_TREE_NODES + 50))
+    kept = with_measurement(EMPTY, [cycle(tree=tree)]).tree
+    assert len(kept) == MAX_TREE_NODES
+    assert all(node.parent < index for index, node in enumerate(kept))
+
+
+def test_long_names_are_cut() -> None:
+    test = with_measurement(EMPTY, [cycle(op("x" * 5000, 1, 1))])
+    assert len(test.ops[0].name) == MAX_NAME
+
+
+def test_no_cycles_are_no_steps() -> None:
+    test = with_measurement(EMPTY, [])
+    assert (test.steps, test.ops) == (0, ())
+    assert test.totals["ops.count"] == Samples.constant(0, steps=0)

@@ -1,0 +1,60 @@
+"""Runs survive their documents, and documents keep their contract."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from strategies import runs, simple_run, simple_test
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.document import run_from_document, run_to_document
+from pytest_opprof.results.run import Run
+from pytest_opprof.results.schema import Contract, validate
+
+
+@given(runs())
+def test_runs_survive_the_document(run: Run) -> None:
+    document = json.loads(json.dumps(run_to_document(run)))
+    validate(document, Contract.RUN, where="run.json")
+    assert run_from_document(document, where="run.json") == run
+
+
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = run_to_document(simple_run(simple_test({"aten::mul": 2, "aten::add": 1})))
+    return document
+
+
+def test_created_stands_near_the_beginning() -> None:
+    assert json.dumps(_document()).index('"created"') < 200
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        (("tests", 0, "ops", 0, "count"), [1, 2], "tests[0].ops[0].count: 2 values for 3 steps"),
+        (
+            ("tests", 0, "totals", "ops.count"),
+            {"sum": 9, "min": 1, "max": 2},
+            "tests[0].totals['ops.count']: a sum of 9 is not made of 3 values from 1 to 2",
+        ),
+        (
+            ("tests", 0, "tree"),
+            [{"parent": 0, "name": "x", "count": 1, "self_ns": 1}],
+            "tests[0].tree[0].parent: 0 is no earlier node",
+        ),
+        (("tests", 0, "ops", 1, "name"), "aten::mul", "tests[0].ops[1]: it stands in the list twice"),
+        (("created",), "2026-13-01T00:00:00+00:00", "created: 2026-13-01T00:00:00+00:00 is no time"),
+    ],
+    ids=["samples", "sum", "tree", "twice", "time"],
+)
+def test_contradictions_name_their_place(path: tuple[Any, ...], value: object, sentence: str) -> None:
+    document = _document()
+    place: Any = document
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    validate(document, Contract.RUN, where="run.json")
+    with pytest.raises(DocumentError) as caught:
+        run_from_document(document, where="run.json")
+    assert str(caught.value) == f"run.json: {sentence}. The file was not used"

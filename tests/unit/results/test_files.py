@@ -1,0 +1,181 @@
+"""Files: read with suspicion, written whole or not at all."""
+
+import gzip
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.results import files
+from pytest_opprof.results.document import run_to_document
+from pytest_opprof.results.files import file_digest, read_run, write_bytes, write_run
+
+RUN = simple_run(simple_test({"aten::mul": 2}))
+
+
+@pytest.mark.parametrize("name", ["run.json", "run.json.gz"])
+def test_run_survives_its_file(tmp_path: Path, name: str) -> None:
+    write_run(tmp_path / "new" / name, RUN)
+    assert read_run(tmp_path / "new" / name) == RUN
+
+
+def test_suffix_decides_on_gzip(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.json.gz", RUN)
+    write_run(tmp_path / "run.json", RUN)
+    assert gzip.decompress((tmp_path / "run.json.gz").read_bytes()) == (tmp_path / "run.json").read_bytes()
+
+
+def test_same_run_is_the_same_file(tmp_path: Path) -> None:
+    write_run(tmp_path / "one.json.gz", RUN)
+    write_run(tmp_path / "two.json.gz", RUN)
+    assert file_digest(tmp_path / "one.json.gz") == file_digest(tmp_path / "two.json.gz")
+
+
+def test_invalid_run_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"run_id: '\*' does not fit"):
+        write_run(tmp_path / "run.json", simple_run(run_id="*"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_validated_digest_saves_the_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.json"
+    write_run(path, RUN)
+    digest = file_digest(path)
+    monkeypatch.setattr(files, "validate", lambda *_, **__: pytest.fail("validated again"))
+    assert read_run(path, digest=digest) == RUN
+
+
+def test_changed_file_is_validated_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    write_run(path, RUN)
+    digest = file_digest(path)
+    path.write_text(json.dumps(run_to_document(RUN) | {"tests": 5}))
+    with pytest.raises(DocumentError, match="tests: 5 is no array"):
+        read_run(path, digest=digest)
+
+
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "this is no JSON: Expecting value at line 1, column 1"),
+        (b'{"kind": ', "this is no JSON: Expecting value at line 1, column 10"),
+        (b"\xff\xfe", "this is no UTF-8 text (byte 0)"),
+        (b'{"a": NaN}', "NaN is no JSON number"),
+        (b'{"a": -Infinity}', "-Infinity is no JSON number"),
+        (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
+        (b"[" * 100_000, "objects are nested too deep"),
+        (b'{"a":' * 100_000, "objects are nested too deep"),
+        (f'{{"a": {HUGE}}}'.encode(), "a number has too many digits"),
+        (b"\x1f\x8b\x08\x00broken", "the gzip data is damaged or cut off"),
+        (gzip.compress(b'{"kind": "opprof-run"}')[:-4], "the gzip data is damaged or cut off"),
+        (b'{"kind": "opprof-run", "schema_version": 1}', "'created' is missing (run.schema.json)"),
+        (b"[1, 2]", "this is no run or comparison of pytest-opprof ('kind' is null)"),
+        (b'{"kind": "\\u001b]0;evil\\u0007"}', "this is no run or comparison of pytest-opprof"),
+    ],
+    ids=lambda value: "" if isinstance(value, bytes) else value[:30],
+)
+def test_damage_is_one_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    with pytest.raises(DocumentError) as caught:
+        read_run(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: {sentence}")
+    assert message.endswith("The file was not used")
+    assert message.isprintable()
+
+
+def test_byte_order_mark_is_no_damage(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.json", RUN)
+    (tmp_path / "run.json").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "run.json").read_bytes())
+    assert read_run(tmp_path / "run.json") == RUN
+
+
+def test_bomb_is_refused_at_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 2**20)
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b" " * 2**24))
+    with pytest.raises(DocumentError, match="larger than 1 MiB unpacked"):
+        read_run(tmp_path / "bomb.json.gz")
+    (tmp_path / "big.json").write_bytes(b" " * 2**21)
+    with pytest.raises(DocumentError, match="larger than 1 MiB unpacked"):
+        read_run(tmp_path / "big.json")
+
+
+def test_too_large_a_run_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 100)
+    with pytest.raises(StoreError, match="not written"):
+        write_run(tmp_path / "run.json", RUN)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path, sentence in (
+        (tmp_path / "none.json", "there is no such file"),
+        (tmp_path, "it is a folder"),
+        (tmp_path / "fifo", "this is no regular file"),
+        (Path("/dev/zero"), "this is no regular file"),
+    ):
+        with pytest.raises(StoreError, match=sentence):
+            read_run(path)
+
+
+def test_earlier_file_survives_a_failed_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.json"
+    write_bytes(path, b"before")
+
+    def fail(*_: object) -> None:
+        raise PermissionError(1, "no")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(
+        StoreError, match=r"cannot be written: permission denied.*an earlier file is as it was"
+    ):
+        write_bytes(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folder_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="a part of its path is a file, not a folder"):
+        write_bytes(tmp_path / "file" / "run.json", b"x")
+    with pytest.raises(StoreError, match="it is a folder"):
+        write_bytes(tmp_path, b"x")
+    with pytest.raises(StoreError, match="its name is too long"):
+        write_bytes(tmp_path / ("x" * 300), b"x")
+
+
+def test_new_file_obeys_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_bytes(tmp_path / "new", b"x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
+
+
+def test_replaced_file_keeps_mode_and_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"before")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    write_bytes(link, b"after")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"after"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_messages_show_paths_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "main").mkdir()
+    (tmp_path / "main" / "bad.json").write_text("{")
+    with pytest.raises(DocumentError, match=r"^main/bad\.json: this is no JSON"):
+        read_run(tmp_path / "main" / "bad.json")

@@ -1,0 +1,93 @@
+"""A run joins an earlier one."""
+
+from dataclasses import replace
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.results.merge import Collected, differences, merged
+from pytest_opprof.results.run import Commit, Environment, Outcome
+
+A, B = (simple_test({"aten::mul": 1}, node_id=f"tests/test_a.py::test_{name}") for name in "ab")
+OTHER = simple_test({"aten::mul": 1}, node_id="tests/sub/test_c.py::test_c")
+
+
+@pytest.mark.parametrize(
+    ("whole", "node_id", "lacks"),
+    [
+        ({"tests/test_a.py"}, "tests/test_a.py::test_gone", True),
+        ({"tests"}, "tests/sub/test_c.py::test_c", True),
+        ({"."}, "tests/test_a.py::test_gone", True),
+        ({"tests/test_b.py"}, "tests/test_a.py::test_gone", False),
+        (set(), "tests/test_a.py::test_gone", False),
+        ({"."}, "tests/test_a.py::test_a", False),
+        ({"tests/te"}, "tests/test_a.py::test_gone", False),
+    ],
+)
+def test_only_whole_files_lack_tests(whole: set[str], node_id: str, lacks: bool) -> None:  # noqa: FBT001
+    collected = Collected(node_ids=frozenset({"tests/test_a.py::test_a"}), whole_paths=frozenset(whole))
+    assert collected.lacks(node_id) is lacks
+
+
+def test_tests_that_did_not_run_are_carried() -> None:
+    previous = simple_run(A, B, run_id="old", commit=Commit(id="1" * 40, dirty=False))
+    again = simple_test({"aten::mul": 2}, node_id=A.node_id)
+    joined = merged(previous, simple_run(again, run_id="new"), collected=Collected())
+    assert joined.carried == 1
+    assert joined.run.test(A.node_id) == again
+    carried = joined.run.test(B.node_id)
+    assert carried is not None
+    assert carried.carried_from is not None
+    assert (carried.carried_from.run_id, carried.carried_from.commit) == ("old", "1111111")
+    assert joined.notes == ("1 test that did not run kept from 1111111",)
+
+
+def test_origin_of_a_carried_test_stays() -> None:
+    first = merged(simple_run(A, B, run_id="one"), simple_run(A, run_id="two"), collected=Collected()).run
+    second = merged(first, simple_run(A, run_id="three"), collected=Collected()).run
+    carried = second.test(B.node_id)
+    assert carried is not None
+    assert carried.carried_from is not None
+    assert carried.carried_from.run_id == "one"
+
+
+def test_tests_that_are_no_more_are_dropped() -> None:
+    collected = Collected(node_ids=frozenset({A.node_id}), whole_paths=frozenset({"tests/test_a.py"}))
+    joined = merged(simple_run(A, B, OTHER), simple_run(A), collected=collected)
+    assert [test.node_id for test in joined.run.tests] == [A.node_id, OTHER.node_id]
+
+
+def test_failed_tests_keep_their_earlier_numbers() -> None:
+    failed = replace(A, outcome=Outcome.FAILED, ops=())
+    joined = merged(simple_run(A), simple_run(failed, B), collected=Collected())
+    kept = joined.run.test(A.node_id)
+    assert kept is not None
+    assert kept.ops == A.ops
+
+
+def test_other_environment_is_left_behind() -> None:
+    elsewhere = simple_run(B, environment=Environment(fingerprint={"python": "3.11", "torch": "2.12.0"}))
+    joined = merged(elsewhere, simple_run(A), collected=Collected())
+    assert joined.run.tests == (A,)
+    assert "torch 2.12.0 -> 2.13.0" in joined.notes[0]
+
+
+def test_unknown_fields_are_no_other_environment() -> None:
+    with_torch = simple_run(B)
+    without = simple_run(A, environment=Environment(fingerprint={"python": "3.11"}))
+    joined = merged(with_torch, without, collected=Collected())
+    assert joined.carried == 1
+    assert joined.run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
+
+
+def test_differences_read_as_words() -> None:
+    base = Environment(fingerprint={"torch": "2.12.0", "python": "3.11"})
+    head = Environment(fingerprint={"python": "3.12"})
+    assert differences(base, head) == {"python": "Python 3.11 -> 3.12", "torch": "torch 2.12.0 -> unknown"}
+    assert differences(base, head, ignore_unknown=True) == {"python": "Python 3.11 -> 3.12"}
+
+
+def test_paths_left_out_lack_nothing() -> None:
+    collected = Collected(whole_paths=frozenset({"tests"}), unread_paths=frozenset({"tests/test_a.py"}))
+    assert not collected.lacks(A.node_id)
+    assert collected.lacks(OTHER.node_id)

@@ -1,0 +1,35 @@
+"""Names in documents."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_opprof.results.names import MAX_NODE_ID, bounded, canonical_node_id
+
+
+@pytest.mark.parametrize(
+    ("node_id", "canonical"),
+    [
+        ("tests/test_a.py::test_x@gpu", "tests/test_a.py::test_x"),
+        ("tests/test_a.py::test_x[a@b]@gpu", "tests/test_a.py::test_x[a@b]"),
+        ("tests/test_a.py::test_x[a@b]", "tests/test_a.py::test_x[a@b]"),
+        ("tests/test_a.py::test_x[a::b@c]", "tests/test_a.py::test_x[a::b@c]"),
+        ("dir@2/test_a.py::test_x", "dir@2/test_a.py::test_x"),
+        ("dir@2/test_a.py", "dir@2/test_a.py"),
+    ],
+)
+def test_only_the_group_of_xdist_is_stripped(node_id: str, canonical: str) -> None:
+    assert canonical_node_id(node_id) == canonical
+
+
+def test_long_node_ids_stay_apart() -> None:
+    one, other = (f"t.py::test[{'x' * 9_000}{end}]" for end in "ab")
+    assert canonical_node_id(one) != canonical_node_id(other)
+    assert len(canonical_node_id(one)) == MAX_NODE_ID
+
+
+@given(st.text(max_size=200), st.integers(40, 100))
+def test_bounded_text_fits(text: str, length: int) -> None:
+    cut = bounded(text, length=length)
+    assert len(cut) <= length
+    assert (cut == text) is (len(text) <= length)
