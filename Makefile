@@ -1,0 +1,121 @@
+# Everything here runs from a fresh clone: each target builds what it needs in .venv, once.
+#
+#   PYTHON=python3.12     the interpreter of .venv (default: python3)
+#   OPPROF_TORCH=...      what pip is asked for where torch is not importable: a requirement, or "skip"
+#   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+VENV ?= .venv
+OPPROF_TORCH ?= torch==2.13.0
+MUTATION ?=
+
+BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+# The machine's cmake, else the one that the dev extra brings.
+CMAKE = $(shell command -v cmake || echo $(BIN)/cmake)
+CTEST = $(shell command -v ctest || echo $(BIN)/ctest)
+
+# A plain editable install takes Python as it stands but not C: changed C means installing again.
+# Not after `make dev`, whose install rebuilds itself at import.
+NATIVE := $(if $(wildcard $(VENV)/.rebuilding),,$(shell find native -type f 2>/dev/null))
+
+C_SOURCES = $(shell find native -name '*.[ch]' -o -name '*.cpp')
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name text; do printf '%-10s %s\n' "$$name" "$$text"; done
+
+# Where the interpreter has a torch already, the environment sees it: nobody downloads torch twice.
+$(BIN)/python:
+	@flags=""; \
+	if $(PYTHON) -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torch") is None)'; then flags=--system-site-packages; fi; \
+	$(PYTHON) -m venv $$flags $(VENV)
+
+$(VENV)/.installed: pyproject.toml $(NATIVE) | $(BIN)/python
+	$(PIP) install --quiet --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.torch: | $(BIN)/python
+	@if [ "$(OPPROF_TORCH)" = skip ]; then echo "torch: left out (OPPROF_TORCH=skip); its tests are skipped"; \
+	elif $(BIN)/python -c 'import torch' 2>/dev/null; then touch $@; \
+	else echo "torch: installing $(OPPROF_TORCH) (the README says how to choose its CPU build)"; \
+	  if $(PIP) install --quiet '$(OPPROF_TORCH)'; then touch $@; \
+	  else echo "torch: pip cannot install $(OPPROF_TORCH); going on without it, its tests are skipped"; fi; \
+	fi
+
+$(VENV)/.peers: pyproject.toml | $(VENV)/.installed
+	$(PIP) install --quiet --editable '.[dev,peers]'
+	@touch $@
+
+.PHONY: install
+install: $(VENV)/.installed $(VENV)/.torch
+
+.PHONY: demo
+demo: install ## watch a test fail because its code got more ops: MUTATION=clone|item|copy|layer|stage|all
+	$(BIN)/python examples/demo.py $(if $(MUTATION),--mutation $(MUTATION))
+
+.PHONY: lint
+lint: install ## ruff, clang-format, mypy --strict, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+.PHONY: format
+format: install ## give every source file its format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(C_SOURCES)
+
+.PHONY: ctest
+ctest: install ## the C unit tests
+	$(CMAKE) -S native -B build/c -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	$(CMAKE) --build build/c
+	$(CTEST) --test-dir build/c --output-on-failure
+
+.PHONY: test
+test: install ## what CI runs: lint, C tests, the demo, the suite with small counts
+	@$(MAKE) lint
+	@$(MAKE) ctest
+	@$(MAKE) demo MUTATION=all
+	$(BIN)/pytest -n 2 -m "not slow"
+
+.PHONY: test-all
+test-all: install $(VENV)/.peers ## the same with every test and full counts
+	@$(MAKE) lint
+	@$(MAKE) sanitize
+	@$(MAKE) demo MUTATION=all
+	OPPROF_COUNTS=all $(BIN)/pytest -n 2
+
+.PHONY: sanitize
+sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point
+	$(CMAKE) -S native -B build/sanitize-address -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
+	$(CMAKE) --build build/sanitize-address
+	$(CTEST) --test-dir build/sanitize-address --output-on-failure
+	$(CMAKE) -S native -B build/sanitize-thread -DOP_SANITIZE=thread -DOP_FAULTS=ON
+	$(CMAKE) --build build/sanitize-thread
+	$(CTEST) --test-dir build/sanitize-thread --output-on-failure
+
+.PHONY: bench
+bench: install $(VENV)/.peers ## our costs against torch.profiler's and other peers', side by side
+	$(BIN)/python -m benchmarks
+
+.PHONY: dev
+dev: $(BIN)/python ## an editable install that rebuilds the C code at import
+	$(PIP) install --quiet 'scikit-build-core>=0.11' 'cffi>=1.17' 'cmake>=3.25' 'ninja>=1.11'
+	$(PIP) install --quiet --no-build-isolation -Ceditable.rebuild=true -Ceditable.verbose=false --editable '.[dev]'
+	@touch $(VENV)/.rebuilding $(VENV)/.installed
+	@$(MAKE) install
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

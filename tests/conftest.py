@@ -1,0 +1,68 @@
+"""What every test of this repository shares: counts, the guard on torch's profiler, the traces."""
+
+import os
+import runpy
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+TESTS = Path(__file__).parent
+TORCH_GUARD = TESTS / "torch_guard"
+ALLOW_TORCH_PROFILER = "OPPROF_TESTS_ALLOW_TORCH_PROFILER"
+
+# "default" is the same examples each time, so that a red run on a pull request is red for its own change.
+hypothesis.settings.register_profile(
+    "default", max_examples=25, deadline=None, derandomize=True, database=None
+)
+hypothesis.settings.register_profile("all", max_examples=1000, deadline=None, print_blob=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Chooses the counts, guards torch's profiler here and in children, shares one observer build."""
+    hypothesis.settings.load_profile("all" if full_counts() else "default")
+    python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(TORCH_GUARD) not in python_path:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(TORCH_GUARD), *filter(None, python_path)])
+    runpy.run_path(str(TORCH_GUARD / "sitecustomize.py"))
+    if config.cache is not None:
+        # pytester gives each test a home of its own: without this each would build the torch observer anew.
+        os.environ.setdefault("OPPROF_CACHE_DIR", str(config.cache.mkdir("observer")))
+
+
+def full_counts() -> bool:
+    """Whether this run takes the large counts (`make test-all`)."""
+    return os.environ.get("OPPROF_COUNTS") == "all"
+
+
+@pytest.fixture(autouse=True)
+def _torch_profiler_guard(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if TESTS / "oracle" in request.path.parents:
+        monkeypatch.setenv(ALLOW_TORCH_PROFILER, "oracle")
+
+
+@pytest.fixture
+def torch_profiler_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test of what can only be had from torch's profiler (its ITT emitter)."""
+    monkeypatch.setenv(ALLOW_TORCH_PROFILER, "asked for")
+
+
+@pytest.fixture(scope="session")
+def large_counts() -> bool:
+    """Whether to take the counts that `make test-all` takes."""
+    return full_counts()
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return TESTS.parent
+
+
+@pytest.fixture(scope="session")
+def traces(repository: Path) -> Path:
+    """The folder of real traces from accelerators, which are not part of the repository."""
+    folder = Path(os.environ.get("OPPROF_TRACES", repository.parent / "shared" / "traces"))
+    if not folder.is_dir():
+        pytest.skip(f"no folder of real traces at {folder}: set OPPROF_TRACES to one")
+    return folder
