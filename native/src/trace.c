@@ -12,11 +12,17 @@
 #define BUFFER (1u << 20)
 #define LARGEST_PIECE 512u /* room asked for before a number, a key or one character */
 
+typedef struct escaped_name {
+    char *text; /* NULL: not yet */
+    size_t length;
+} escaped_name;
+
 typedef struct writer {
     int fd;
     char *buffer, *at;
     int failed; /* errno */
-    const char **escaped; /* by name id; NULL: not yet */
+    uint64_t pid;
+    escaped_name *names; /* by id */
     uint32_t name_count;
 } writer;
 
@@ -48,19 +54,42 @@ static void put_bytes(writer *w, const char *text, size_t n) {
     }
 }
 
-#define PUT(w, literal) put_bytes(w, literal, sizeof(literal) - 1)
+/* A constant length makes the copy a few moves. */
+static inline void put_literal(writer *w, const char *text, size_t n) {
+    if (__builtin_expect((size_t)(w->buffer + BUFFER - w->at) < n, 0)) {
+        put_bytes(w, text, n);
+        return;
+    }
+    memcpy(w->at, text, n);
+    w->at += n;
+}
+
+#define PUT(w, literal) put_literal(w, literal, sizeof(literal) - 1)
 
 static void put_text(writer *w, const char *text) { put_bytes(w, text, strlen(text)); }
 
 static void put_unsigned(writer *w, uint64_t value) {
-    char digits[20];
-    int n = 0;
-    do
-        digits[n++] = (char)('0' + value % 10);
-    while (value /= 10);
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    char digits[20], *at = digits + sizeof digits;
+    while (value >= 100) {
+        at -= 2;
+        memcpy(at, pairs + value % 100 * 2, 2);
+        value /= 100;
+    }
+    if (value >= 10) {
+        at -= 2;
+        memcpy(at, pairs + value * 2, 2);
+    } else {
+        *--at = (char)('0' + value);
+    }
+    size_t n = (size_t)(digits + sizeof digits - at);
     reserve(w, LARGEST_PIECE);
-    while (n)
-        *w->at++ = digits[--n];
+    memcpy(w->at, at, n);
+    w->at += n;
 }
 
 static void put_signed(writer *w, int64_t value) {
@@ -143,7 +172,8 @@ static void put_escaped(writer *w, const char *text, size_t n) {
 static void put_name(writer *w, uint32_t id) {
     if (id >= w->name_count)
         id = OP_NAME_OVERFLOW;
-    if (!w->escaped[id]) {
+    escaped_name *name = &w->names[id];
+    if (!name->text) {
         uint32_t n;
         const char *text = op_names_text(id, &n);
         char *copy = op_malloc((size_t)n * 6 + 1);
@@ -151,10 +181,10 @@ static void put_name(writer *w, uint32_t id) {
             put_escaped(w, text, n);
             return;
         }
-        *escape(copy, text, n) = 0;
-        w->escaped[id] = copy;
+        name->length = (size_t)(escape(copy, text, n) - copy);
+        name->text = copy;
     }
-    put_text(w, w->escaped[id]);
+    put_bytes(w, name->text, name->length);
 }
 
 /* ---- inputs ----------------------------------------------------------------------------- */
@@ -209,6 +239,7 @@ static const char *type_name(uint32_t token) {
     switch (token & 0xff) {
     case OP_INPUT_TENSOR:
     case OP_INPUT_TENSOR_WIDE:
+    case OP_INPUT_TENSOR_UNSTRIDED:
         return op_dtype_name(token >> 8 & 0xff);
     case OP_INPUT_TENSOR_LIST:
         return "TensorList";
@@ -227,8 +258,10 @@ static const char *type_name(uint32_t token) {
 
 static void put_sizes(writer *w, const uint32_t *token, enum input_part part) {
     uint32_t tag = *token & 0xff, n = *token >> 16;
+    bool known = tag == OP_INPUT_TENSOR || tag == OP_INPUT_TENSOR_WIDE ||
+                 (tag == OP_INPUT_TENSOR_UNSTRIDED && part == DIMS);
     PUT(w, "[");
-    for (uint32_t i = 0; (tag == OP_INPUT_TENSOR || tag == OP_INPUT_TENSOR_WIDE) && i < n; i++) {
+    for (uint32_t i = 0; known && i < n; i++) {
         if (i)
             PUT(w, ",");
         put_signed(w, op_input_word(token, part == STRIDES ? n + i : i));
@@ -311,7 +344,7 @@ static const char *category(const op_columns *c, uint64_t row) {
 
 static void put_place(writer *w, const op_result *r, uint64_t row, int64_t at_ns) {
     PUT(w, "\",\"pid\":");
-    put_unsigned(w, (uint64_t)getpid());
+    put_unsigned(w, w->pid);
     PUT(w, ",\"tid\":");
     put_unsigned(w, r->threads[r->columns.thread[row]].os_tid);
     PUT(w, ",\"ts\":");
@@ -373,7 +406,7 @@ static void put_meta(writer *w, uint64_t tid, const char *name, const char *key,
     PUT(w, ",\n{\"ph\":\"M\",\"name\":\"");
     put_text(w, name);
     PUT(w, "\",\"ts\":0.000,\"pid\":");
-    put_unsigned(w, (uint64_t)getpid());
+    put_unsigned(w, w->pid);
     PUT(w, ",\"tid\":");
     put_unsigned(w, tid);
     PUT(w, ",\"args\":{\"");
@@ -416,15 +449,15 @@ static void put_trace(writer *w, const op_result *r, const char *metadata, const
 }
 
 int op_result_write_trace(const op_result *r, int fd, const char *metadata, const char *trace_name) {
-    writer w = {.fd = fd, .name_count = op_names_count() + 2};
+    writer w = {.fd = fd, .pid = (uint64_t)getpid(), .name_count = op_names_count() + 2};
     w.at = w.buffer = op_malloc(BUFFER);
-    w.escaped = op_calloc(w.name_count, sizeof *w.escaped);
-    if (w.buffer && w.escaped)
+    w.names = op_calloc(w.name_count, sizeof *w.names);
+    bool had_memory = w.buffer && w.names;
+    if (had_memory)
         put_trace(&w, r, metadata, trace_name);
-    bool had_memory = w.buffer && w.escaped;
-    for (uint32_t i = 0; w.escaped && i < w.name_count; i++)
-        free((void *)w.escaped[i]);
-    free(w.escaped);
+    for (uint32_t i = 0; w.names && i < w.name_count; i++)
+        free(w.names[i].text);
+    free(w.names);
     free(w.buffer);
     if (!had_memory)
         return op_error_set(OP_ENOMEM, "no memory to write the trace");

@@ -1,0 +1,39 @@
+"""``python -m benchmarks``: prints each comparison, and ends with 1 when a bound is missed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks import capture, growth, post_processing, ranges, trace_export, unused_plugin
+from benchmarks.table import Row, as_text
+
+_BENCHES = {
+    "post": post_processing.rows,
+    "capture": capture.rows,
+    "ranges": ranges.rows,
+    "trace": trace_export.rows,
+    "growth": growth.rows,
+    "unused": unused_plugin.rows,
+}
+
+
+def main() -> int:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", choices=_BENCHES, action="append", help="this bench; may be repeated")
+    parser.add_argument(
+        "--quick", action="store_true", help="less of everything; bounds may be missed by noise"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    args = parser.parse_args()
+    rows: list[Row] = []
+    for name in args.only or _BENCHES:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        rows += _BENCHES[name](quick=args.quick)
+    print(as_text(rows, markdown=args.markdown))
+    return int(not all(row.holds for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Writing a Chrome trace, uncompressed: ours against torch.profiler's and json.dump."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import measured
+from benchmarks.table import Row, nanoseconds
+from benchmarks.workloads import torch_workloads
+
+_STEPS = 80
+
+
+def rows(*, quick: bool) -> list[Row]:
+    """The same steps on both sides; json.dump writes the very events that ours wrote."""
+    steps = str(_STEPS // 8 if quick else _STEPS)
+    ours, torch = measured("trace_export", "ours", steps), measured("trace_export", "torch", steps)
+    each = f"{nanoseconds(ours['ns'] / ours['events'])} an event"
+    return [
+        Row(
+            what=f"Chrome trace of {ours['events']:,} events",
+            ours=f"{nanoseconds(ours['ns'])} ({each})",
+            peer=f"{name} {nanoseconds(ns)}",
+            figure=ns / ours["ns"],
+            bound=bound,
+        )
+        for name, ns, bound in (("torch.profiler", torch["ns"], 5), ("json.dump", ours["json_ns"], 20))
+    ]
+
+
+def _exported(profiler: Any, path: Path) -> int:
+    start = time.perf_counter_ns()
+    profiler.export_chrome_trace(str(path))
+    return time.perf_counter_ns() - start
+
+
+def _side(name: str, steps: int) -> dict[str, float]:
+    loop = next(w.loop for w in torch_workloads() if w.name == "encoder, forward and backward")
+    if name == "ours":
+        from pytest_opprof import profile  # noqa: PLC0415  # one side only in each process
+    else:
+        from torch.profiler import profile  # type: ignore[no-redef]  # noqa: PLC0415
+    make: Any = profile
+    with tempfile.TemporaryDirectory() as folder:
+        path, best, events = Path(folder) / "trace.json", float("inf"), 0
+        for _ in range(5):  # torch's export can be called once a session
+            profiler = make()
+            with profiler:
+                loop(steps)
+            best = min(best, _exported(profiler, path))
+        if name == "torch":
+            return {"ns": best}
+        document = json.loads(path.read_text(encoding="utf-8"))
+        events = len(document["traceEvents"])
+        start = time.perf_counter_ns()
+        with (Path(folder) / "again.json").open("w", encoding="utf-8") as file:
+            json.dump(document, file)
+        return {"ns": best, "json_ns": time.perf_counter_ns() - start, "events": events}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_side(sys.argv[1], int(sys.argv[2]))))
