@@ -35,7 +35,9 @@ static int counter_is_trusted(void) { return 0; }
 #endif
 
 void op_clock_choose(void) {
-    op_clock_kind = counter_is_trusted() ? OP_CLOCK_COUNTER : OP_CLOCK_MONOTONIC;
+    int kind = counter_is_trusted() ? OP_CLOCK_COUNTER : OP_CLOCK_MONOTONIC;
+    if (kind != op_clock_kind) /* not written again: other threads may be reading it */
+        op_clock_kind = kind;
 }
 
 const char *op_clock_name(void) {

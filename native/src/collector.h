@@ -17,6 +17,8 @@ typedef struct op_collector {
     pthread_cond_t changed; /* a write ended, or the drain has work */
     bool open;
     bool truncated;
+    uint32_t session;     /* only grows */
+    uint32_t stopping;    /* the window whose result is being made; 0: none */
     op_pool pool;
     op_spill spill;
     op_chunk *full;       /* of any window, owner and pinning; newest first */
@@ -24,6 +26,7 @@ typedef struct op_collector {
     uint32_t thread_count;
     uint32_t last_window; /* only grows, in children too */
     uint64_t window_bytes, max_bytes;
+    uint64_t lost; /* begins on threads for which there was no memory to note even that */
     op_timeline timeline; /* of the open window */
     void *spare_contexts; /* of threads that ended, for the torch observer */
     op_steps steps;
@@ -33,6 +36,8 @@ extern op_collector op_the_collector;
 
 /* Handlers for fork and the key that notices a thread's end; once a process. */
 int op_thread_setup(void);
-void op_thread_release_window(uint32_t window); /* with the lock held, no window open */
+/* With the lock held, no window open. */
+void op_thread_release_window(uint32_t window);
+void op_thread_release_session(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* record_function, range_push, range_pop: C types, because a cffi call gives up the GIL twice.
  *
- * A Range finds its own records: it keeps a slot for each enter that has no exit yet, so one object
- * may be entered again while open, by another thread too, and end in any order. */
+ * A Range finds its own records: it keeps an entry for each enter that has no exit yet, so one
+ * object may be entered again while open, by another thread too, and end in any order. An enter
+ * outside of a window is kept as well: its exit must not be taken for that of another thread's. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -9,22 +10,29 @@
 #include "record.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <structmember.h>
 
 typedef struct {
     PyTypeObject *range, *decorated;
-    PyObject *wrap_suspending; /* capture.ranges.wrap_suspending, once needed */
+    PyObject *decorate;       /* capture.ranges.decorate, once needed */
+    PyObject *update_wrapper; /* functools.update_wrapper, once needed */
 } fast_state;
+
+typedef struct {
+    op_slot slot;
+    unsigned long thread; /* Python's number of the thread that entered */
+} entry;
 
 typedef struct {
     PyObject_HEAD
     PyObject *name;  /* str */
     PyObject *args;  /* str or NULL */
     uint32_t id;     /* 0 until the name was needed */
-    uint32_t open;   /* slots in use */
-    uint32_t room;   /* slots in `more` */
-    op_slot first;   /* the usual case needs no allocation */
-    op_slot *more;
+    uint32_t open;   /* entries in use */
+    uint32_t room;   /* entries in `more` */
+    entry first;     /* the usual case needs no allocation */
+    entry *more;
 } Range;
 
 typedef struct {
@@ -82,40 +90,48 @@ static op_slot begin_with_text(uint32_t id, PyObject *text) {
 
 /* ---- Range ------------------------------------------------------------------------------ */
 
-static op_slot *slot_at(Range *r, uint32_t i) { return i == 0 ? &r->first : &r->more[i - 1]; }
+static entry *entry_at(Range *r, uint32_t i) { return i == 0 ? &r->first : &r->more[i - 1]; }
 
-static int range_begin(Range *r) {
-    if (!r->id && intern_text(r->name, &r->id))
+static int make_room(Range *r) {
+    uint32_t room = r->room ? r->room * 2 : 4;
+    entry *bigger = PyMem_Realloc(r->more, room * sizeof *bigger);
+    if (!bigger) {
+        PyErr_NoMemory();
         return -1;
-    if (r->open > r->room) {
-        uint32_t room = r->room ? r->room * 2 : 4;
-        op_slot *bigger = PyMem_Realloc(r->more, room * sizeof *bigger);
-        if (!bigger) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        r->more = bigger;
-        r->room = room;
     }
-    op_slot slot = r->args ? begin_with_text(r->id, r->args)
-                           : op_begin(r->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
-    *slot_at(r, r->open++) = slot;
+    r->more = bigger;
+    r->room = room;
     return 0;
 }
 
-/* This thread's latest slot, else the latest of all: a range handed to another thread. */
+static int range_begin(Range *r) {
+    if (r->open > r->room && make_room(r))
+        return -1;
+    op_slot slot = {NULL, NULL, 0};
+    if (op_recording()) {
+        if (!r->id && intern_text(r->name, &r->id))
+            return -1;
+        slot = r->args ? begin_with_text(r->id, r->args)
+                       : op_begin(r->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    }
+    *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident()};
+    return 0;
+}
+
+/* This thread's latest entry, else the latest of all: a range handed to another thread. */
 static void range_finish(Range *r) {
     if (r->open == 0)
         return;
+    unsigned long here = PyThread_get_thread_ident();
     uint32_t at = r->open - 1;
     for (uint32_t i = r->open; i-- > 0;)
-        if (slot_at(r, i)->thread == op_self) {
+        if (entry_at(r, i)->thread == here) {
             at = i;
             break;
         }
-    op_slot slot = *slot_at(r, at);
+    op_slot slot = entry_at(r, at)->slot;
     for (uint32_t i = at; i + 1 < r->open; i++)
-        *slot_at(r, i) = *slot_at(r, i + 1);
+        *entry_at(r, i) = *entry_at(r, i + 1);
     r->open--;
     op_end(&slot);
 }
@@ -131,24 +147,33 @@ static int set_fields(Range *r, PyObject *name, PyObject *args) {
                      Py_TYPE(args)->tp_name);
         return -1;
     }
+    r->id = 0;
     if (op_recording() && intern_text(name, &r->id))
         return -1;
-    r->name = Py_NewRef(name);
-    r->args = args && args != Py_None ? Py_NewRef(args) : NULL;
+    Py_XSETREF(r->name, Py_NewRef(name));
+    Py_XSETREF(r->args, args && args != Py_None ? Py_NewRef(args) : NULL);
     return 0;
 }
 
+/* Fields are set by __init__, as torch's class does it: a subclass may have arguments of its own. */
 static PyObject *Range_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    (void)args;
+    (void)kwargs;
+    Range *r = (Range *)type->tp_alloc(type, 0);
+    if (!r)
+        return NULL;
+    r->name = PyUnicode_New(0, 0);
+    if (!r->name)
+        Py_CLEAR(r);
+    return (PyObject *)r;
+}
+
+static int Range_init(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"name", "args", NULL};
     PyObject *name, *text = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:record_function", keywords, &name, &text))
-        return NULL;
-    Range *r = (Range *)type->tp_alloc(type, 0);
-    if (r && set_fields(r, name, text)) {
-        Py_DECREF(r);
-        return NULL;
-    }
-    return (PyObject *)r;
+        return -1;
+    return set_fields((Range *)self, name, text);
 }
 
 /* The common call, record_function("x"), without a tuple; everything else goes the general way. */
@@ -173,6 +198,8 @@ static PyObject *Range_vectorcall(PyObject *type, PyObject *const *args, size_t 
         if (PyDict_SetItem(named, PyTuple_GET_ITEM(keywords, i), args[n + i]))
             goto done;
     r = Range_new(cls, positional, named);
+    if (r && Range_init(r, positional, named))
+        Py_CLEAR(r);
 done:
     Py_XDECREF(positional);
     Py_XDECREF(named);
@@ -192,16 +219,14 @@ static void Range_dealloc(PyObject *self) {
 
 static PyObject *Range_enter(PyObject *self, PyObject *unused) {
     (void)unused;
-    if (op_recording() && range_begin((Range *)self))
-        return NULL;
-    return Py_NewRef(self);
+    return range_begin((Range *)self) ? NULL : Py_NewRef(self);
 }
 
 static PyObject *Range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     (void)args;
     (void)n;
     range_finish((Range *)self);
-    Py_RETURN_FALSE;
+    Py_RETURN_NONE;
 }
 
 /* ---- decorator -------------------------------------------------------------------------- */
@@ -215,59 +240,33 @@ static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t na
     return result;
 }
 
-/* Coroutines and generators run in pieces, later: a Python wrapper holds the range open. */
-static int suspends(PyObject *function) {
+/* What is no plain function is left to Python: coroutines and generators run in pieces, later, and
+ * a partial or a static method may hide one. */
+static int runs_at_once(PyObject *function) {
     PyObject *inner = PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;
     if (!PyFunction_Check(inner))
-        return 0;
+        return PyCFunction_Check(inner);
     int flags = ((PyCodeObject *)PyFunction_GET_CODE(inner))->co_flags;
-    return (flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
+    return !(flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR));
 }
 
-static PyObject *wrap_suspending(fast_state *state, PyObject *range, PyObject *function) {
-    if (!state->wrap_suspending) {
-        PyObject *module = PyImport_ImportModule("pytest_opprof.capture.ranges");
+/* A module's function, found when first needed and kept in `kept`. */
+static PyObject *kept_function(PyObject **kept, const char *module_name, const char *name) {
+    if (!*kept) {
+        PyObject *module = PyImport_ImportModule(module_name);
         if (!module)
             return NULL;
-        state->wrap_suspending = PyObject_GetAttrString(module, "wrap_suspending");
+        *kept = PyObject_GetAttrString(module, name);
         Py_DECREF(module);
-        if (!state->wrap_suspending)
-            return NULL;
     }
-    return PyObject_CallFunctionObjArgs(state->wrap_suspending, range, function, NULL);
-}
-
-static int copy_identity(PyObject *to, PyObject *from) {
-    static const char *const names[] = {"__module__", "__name__", "__qualname__", "__doc__",
-                                        "__annotations__"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        PyObject *value = PyObject_GetAttrString(from, names[i]);
-        if (!value) {
-            PyErr_Clear();
-            continue;
-        }
-        int rc = PyObject_SetAttrString(to, names[i], value);
-        Py_DECREF(value);
-        if (rc)
-            return -1;
-    }
-    return PyObject_SetAttrString(to, "__wrapped__", from);
+    return *kept;
 }
 
 static fast_state *state_of(PyTypeObject *type);
 
-static PyObject *Range_decorate(PyObject *self, PyObject *function) {
-    Range *r = (Range *)self;
-    fast_state *state = state_of(Py_TYPE(self));
-    if (!state)
-        return NULL;
-    if (!PyCallable_Check(function)) {
-        PyErr_SetString(PyExc_TypeError, "record_function(...) decorates a callable");
-        return NULL;
-    }
-    if (suspends(function) || r->args)
-        return wrap_suspending(state, self, function);
-    if (!r->id && intern_text(r->name, &r->id))
+static PyObject *decorate_here(fast_state *state, Range *r, PyObject *function) {
+    PyObject *update = kept_function(&state->update_wrapper, "functools", "update_wrapper");
+    if (!update || (!r->id && intern_text(r->name, &r->id)))
         return NULL;
     Decorated *d = (Decorated *)state->decorated->tp_alloc(state->decorated, 0);
     if (!d)
@@ -275,11 +274,27 @@ static PyObject *Range_decorate(PyObject *self, PyObject *function) {
     d->vectorcall = Decorated_call;
     d->function = Py_NewRef(function);
     d->id = r->id;
-    if (copy_identity((PyObject *)d, function)) {
-        Py_DECREF(d);
+    PyObject *updated = PyObject_CallFunctionObjArgs(update, (PyObject *)d, function, NULL);
+    Py_DECREF(d);
+    return updated;
+}
+
+/* A subclass may begin and end in its own way, which a C wrapper would pass by. */
+static PyObject *Range_decorate(PyObject *self, PyObject *function) {
+    fast_state *state = state_of(Py_TYPE(self));
+    if (!state)
+        return NULL;
+    if (!PyCallable_Check(function) && !PyObject_TypeCheck(function, &PyClassMethod_Type)) {
+        PyErr_Format(PyExc_TypeError, "record_function(...) decorates a callable, not %.50s",
+                     Py_TYPE(function)->tp_name);
         return NULL;
     }
-    return (PyObject *)d;
+    Range *r = (Range *)self;
+    bool plain = Py_TYPE(function) == state->decorated || runs_at_once(function);
+    if (Py_TYPE(self) == state->range && !r->args && plain)
+        return decorate_here(state, r, function);
+    PyObject *decorate = kept_function(&state->decorate, "pytest_opprof.capture.ranges", "decorate");
+    return decorate ? PyObject_CallFunctionObjArgs(decorate, self, function, NULL) : NULL;
 }
 
 static PyObject *Range_call(PyObject *self, PyObject *args, PyObject *kwargs) {
@@ -322,6 +337,12 @@ static void Decorated_dealloc(PyObject *self) {
 static PyObject *Decorated_get(PyObject *self, PyObject *instance, PyObject *owner) {
     (void)owner;
     return instance && instance != Py_None ? PyMethod_New(self, instance) : Py_NewRef(self);
+}
+
+/* Pickled and copied by its name, as the function is that it stands for. */
+static PyObject *Decorated_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return PyObject_GetAttrString(self, "__qualname__");
 }
 
 static PyObject *Decorated_repr(PyObject *self) {
@@ -418,6 +439,7 @@ PyDoc_STRVAR(Range_doc,
 
 static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
                                     {Py_tp_new, Range_new},
+                                    {Py_tp_init, Range_init},
                                     {Py_tp_dealloc, Range_dealloc},
                                     {Py_tp_methods, Range_methods},
                                     {Py_tp_members, Range_members},
@@ -427,6 +449,8 @@ static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
 static PyType_Spec Range_spec = {"pytest_opprof.record_function", sizeof(Range), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, Range_slots};
 
+static PyMethodDef Decorated_methods[] = {{"__reduce__", Decorated_reduce, METH_NOARGS, NULL},
+                                          {NULL, NULL, 0, NULL}};
 static PyMemberDef Decorated_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Decorated, vectorcall), READONLY, NULL},
     {"__dictoffset__", T_PYSSIZET, offsetof(Decorated, dict), READONLY, NULL},
@@ -436,6 +460,7 @@ static PyGetSetDef Decorated_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 static PyType_Slot Decorated_slots[] = {{Py_tp_call, PyVectorcall_Call},
+                                        {Py_tp_methods, Decorated_methods},
                                         {Py_tp_members, Decorated_members},
                                         {Py_tp_getset, Decorated_getset},
                                         {Py_tp_descr_get, Decorated_get},
@@ -478,7 +503,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     fast_state *state = PyModule_GetState(module);
     Py_VISIT(state->range);
     Py_VISIT(state->decorated);
-    Py_VISIT(state->wrap_suspending);
+    Py_VISIT(state->decorate);
+    Py_VISIT(state->update_wrapper);
     return 0;
 }
 
@@ -486,7 +512,8 @@ static int module_clear(PyObject *module) {
     fast_state *state = PyModule_GetState(module);
     Py_CLEAR(state->range);
     Py_CLEAR(state->decorated);
-    Py_CLEAR(state->wrap_suspending);
+    Py_CLEAR(state->decorate);
+    Py_CLEAR(state->update_wrapper);
     return 0;
 }
 

@@ -298,7 +298,8 @@ static bool prune(tracing *t, uint32_t limit) {
     uint32_t kept = 0;
     for (uint64_t i = 0; i < t->count; i++) {
         uint32_t missing = 0;
-        for (int32_t p = (int32_t)rank[i].path; p >= 0 && !place[p]; p = t->paths[p].parent)
+        for (int32_t p = (int32_t)rank[i].path; p >= 0 && !place[p] && kept + missing <= limit;
+             p = t->paths[p].parent)
             missing++;
         if (kept + missing > limit)
             continue;

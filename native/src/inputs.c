@@ -15,7 +15,13 @@ static const char *const dtypes[] = {
     "c10::qint8", "c10::quint8", "c10::qint32", "c10::BFloat16", "c10::quint4x2", "c10::quint2x4",
     "c10::bits1x8", "c10::bits2x4", "c10::bits4x2", "c10::bits8", "c10::bits16",
     "c10::Float8_e5m2", "c10::Float8_e4m3fn", "c10::Float8_e5m2fnuz", "c10::Float8_e4m3fnuz",
-    "uint16_t", "uint32_t", "uint64_t"};
+    "short unsigned int", "unsigned int", "long unsigned int",
+    "c10::dummy_uint1_7_t<1>", "c10::dummy_uint1_7_t<2>", "c10::dummy_uint1_7_t<3>",
+    "c10::dummy_uint1_7_t<4>", "c10::dummy_uint1_7_t<5>", "c10::dummy_uint1_7_t<6>",
+    "c10::dummy_uint1_7_t<7>", "c10::dummy_int1_7_t<1>", "c10::dummy_int1_7_t<2>",
+    "c10::dummy_int1_7_t<3>", "c10::dummy_int1_7_t<4>", "c10::dummy_int1_7_t<5>",
+    "c10::dummy_int1_7_t<6>", "c10::dummy_int1_7_t<7>", "c10::Float8_e8m0fnu",
+    "c10::Float4_e2m1fn_x2"};
 
 const char *op_dtype_name(uint32_t dtype) {
     return dtype < sizeof dtypes / sizeof *dtypes ? dtypes[dtype] : "";
@@ -40,6 +46,7 @@ static uint32_t payload_words(uint32_t token) {
     case OP_INPUT_INT:
     case OP_INPUT_DOUBLE:
         return 2;
+    case OP_INPUT_TENSOR_UNSTRIDED:
     case OP_INPUT_INT_LIST:
     case OP_INPUT_DOUBLE_LIST:
         return 2 * n;
@@ -74,7 +81,8 @@ int64_t op_input_word(const uint32_t *token, uint32_t index) {
 
 /* What a token says of shapes: that it is a tensor and its sizes, or that it is not one. */
 static bool is_tensor(uint32_t token) {
-    return TAG(token) == OP_INPUT_TENSOR || TAG(token) == OP_INPUT_TENSOR_WIDE;
+    return TAG(token) == OP_INPUT_TENSOR || TAG(token) == OP_INPUT_TENSOR_WIDE ||
+           TAG(token) == OP_INPUT_TENSOR_UNSTRIDED;
 }
 
 static uint32_t shape_class(uint32_t token) {

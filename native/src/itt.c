@@ -8,6 +8,7 @@
 #include "names.h"
 #include "record.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 typedef struct itt_api_info {
@@ -21,10 +22,12 @@ typedef struct itt_domain {
     volatile int flags; /* 0: the inline macros do not call us */
     const char *nameA;
     void *nameW;
-    int extra1; /* ours: 1 for torch's domain */
+    int extra1; /* ours: enum owner */
     void *extra2;
     struct itt_domain *next;
 } itt_domain;
+
+enum owner { UNKNOWN = 0, TORCH = 1, OTHER = 2 };
 
 typedef struct itt_string {
     const char *strA;
@@ -57,6 +60,7 @@ static itt_string *strings;
 typedef struct tasks {
     op_slot *slots;
     size_t count, room;
+    size_t skipped; /* begun on top of those, for want of memory without a slot */
 } tasks;
 
 static pthread_key_t tasks_key;
@@ -68,7 +72,14 @@ static void free_tasks(void *value) {
     free(value);
 }
 
-static void make_key(void) { have_key = pthread_key_create(&tasks_key, free_tasks) == 0; }
+static void lock_lists(void) { pthread_mutex_lock(&lock); }
+
+static void unlock_lists(void) { pthread_mutex_unlock(&lock); }
+
+static void make_key(void) {
+    have_key = pthread_key_create(&tasks_key, free_tasks) == 0 &&
+               pthread_atfork(lock_lists, unlock_lists, unlock_lists) == 0;
+}
 
 static tasks *tasks_here(void) {
     tasks *t = pthread_getspecific(tasks_key);
@@ -82,29 +93,60 @@ static tasks *tasks_here(void) {
     return t;
 }
 
-static void task_begin(const itt_domain *domain, itt_id task, itt_id parent, itt_string *name) {
+/* A copy of ittnotify makes domains and handles of its own before it has loaded us (torch's first
+ * ones are such): their extra fields are 0 until we see them. */
+static int owner_of(itt_domain *domain) {
+    if (!domain)
+        return OTHER;
+    int owner = __atomic_load_n(&domain->extra1, __ATOMIC_RELAXED);
+    if (owner == UNKNOWN) {
+        owner = domain->nameA && strcmp(domain->nameA, "PyTorch") == 0 ? TORCH : OTHER;
+        __atomic_store_n(&domain->extra1, owner, __ATOMIC_RELAXED);
+    }
+    return owner;
+}
+
+static uint32_t name_id(itt_string *name) {
+    if (!name || !name->strA)
+        return OP_NAME_NONE;
+    int id = __atomic_load_n(&name->extra1, __ATOMIC_RELAXED);
+    if (id == 0) {
+        id = (int)op_names_intern(name->strA, strlen(name->strA));
+        __atomic_store_n(&name->extra1, id, __ATOMIC_RELAXED);
+    }
+    return (uint32_t)id;
+}
+
+static bool make_room(tasks *t) {
+    size_t room = t->room ? t->room * 2 : 64;
+    op_slot *bigger = op_realloc(t->slots, room * sizeof *bigger);
+    if (!bigger)
+        return false;
+    t->slots = bigger;
+    t->room = room;
+    return true;
+}
+
+static void task_begin(itt_domain *domain, itt_id task, itt_id parent, itt_string *name) {
     (void)task;
     (void)parent;
     tasks *t = tasks_here();
     if (!t)
         return;
-    if (t->count == t->room) {
-        size_t room = t->room ? t->room * 2 : 64;
-        op_slot *bigger = op_realloc(t->slots, room * sizeof *bigger);
-        if (!bigger)
-            return;
-        t->slots = bigger;
-        t->room = room;
+    if (t->skipped || (t->count == t->room && !make_room(t))) {
+        t->skipped++;
+        return;
     }
-    uint32_t id = name ? (uint32_t)name->extra1 : OP_NAME_NONE;
-    uint8_t scope = domain && domain->extra1 ? 0 : OP_SCOPE_USER;
-    t->slots[t->count++] = op_begin(id, OP_ITT, scope, 0, NULL, 0);
+    uint8_t scope = owner_of(domain) == TORCH ? 0 : OP_SCOPE_USER;
+    t->slots[t->count++] = op_begin(name_id(name), OP_ITT, scope, 0, NULL, 0);
 }
 
 static void task_end(const itt_domain *domain) {
     (void)domain;
     tasks *t = tasks_here();
-    if (t && t->count)
+    if (t && t->skipped)
+        t->skipped--;
+    else if (t && t->count)
         op_end(&t->slots[--t->count]);
 }
 
@@ -113,14 +155,14 @@ static void task_end(const itt_domain *domain) {
 static itt_domain *domain_create(const char *name) {
     if (!name)
         return NULL;
+    uint32_t length;
+    const char *text = op_names_text(op_names_intern(name, strlen(name)), &length);
     pthread_mutex_lock(&lock);
     itt_domain *d = domains;
-    while (d && strcmp(d->nameA, name) != 0)
+    while (d && d->nameA != text)
         d = d->next;
     if (!d && (d = op_calloc(1, sizeof *d)) != NULL) {
-        uint32_t length;
-        d->nameA = op_names_text(op_names_intern(name, strlen(name)), &length);
-        d->extra1 = strcmp(name, "PyTorch") == 0;
+        d->nameA = text;
         d->flags = 1;
         d->next = domains;
         domains = d;

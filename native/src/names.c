@@ -20,6 +20,7 @@ typedef struct entry {
 } entry;
 
 typedef struct table {
+    struct table *older; /* kept: a reader without the lock may still be in it */
     uint32_t mask;
     uint32_t ids[]; /* 0: empty */
 } table;
@@ -76,13 +77,13 @@ static void place(table *t, uint32_t id, uint32_t hash) {
     __atomic_store_n(&t->ids[i], id, __ATOMIC_RELEASE);
 }
 
-/* The old table stays allocated: a reader without the lock may still be in it. All old tables
- * together are smaller than the new one. */
+/* The old tables stay allocated; all together they are smaller than the new one. */
 static bool grow(void) {
     uint32_t slots = names.table ? (names.table->mask + 1) * 2 : 4096;
     table *bigger = op_calloc(1, sizeof(table) + (size_t)slots * sizeof(uint32_t));
     if (!bigger)
         return false;
+    bigger->older = names.table;
     bigger->mask = slots - 1;
     for (uint32_t id = 1; id <= names.count; id++)
         place(bigger, id, entry_of(id)->hash);
@@ -227,6 +228,6 @@ void op_names_lock(void) { pthread_mutex_lock(&names.lock); }
 void op_names_unlock(void) { pthread_mutex_unlock(&names.lock); }
 
 void op_names_after_fork(void) {
-    pthread_mutex_init(&names.lock, NULL);
     names.log_fd = -1;
+    pthread_mutex_unlock(&names.lock);
 }

@@ -60,7 +60,7 @@ static int open_files(op_pool *pool, const char *dir) {
     int n = snprintf(pool->path, sizeof pool->path, "%s/opprof-%u-%d-%llx", dir, (unsigned)getuid(),
                      (int)getpid(),
                      (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec);
-    if (n < 0 || (size_t)n + sizeof ".names" > sizeof pool->path)
+    if (n < 0 || n > 1000)
         return op_error_set(OP_EIO, "the session folder's path is too long: %s", dir);
     snprintf(pool->names_path, sizeof pool->names_path, "%.1000s.names", pool->path);
     pool->fd = create_private(pool->path);
@@ -73,10 +73,23 @@ static int open_files(op_pool *pool, const char *dir) {
     return OP_OK;
 }
 
+/* The memory goes; where a thread holds a chunk, the addresses stay: it may have been interrupted
+ * in the middle of a record, and writes the rest of it after the session's end. */
+static void let_go(void *base, uint64_t bytes, bool addresses_too) {
+    if (addresses_too) {
+        munmap(base, bytes);
+        return;
+    }
+    void *empty = op_mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (empty != MAP_FAILED)
+        mremap(empty, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base);
+}
+
 static void unmap_all(op_pool *pool) {
     uint64_t bytes = (uint64_t)pool->segment_units * OP_UNIT_BYTES;
     for (uint32_t i = 0; i < pool->segments; i++)
-        munmap(pool->segment[i].base, bytes);
+        let_go(pool->segment[i].base, bytes, pool->used_units == 0);
     if (pool->header)
         munmap(pool->header, OP_HEADER_BYTES);
 }
@@ -100,9 +113,10 @@ int op_pool_open(op_pool *pool, const char *dir, uint64_t segment_bytes) {
     if (rc == OP_OK) {
         pool->header = map_part(pool, 0, OP_HEADER_BYTES);
         if (pool->header) {
-            *pool->header = (op_file_header){.magic = OP_FILE_MAGIC, .version = OP_FILE_VERSION,
-                                             .pid = (uint32_t)getpid(), .segment_bytes = segment_bytes,
+            *pool->header = (op_file_header){.version = OP_FILE_VERSION, .pid = (uint32_t)getpid(),
+                                             .segment_bytes = segment_bytes,
                                              .clock_kind = (uint32_t)op_clock_kind};
+            memcpy(pool->header->magic, OP_FILE_MAGIC, sizeof pool->header->magic);
             memcpy(pool->header->names_path, pool->names_path, sizeof pool->names_path);
             op_clock_calibrate(&pool->header->opened);
         }

@@ -3,8 +3,8 @@
  *
  * Who may write what, so that no fence is needed:
  *  - a thread alone begins events in its current chunk, and alone counts a chunk's open records;
- *  - `count` is released after the event it counts, `open` after the end it counts: whoever reads
- *    them with acquire order sees whole events;
+ *  - `count` is released after the event it counts, `arg_words` after the words, `open` after the
+ *    end: whoever reads them with acquire order sees whole events;
  *  - an end from another thread takes the lock (op_end_elsewhere) and writes `end` and a flag only.
  * A chunk is reused by its owner, or by others once it is full and has no open record. */
 #ifndef OP_RECORD_H
@@ -26,13 +26,15 @@ typedef struct op_thread {
     op_event *next;    /* where the next event goes */
     uint32_t *tail;    /* lowest word of the chunk's argument blocks */
     op_chunk *chunk;   /* the current one; NULL before the first */
-    op_open *stack;    /* open records, outermost first; ended ones below the top are holes */
+    op_open *stack;    /* open records, outermost first; ended ones below the top are holes, which
+                        * the owner made where `event` is NULL */
     uint32_t depth;    /* of the stack */
     uint32_t capacity; /* of the stack */
     uint32_t window;   /* the window this state belongs to */
     uint32_t holes;    /* in the stack; also written by other threads, under the lock */
     /* ---- not needed to begin or end ---- */
     uint32_t index, os_tid;
+    uint32_t session;     /* that the chunk is from */
     uint32_t sequence;    /* of the next chunk */
     uint32_t chunk_bytes; /* of the next chunk */
     uint32_t exhausted;   /* no more room in this window: count only */
@@ -89,7 +91,7 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
         t->tail -= word_count;
         __builtin_memcpy(t->tail, words, word_count * sizeof *words);
         e->args = (uint32_t)(t->tail - (uint32_t *)c);
-        __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELAXED);
+        __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
     e->name = name;

@@ -5,6 +5,7 @@
 #include "names.h"
 #include "pool.h"
 #include "result.h"
+#include "spill.h"
 
 #include <string.h>
 #include <sys/file.h>
@@ -24,8 +25,11 @@ typedef struct recovery {
     uint32_t id_count;
 } recovery;
 
+/* Never wait: a path that is read from a file may lead to a pipe. */
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
 static int map_file(const char *path, mapping *out) {
-    int fd = op_open_file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    int fd = op_open_file(path, OPEN_FLAGS, 0);
     if (fd < 0)
         return op_error_errno("%s", path);
     struct stat info;
@@ -50,7 +54,7 @@ static void unmap(mapping *m) {
 
 /* The writer holds a lock that the kernel drops when it dies. */
 static int check_writer_is_dead(const char *path) {
-    int fd = op_open_file(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    int fd = op_open_file(path, OPEN_FLAGS, 0);
     if (fd < 0)
         return op_error_errno("%s", path);
     int rc = flock(fd, LOCK_SH | LOCK_NB) == 0 ? OP_OK : OP_EBUSY;
@@ -158,19 +162,18 @@ static int read_spill(recovery *r) {
         const op_chunk *c = (const op_chunk *)(r->spill.base + at);
         if (!plausible(r, c, UINT64_MAX))
             break;
-        uint64_t events = sizeof *c + c->count * sizeof(op_event);
-        uint64_t bytes = events + c->arg_words * sizeof(uint32_t);
-        if (at + bytes > r->spill.bytes)
+        if (at + op_spilled_bytes(c) > r->spill.bytes)
             break;
-        rc = add_raw(r, c, (const uint8_t *)c + events);
-        at += bytes;
+        rc = add_raw(r, c, op_spilled_args(c));
+        at += op_spilled_bytes(c);
     }
     return rc;
 }
 
 /* A chunk that was written but not yet given back is there twice. */
 static void drop_copies(recovery *r) {
-    qsort(r->raw, r->count, sizeof *r->raw, op_raw_order);
+    if (r->count)
+        qsort(r->raw, r->count, sizeof *r->raw, op_raw_order);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < r->count; i++) {
         op_raw *last = kept ? &r->raw[kept - 1] : NULL;

@@ -27,12 +27,12 @@ static int open_locked(const op_config *config) {
     if (rc != OP_OK)
         return rc;
     self->max_bytes = config->max_bytes ? config->max_bytes : DEFAULT_MAX_BYTES;
-    self->spill = (op_spill){.fd = -1};
     if (config->spill_dir) {
         int n = snprintf(self->spill.path, sizeof self->spill.path, "%s/opprof-%u-%d-%llx.spill",
                          config->spill_dir, (unsigned)getuid(), (int)getpid(),
                          (unsigned long long)self->pool.header->opened.realtime_ns);
         if (n < 0 || (size_t)n >= sizeof self->spill.path) {
+            self->spill.path[0] = 0;
             op_pool_close(&self->pool);
             return op_error_set(OP_EIO, "the spill folder's path is too long");
         }
@@ -51,33 +51,6 @@ int op_session_open(const op_config *config) {
     return rc;
 }
 
-/* Threads keep their struct; their chunks go with the pool, so each must find that it has none. */
-static void forget_chunks(void) {
-    self->full = NULL;
-    for (op_thread *t = self->threads; t; t = t->link) {
-        t->chunk = NULL;
-        t->next = NULL;
-        t->tail = NULL;
-        t->window = 0;
-    }
-}
-
-void op_session_close(void) {
-    op_result *unread = NULL;
-    if (op_window_is_open() && op_window_stop(&unread) == OP_OK)
-        op_result_free(unread);
-    op_spill_join_drain();
-    pthread_mutex_lock(&self->lock);
-    if (self->open) {
-        self->open = false;
-        op_spill_wait();
-        forget_chunks();
-        op_spill_close();
-        op_pool_close(&self->pool);
-    }
-    pthread_mutex_unlock(&self->lock);
-}
-
 int op_session_is_open(void) {
     pthread_mutex_lock(&self->lock);
     int open = self->open;
@@ -94,7 +67,7 @@ int op_window_is_open(void) { return op_recording() != 0; }
 static int start_locked(void) {
     if (!self->open)
         return op_error_set(OP_ESTATE, "no session is open");
-    if (op_recording())
+    if (op_recording() || self->stopping)
         return op_error_set(OP_EBUSY, "a window is open already");
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
@@ -103,6 +76,7 @@ static int start_locked(void) {
         return rc;
     self->window_bytes = 0;
     self->truncated = false;
+    self->lost = 0;
     /* Threads that hold a chunk will use it again: their bytes count from their first event. */
     uint32_t window = ++self->last_window;
     self->pool.header->started = self->timeline.pairs[0];
@@ -130,7 +104,7 @@ static op_raw raw_of(const op_chunk *c, uint32_t count, uint32_t arg_words, cons
 
 static op_raw raw_in_memory(const op_chunk *c) {
     uint32_t count = __atomic_load_n(&c->count, __ATOMIC_ACQUIRE);
-    uint32_t arg_words = __atomic_load_n(&c->arg_words, __ATOMIC_RELAXED);
+    uint32_t arg_words = __atomic_load_n(&c->arg_words, __ATOMIC_ACQUIRE);
     return raw_of(c, count, arg_words, (const uint32_t *)c + c->bytes / sizeof(uint32_t) - arg_words);
 }
 
@@ -163,8 +137,7 @@ static int gather(uint32_t window, gathered *out) {
     }
     for (uint32_t i = 0; i < spill->count; i++) {
         const op_chunk *c = (const op_chunk *)((const char *)out->spilled + spill->index[i].at);
-        out->raw[out->count++] =
-            raw_of(c, c->count, c->arg_words, (const op_event *)(c + 1) + c->count);
+        out->raw[out->count++] = raw_of(c, c->count, c->arg_words, op_spilled_args(c));
     }
     for (const op_chunk *c = self->full; c; c = c->next)
         if (c->window == window)
@@ -200,6 +173,7 @@ static void count_losses(uint32_t window, op_stats *stats) {
             stats->dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED);
             stats->unmatched_ends += t->unmatched;
         }
+    stats->dropped += self->lost;
     stats->truncated = self->truncated;
     stats->spilled_bytes = self->spill.bytes;
     stats->names = op_names_count();
@@ -225,22 +199,17 @@ static int collect(uint32_t window, op_result *result) {
     return rc;
 }
 
-/* Whatever happens to the result, the window is closed and its room is free afterwards. */
-int op_window_stop(op_result **out) {
-    *out = NULL;
-    pthread_mutex_lock(&self->lock);
+/* With the lock held, which it drops while it waits; threads that end meanwhile leave their events
+ * to the result. Whatever happens to it, the window is closed and its room is free afterwards. */
+static int stop_locked(op_result **out) {
     uint32_t window = op_recording();
-    if (!window) {
-        pthread_mutex_unlock(&self->lock);
+    if (!window)
         return op_error_set(OP_ESTATE, "no window is open");
-    }
     op_steps_end(&self->steps);
     __atomic_store_n(&op_window, 0, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&self->lock);
+    self->stopping = window;
+    op_spill_pause();
     op_spill_join_drain();
-
-    pthread_mutex_lock(&self->lock);
-    op_spill_wait();
     op_result *result = op_result_new();
     int rc = result ? collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
     __atomic_store_n(&self->pool.header->window, 0, __ATOMIC_RELEASE);
@@ -248,7 +217,8 @@ int op_window_stop(op_result **out) {
     op_spill_reset();
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
-    pthread_mutex_unlock(&self->lock);
+    self->stopping = 0;
+    op_spill_resume();
     if (rc == OP_OK)
         *out = result;
     else
@@ -256,10 +226,34 @@ int op_window_stop(op_result **out) {
     return rc;
 }
 
+int op_window_stop(op_result **out) {
+    *out = NULL;
+    pthread_mutex_lock(&self->lock);
+    int rc = stop_locked(out);
+    pthread_mutex_unlock(&self->lock);
+    return rc;
+}
+
+void op_session_close(void) {
+    op_result *unread = NULL;
+    pthread_mutex_lock(&self->lock);
+    while (self->stopping)
+        pthread_cond_wait(&self->changed, &self->lock);
+    if (op_recording() && stop_locked(&unread) == OP_OK)
+        op_result_free(unread);
+    if (self->open) {
+        self->open = false;
+        op_thread_release_session();
+        op_spill_close();
+        op_pool_close(&self->pool);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
 int op_window_peek(op_result **out) {
     *out = NULL;
     pthread_mutex_lock(&self->lock);
-    op_spill_wait();
+    op_spill_pause();
     uint32_t window = op_recording();
     op_result *result = window ? op_result_new() : NULL;
     int rc = OP_OK;
@@ -267,6 +261,7 @@ int op_window_peek(op_result **out) {
         rc = op_error_set(OP_ESTATE, "no window is open");
     else
         rc = result ? collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
+    op_spill_resume();
     pthread_mutex_unlock(&self->lock);
     if (rc == OP_OK)
         *out = result;
@@ -305,9 +300,9 @@ int op_step_end(void) {
 }
 
 uint64_t op_window_dropped(void) {
-    uint64_t dropped = 0;
     pthread_mutex_lock(&self->lock);
     uint32_t window = op_recording();
+    uint64_t dropped = window ? self->lost : 0;
     for (const op_thread *t = self->threads; window && t; t = t->link)
         if (t->window == window)
             dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED);

@@ -4,9 +4,11 @@
 #include "error.h"
 #include "fault.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 static op_collector *const self = &op_the_collector;
 
@@ -19,7 +21,10 @@ static bool make_file(void) {
     spill->fd = op_open_file(spill->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (spill->fd < 0)
         return false;
-    memcpy(self->pool.header->spill_path, spill->path, sizeof spill->path);
+    /* The first byte last: the process may be killed at any of them. */
+    char *told = self->pool.header->spill_path;
+    memcpy(told + 1, spill->path + 1, sizeof spill->path - 1);
+    __atomic_store_n(told, spill->path[0], __ATOMIC_RELEASE);
     return true;
 }
 
@@ -71,7 +76,10 @@ static void put_back(op_chunk *c) {
 
 bool op_spill_one(void) {
     op_spill *spill = &self->spill;
-    op_spill_wait();
+    if (spill->writing || spill->paused) {
+        pthread_cond_wait(&self->changed, &self->lock);
+        return true;
+    }
     if (spill->broken || !index_has_room())
         return false;
     op_chunk *c = take_unpinned();
@@ -84,7 +92,7 @@ bool op_spill_one(void) {
     }
     spill->writing = true;
     pthread_mutex_unlock(&self->lock);
-    size_t events = sizeof *c + c->count * sizeof(op_event), args = c->arg_words * sizeof(uint32_t);
+    size_t events = sizeof *c + c->count * sizeof(op_event), args = op_spilled_bytes(c) - events;
     bool written = write_all(spill->fd, c, events) &&
                    write_all(spill->fd, (const char *)c + c->bytes - args, args);
     pthread_mutex_lock(&self->lock);
@@ -104,9 +112,16 @@ bool op_spill_one(void) {
     return true;
 }
 
-void op_spill_wait(void) {
+/* Not just a wait until nobody does: among busy threads that moment might never come. */
+void op_spill_pause(void) {
+    self->spill.paused++;
     while (self->spill.writing)
         pthread_cond_wait(&self->changed, &self->lock);
+}
+
+void op_spill_resume(void) {
+    self->spill.paused--;
+    pthread_cond_broadcast(&self->changed);
 }
 
 static bool more_than_quarter_used(void) {
@@ -117,6 +132,7 @@ static bool more_than_quarter_used(void) {
 static void *drain(void *unused) {
     (void)unused;
     pthread_mutex_lock(&self->lock);
+    self->spill.drain_tid = (int)syscall(SYS_gettid);
     while (!self->spill.drain_stops) {
         if (op_recording() && more_than_quarter_used() && op_spill_one())
             continue;
@@ -128,30 +144,42 @@ static void *drain(void *unused) {
 
 void op_spill_start_drain(void) {
     op_spill *spill = &self->spill;
-    if (spill->broken)
+    if (spill->broken || spill->paused)
         return;
-    if (spill->drain_runs) {
+    if (spill->drain_runs) { /* or is being joined: no second one before the first has ended */
         pthread_cond_broadcast(&self->changed);
         return;
     }
     sigset_t all, before;
     sigfillset(&all); /* the user's signal handlers are for the user's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    spill->drain_stops = false;
     spill->drain_runs = op_thread_start(&spill->drain, NULL, drain, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     /* Without the thread, whoever needs a chunk spills one itself. */
 }
 
+/* A joined thread is still counted among the process's own for an instant, and Python's os.fork()
+ * warns by that count. */
+static void wait_until_unlisted(int tid) {
+    for (int tries = 0; tries < 10000 && syscall(SYS_tgkill, getpid(), tid, 0) == 0; tries++)
+        sched_yield();
+}
+
 void op_spill_join_drain(void) {
-    pthread_mutex_lock(&self->lock);
-    bool runs = self->spill.drain_runs;
-    self->spill.drain_runs = false; /* of two callers, one joins */
-    self->spill.drain_stops = true;
+    op_spill *spill = &self->spill;
+    while (spill->drain_runs && spill->drain_stops) /* somebody else joins it */
+        pthread_cond_wait(&self->changed, &self->lock);
+    if (!spill->drain_runs)
+        return;
+    pthread_t drain_thread = spill->drain;
+    spill->drain_stops = true;
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
-    if (runs)
-        pthread_join(self->spill.drain, NULL);
+    pthread_join(drain_thread, NULL);
+    wait_until_unlisted(spill->drain_tid);
+    pthread_mutex_lock(&self->lock);
+    spill->drain_runs = spill->drain_stops = false;
+    pthread_cond_broadcast(&self->changed);
 }
 
 void op_spill_reset(void) {
@@ -170,5 +198,5 @@ void op_spill_close(void) {
         close(spill->fd);
     }
     free(spill->index);
-    *spill = (op_spill){.fd = -1};
+    *spill = (op_spill){.fd = -1, .paused = spill->paused};
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 typedef struct op_spilled {
-    uint64_t at; /* in the file: the chunk's header, its events, its argument words */
+    uint64_t at; /* in the file */
     uint32_t thread, sequence;
 } op_spilled;
 
@@ -18,19 +18,31 @@ typedef struct op_spill {
     uint64_t bytes;
     op_spilled *index;
     uint32_t count, capacity;
-    bool writing; /* somebody writes, without the lock */
+    bool writing;    /* somebody writes, without the lock */
+    uint32_t paused; /* by so many who want nobody to */
     bool broken;  /* a write failed: keep what fits the pool, drop the rest */
     bool drain_runs, drain_stops;
     pthread_t drain;
+    int drain_tid;
 } op_spill;
 
-/* All with the collector's lock held, which they drop while they write. */
-bool op_spill_one(void);
+/* A chunk in the file: header, events, a word of padding where the argument words are odd in
+ * number, so that the next header is aligned, argument words. */
+static inline uint64_t op_spilled_bytes(const op_chunk *c) {
+    return sizeof *c + c->count * sizeof(op_event) + (c->arg_words + 1) / 2 * 2 * sizeof(uint32_t);
+}
+static inline const uint32_t *op_spilled_args(const op_chunk *c) {
+    return (const uint32_t *)c + op_spilled_bytes(c) / sizeof(uint32_t) - c->arg_words;
+}
+
+/* All with the collector's lock held, which they drop while they write or wait. */
+bool op_spill_one(void); /* true: wrote a chunk, or waited for others, so try again */
 void op_spill_start_drain(void);
-void op_spill_wait(void); /* until nobody writes */
+/* Afterwards no drain thread runs: one left running makes the user's os.fork() warn. */
+void op_spill_join_drain(void);
+void op_spill_pause(void); /* from its return to op_spill_resume() nobody writes */
+void op_spill_resume(void);
 void op_spill_reset(void);
 void op_spill_close(void);
-/* Without the lock: a native thread left running makes the user's os.fork() warn. */
-void op_spill_join_drain(void);
 
 #endif

@@ -23,6 +23,7 @@ static pthread_key_t exit_key;
  * and must not make a second op_thread that nobody would ever release. */
 static op_thread gone = {.dead = 1, .window = UINT32_MAX};
 
+/* With the lock held, so that a fork finds it listed or not made yet. */
 static op_thread *create(void) {
     op_thread *t = op_calloc(1, sizeof *t);
     op_open *stack = op_malloc(FIRST_STACK * sizeof *stack);
@@ -34,18 +35,15 @@ static op_thread *create(void) {
     t->stack = stack;
     t->capacity = FIRST_STACK;
     t->os_tid = (uint32_t)syscall(SYS_gettid);
-    return t;
-}
-
-static void enlist(op_thread *t) {
     t->index = self->thread_count++;
     t->link = self->threads;
     self->threads = t;
-    op_self = t;
+    return t;
 }
 
 /* An owned chunk as a reader of the dead process's file must see it: not valid until it is. */
 static void label_chunk(op_thread *t, op_chunk *c) {
+    t->session = self->session;
     __atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&c->count, 0, __ATOMIC_RELEASE);
     c->arg_words = 0;
@@ -76,7 +74,26 @@ static void drop_stale_chunks(const op_thread *t) {
     }
 }
 
+/* No room for even one event, without a test of its own in op_begin(). */
+static void have_no_chunk(op_thread *t) {
+    static op_event nowhere;
+    t->chunk = NULL;
+    t->next = &nowhere;
+    t->tail = (uint32_t *)&nowhere;
+}
+
+/* Into the list of full chunks; one of a session gone by is only forgotten. */
+static void put_away(op_thread *t) {
+    if (t->chunk && t->session == self->session) {
+        t->chunk->next = self->full;
+        self->full = t->chunk;
+    }
+    have_no_chunk(t);
+}
+
 static void enter_window(op_thread *t, uint32_t window) {
+    if (t->session != self->session)
+        put_away(t);
     t->window = window;
     t->depth = t->sequence = t->exhausted = 0;
     __atomic_store_n(&t->holes, 0, __ATOMIC_RELAXED);
@@ -98,30 +115,29 @@ static bool pool_is_half_used(void) {
 /* More room for a thread whose chunk is full. Past the budget, or when neither the pool nor the
  * disk has room, the recording ends for this window; what was recorded stays. Short of that a
  * thread that outruns the drain spills a chunk itself: it loses a write's time every 8,000 events
- * rather than an event. */
-static op_chunk *find_room(uint32_t bytes) {
+ * rather than an event. Writing drops the lock, so the window may be closed afterwards, and even
+ * the session. */
+static op_chunk *find_room(uint32_t window, uint32_t bytes) {
     if (self->window_bytes + bytes > self->max_bytes)
         return NULL;
     op_chunk *c = op_pool_take(&self->pool, bytes);
-    while (!c && (op_spill_one() || op_pool_grow(&self->pool)))
+    while (!c && op_recording() == window && (op_spill_one() || op_pool_grow(&self->pool)))
         c = op_pool_take(&self->pool, bytes);
-    if (pool_is_half_used())
+    /* The room that is left may be in pieces. */
+    while (!c && (bytes /= 2) >= OP_CHUNK_MIN)
+        c = op_pool_take(&self->pool, bytes);
+    if (op_recording() == window && pool_is_half_used())
         op_spill_start_drain();
     return c;
 }
 
 static bool refill(op_thread *t) {
-    if (t->chunk) {
-        t->chunk->next = self->full;
-        self->full = t->chunk;
-        t->chunk = NULL;
-        t->next = NULL;
-        t->tail = NULL;
-    }
+    put_away(t);
     uint32_t window = t->window;
-    op_chunk *c = find_room(t->chunk_bytes);
-    if (c && op_recording() != window) { /* it closed while we wrote without the lock */
-        op_pool_give(&self->pool, c);
+    op_chunk *c = find_room(window, t->chunk_bytes);
+    if (op_recording() != window) {
+        if (c)
+            op_pool_give(&self->pool, c);
         return false;
     }
     if (!c) {
@@ -155,6 +171,7 @@ static bool has_room(const op_thread *t, uint32_t arg_words) {
 static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
     if (t->window != window)
         enter_window(t, window);
+    op_thread_trim(t); /* what others ended takes no room, and lets go of its chunk */
     if (t->exhausted || (t->depth == t->capacity && !deepen(t)))
         return false;
     /* Two tries: the first chunk of a window may be too small for the largest argument block. */
@@ -172,18 +189,16 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
         __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
         return NULL;
     }
-    op_thread *fresh = t ? NULL : create();
-    if (!t && !fresh)
-        return NULL;
     pthread_mutex_lock(&self->lock);
-    if (fresh) {
-        enlist(fresh);
-        t = fresh;
+    if (!t)
+        t = op_self = create();
+    bool ready = t && op_recording() == window && make_ready(t, window, arg_words);
+    if (!ready && op_recording() == window) {
+        if (t)
+            __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+        else
+            self->lost++;
     }
-    bool open = self->open && op_recording() == window;
-    bool ready = open && make_ready(t, window, arg_words);
-    if (open && !ready && t->window == window)
-        __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&self->lock);
     return ready ? t : NULL;
 }
@@ -192,12 +207,25 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
 void op_thread_trim(op_thread *t) {
     while (t->depth) {
         op_open *top = &t->stack[t->depth - 1];
-        if (__atomic_load_n(&top->event->end, __ATOMIC_ACQUIRE) == 0)
+        if (top->event && __atomic_load_n(&top->event->end, __ATOMIC_ACQUIRE) == 0)
             return;
+        if (top->event)
+            __atomic_store_n(&top->chunk->open, top->chunk->open - 1, __ATOMIC_RELEASE);
         t->depth--;
-        __atomic_store_n(&top->chunk->open, top->chunk->open - 1, __ATOMIC_RELEASE);
         __atomic_sub_fetch(&t->holes, 1, __ATOMIC_RELAXED);
     }
+}
+
+/* The calling thread's own record, below its top: its place stays a hole until those above it are
+ * ended, but its chunk need not wait. */
+static void let_go(op_thread *t, const op_event *e) {
+    for (uint32_t i = t->depth; i-- > 0;)
+        if (t->stack[i].event == e) {
+            op_chunk *c = t->stack[i].chunk;
+            t->stack[i].event = NULL;
+            __atomic_store_n(&c->open, c->open - 1, __ATOMIC_RELEASE);
+            return;
+        }
 }
 
 /* Out of order, or on another thread, or in a window gone by. The record gets its end; its place
@@ -206,13 +234,19 @@ void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
     pthread_mutex_lock(&self->lock);
     if (slot->window == op_recording() && slot->window != 0) {
         op_event *e = slot->event;
+        bool ours = slot->thread == op_self;
+        if (ours) /* those above it may have been ended by other threads: then it is in order */
+            op_thread_trim(op_self);
         if (__atomic_load_n(&e->end, __ATOMIC_RELAXED) == 0) {
-            __atomic_store_n(&e->flags, e->flags | OP_FLAG_ASYNC, __ATOMIC_RELAXED);
+            if (!ours || op_self->stack[op_self->depth - 1].event != e)
+                __atomic_store_n(&e->flags, e->flags | OP_FLAG_ASYNC, __ATOMIC_RELAXED);
             __atomic_add_fetch(&slot->thread->holes, 1, __ATOMIC_RELAXED);
             __atomic_store_n(&e->end, ticks, __ATOMIC_RELEASE);
         }
-        if (slot->thread == op_self)
+        if (ours) {
+            let_go(op_self, e);
             op_thread_trim(op_self);
+        }
     } else if (op_self && op_self != &gone && op_self->window == op_recording()) {
         op_self->unmatched++;
     }
@@ -248,12 +282,8 @@ static void at_thread_exit(void *value) {
     pthread_mutex_lock(&self->lock);
     t->dead = 1;
     pthread_getname_np(pthread_self(), t->name, sizeof t->name);
-    if (t->chunk) {
-        t->chunk->next = self->full;
-        self->full = t->chunk;
-        t->chunk = NULL;
-    }
-    if (t->window != op_recording() || op_recording() == 0) {
+    put_away(t);
+    if (t->window == 0 || (t->window != op_recording() && t->window != self->stopping)) {
         t->window = 0;
         drop_stale_chunks(t);
         discard(t);
@@ -283,29 +313,56 @@ void op_thread_release_window(uint32_t window) {
     }
 }
 
+/* The session's end. Other threads learn of it by its number, at their next begin: until then they
+ * may be in the middle of a record. The caller certainly is not, so its chunks go back. */
+void op_thread_release_session(void) {
+    op_thread *t = op_self;
+    if (t && t != &gone) {
+        put_away(t);
+        t->window = 0;
+        drop_stale_chunks(t);
+    }
+    self->full = NULL;
+    self->session++;
+}
+
 static void before_fork(void) {
-    op_spill_join_drain();
     pthread_mutex_lock(&self->lock);
-    op_spill_wait();
+    op_spill_pause();
+    op_spill_join_drain();
     op_names_lock();
 }
 
 static void after_fork_in_parent(void) {
     op_names_unlock();
+    op_spill_resume();
     pthread_mutex_unlock(&self->lock);
 }
 
+/* The other threads do not exist here. What torch's observer keeps for them may be half written,
+ * so it is left where it is. */
+static void forget_other_threads(void) {
+    for (op_thread *t = self->threads, *next; t; t = next) {
+        next = t->link;
+        if (t == op_self)
+            continue;
+        free(t->stack);
+        free(t);
+    }
+    self->threads = NULL;
+}
+
 /* The child records nothing until it opens a session of its own. Its window number never matches
- * one of the parent's, so ranges begun before the fork end as no-ops; the other threads' structs
- * are left where they are, as their owners do not exist here. */
+ * one of the parent's, so ranges begun before the fork end as no-ops. */
 static void after_fork_in_child(void) {
-    pthread_mutex_init(&self->lock, NULL);
-    pthread_cond_init(&self->changed, NULL);
+    pthread_cond_init(&self->changed, NULL); /* it still counts waiters that do not exist here */
     op_names_after_fork();
     __atomic_store_n(&op_window, 0, __ATOMIC_RELAXED);
     self->open = false;
+    self->stopping = 0;
+    self->session++;
     self->full = NULL;
-    self->threads = NULL;
+    forget_other_threads();
     op_pool_forget(&self->pool);
     if (self->spill.fd >= 0)
         close(self->spill.fd);
@@ -315,15 +372,14 @@ static void after_fork_in_child(void) {
     op_timeline_clear(&self->timeline);
     op_thread *t = op_self;
     if (t && t != &gone) {
-        t->chunk = NULL;
-        t->next = NULL;
-        t->tail = NULL;
+        have_no_chunk(t);
         t->window = t->depth = 0;
         t->os_tid = (uint32_t)syscall(SYS_gettid);
         t->torch_thread = 0;
         t->link = NULL;
         self->threads = t;
     }
+    pthread_mutex_unlock(&self->lock);
 }
 
 static int setup_result;

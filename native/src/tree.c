@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "fault.h"
+#include "inputs.h"
 #include "names.h"
 
 #include <stdbool.h>
@@ -135,19 +136,15 @@ typedef struct walk {
     uint32_t line;
     uint32_t arg_base;
     uint64_t row;
-    uint32_t *open; /* by depth: row of the record there */
+    uint32_t *nearest; /* by depth: row of what may be a parent, there or below; UINT32_MAX: none */
     uint32_t step;  /* the last that began before the event, + 1 */
     bool takes_part;
 } walk;
 
-/* The nearest record below that is still open and may be a parent. */
+/* The record below it, or the nearest further down where that one is async. */
 static int32_t parent_of(const walk *k, uint32_t depth, uint64_t first_row) {
-    while (depth-- > 0) {
-        uint32_t row = k->open[depth];
-        if (row != UINT32_MAX && row >= first_row && !(k->w.flags[row] & OP_FLAG_ASYNC))
-            return (int32_t)row;
-    }
-    return -1;
+    uint32_t row = depth ? k->nearest[depth - 1] : UINT32_MAX;
+    return row != UINT32_MAX && row >= first_row ? (int32_t)row : -1;
 }
 
 static void place_in_step(walk *k, uint32_t os_tid, uint64_t start, uint64_t row) {
@@ -170,11 +167,12 @@ static void place_in_step(walk *k, uint32_t os_tid, uint64_t start, uint64_t row
 }
 
 static void read_torch_args(walk *k, uint64_t row) {
-    const uint32_t *block = k->result->args + k->w.args[row] - 1;
-    if ((*block & 0xff) != OP_ARGS_TORCH || *block >> 8 < 2)
+    const op_result *r = k->result;
+    op_inputs inputs;
+    if (!op_inputs_of(r->args + k->w.args[row] - 1, r->args + r->arg_words, &inputs))
         return;
     if (k->w.sequence_nr[row] >= 0) /* a node without a forward (AccumulateGrad) names a thread too */
-        k->w.forward_thread[row] = block[1];
+        k->w.forward_thread[row] = r->args[k->w.args[row]];
 }
 
 static uint32_t name_here(const op_source *s, uint32_t name) {
@@ -208,7 +206,7 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
         read_torch_args(k, row);
     }
     w->parent[row] = parent_of(k, e->depth, first_row);
-    k->open[e->depth] = (uint32_t)row;
+    k->nearest[e->depth] = flags & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
     if (w->parent[row] >= 0 && !(flags & OP_FLAG_ASYNC) && end)
         w->self_ns[w->parent[row]] -= w->duration_ns[row];
     place_in_step(k, raw->os_tid, e->start, row);
@@ -365,10 +363,10 @@ static int build(const op_source *s, op_result *r, walk *k) {
     r->trace_start = (int64_t)s->timeline->pairs[0].realtime_ns;
     r->trace_duration = (int64_t)(s->timeline->pairs[s->timeline->count - 1].monotonic_ns -
                                   s->timeline->pairs[0].monotonic_ns);
-    k->open = op_malloc((UINT16_MAX + 1) * sizeof *k->open);
-    if (!k->open)
+    k->nearest = op_malloc((UINT16_MAX + 1) * sizeof *k->nearest);
+    if (!k->nearest)
         return op_error_set(OP_ENOMEM, "no memory for the stack of open events");
-    memset(k->open, 0xff, (UINT16_MAX + 1) * sizeof *k->open);
+    memset(k->nearest, 0xff, (UINT16_MAX + 1) * sizeof *k->nearest);
     if ((rc = allocate(r, &k->w, n)) || (rc = copy_args(s, r)) || (rc = list_threads(s, r)) ||
         (rc = convert_steps(s, r, &k->time)))
         return rc;
@@ -381,7 +379,7 @@ static int build(const op_source *s, op_result *r, walk *k) {
 int op_tree_build(const op_source *source, op_result *result) {
     walk k = {.source = source, .result = result};
     int rc = build(source, result, &k);
-    free(k.open);
+    free(k.nearest);
     free(k.time.lines);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "names.h"
 #include "record.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -45,8 +46,7 @@ struct CachedName {
 // `link` comes first: the collector chains the tables of ended threads by it.
 struct ThreadTable {
   void* link;
-  const ProfilerStateBase* pushed;  // our state on this thread, until torch's profiler is on top
-  uint32_t pushed_window;
+  uint32_t pushed_window;  // the last window for which our state was laid on this thread
   CachedName names[kNames];
   Context* blocks[kBlocks];
 };
@@ -137,14 +137,22 @@ class InputWriter {
 
 constexpr size_t kScalarListLimit = 30;  // Kineto's SCALAR_LIST_LENGTH_LIMIT
 
+bool write_unstrided(InputWriter& w, const at::Tensor& x) {
+  auto sizes = x.sizes();
+  if (!w.fits(1 + 2 * sizes.size())) return false;
+  w.token(OP_INPUT_TENSOR_UNSTRIDED, static_cast<uint8_t>(x.scalar_type()), sizes.size());
+  for (int64_t v : sizes) w.put64(v);
+  return true;
+}
+
 bool write_tensor(InputWriter& w, const at::Tensor& x) {
-  // Sizes of nested and sparse tensors are not plain; Kineto leaves them empty too.
-  if (!x.defined() || x.is_nested() || !x.has_storage() ||
-      x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+  // Sizes of nested and symbolic tensors are not plain; Kineto leaves them empty too.
+  if (!x.defined() || x.is_nested() || x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
     if (!w.fits(1)) return false;
     w.token(OP_INPUT_UNDEFINED, 0, 0);
     return true;
   }
+  if (x.layout() != at::kStrided) return write_unstrided(w, x);
   auto sizes = x.sizes();
   auto strides = x.strides();
   bool wide = false;
@@ -162,26 +170,38 @@ bool write_tensor(InputWriter& w, const at::Tensor& x) {
   return true;
 }
 
+int64_t bits_of(double value) {
+  int64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// The tag of a list whose elements are numbers of one kind. Empty, it is Kineto's list of scalars;
+// of symbols, or of too many numbers, it is nothing in particular.
+op_input_tag list_tag(c10::ArrayRef<c10::IValue> elements) {
+  if (elements.empty()) return OP_INPUT_INT_LIST;
+  if (elements.size() > kScalarListLimit) return OP_INPUT_OTHER;
+  auto all = [&](auto is) { return std::all_of(elements.begin(), elements.end(), is); };
+  if (all([](const c10::IValue& e) { return e.isInt(); })) return OP_INPUT_INT_LIST;
+  if (all([](const c10::IValue& e) { return e.isDouble(); })) return OP_INPUT_DOUBLE_LIST;
+  if (all([](const c10::IValue& e) { return e.isBool(); })) return OP_INPUT_BOOL_LIST;
+  return OP_INPUT_OTHER;
+}
+
 bool write_list(InputWriter& w, const c10::IValue& v) {
   auto elements = v.toListRef();
-  size_t n = elements.size() <= kScalarListLimit ? elements.size() : 0;
+  op_input_tag tag = list_tag(elements);
+  size_t n = tag == OP_INPUT_OTHER ? 0 : elements.size();
   if (!w.fits(1 + 2 * n)) return false;
-  if (v.isIntList()) {
-    w.token(OP_INPUT_INT_LIST, 0, n);
-    for (size_t i = 0; i < n; i++) w.put64(elements[i].toInt());
-  } else if (v.isDoubleList()) {
-    w.token(OP_INPUT_DOUBLE_LIST, 0, n);
-    for (size_t i = 0; i < n; i++) {
-      int64_t bits;
-      double value = elements[i].toDouble();
-      std::memcpy(&bits, &value, sizeof bits);
-      w.put64(bits);
+  w.token(tag, 0, n);
+  for (size_t i = 0; i < n; i++) {
+    if (tag == OP_INPUT_INT_LIST) {
+      w.put64(elements[i].toInt());
+    } else if (tag == OP_INPUT_DOUBLE_LIST) {
+      w.put64(bits_of(elements[i].toDouble()));
+    } else {
+      w.put(elements[i].toBool());
     }
-  } else if (v.isBoolList()) {
-    w.token(OP_INPUT_BOOL_LIST, 0, n);
-    for (size_t i = 0; i < n; i++) w.put(elements[i].toBool());
-  } else {
-    w.token(OP_INPUT_OTHER, 0, 0);
   }
   return true;
 }
@@ -196,14 +216,6 @@ bool write_tensor_list(InputWriter& w, const c10::IValue& v) {
   return true;
 }
 
-bool write_double(InputWriter& w, double value) {
-  int64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  w.token(OP_INPUT_DOUBLE, 0, 0);
-  w.put64(bits);
-  return true;
-}
-
 bool write_input(InputWriter& w, const c10::IValue& v) {
   if (v.isTensor()) return write_tensor(w, v.toTensor());
   if (v.isTensorList()) return write_tensor_list(w, v);
@@ -212,7 +224,8 @@ bool write_input(InputWriter& w, const c10::IValue& v) {
     w.token(OP_INPUT_INT, 0, 0);
     w.put64(v.toInt());
   } else if (v.isDouble()) {
-    return write_double(w, v.toDouble());
+    w.token(OP_INPUT_DOUBLE, 0, 0);
+    w.put64(bits_of(v.toDouble()));
   } else if (v.isBool()) {
     w.token(OP_INPUT_BOOL, 0, v.toBool());
   } else if (v.isNone()) {
@@ -253,42 +266,41 @@ class OpenState final : public ProfilerStateBase {
   void reportMemoryUsage(void*, int64_t, size_t, size_t, c10::Device) override {}
 };
 
-std::shared_ptr<OpenState>& open_state() {
-  static auto* state = new std::shared_ptr<OpenState>();  // outlives every thread
+// One for all threads and windows, never destroyed: a forked child finds it as it is, with no lock
+// that its parent may have held.
+const std::shared_ptr<ProfilerStateBase>& open_state() {
+  static const auto* state = new std::shared_ptr<ProfilerStateBase>(std::make_shared<OpenState>());
   return *state;
 }
 
-std::mutex& open_state_mutex() {
-  static auto* mutex = new std::mutex();
-  return *mutex;
-}
-
-void pop_state(ThreadTable* table) {
-  if (table->pushed != nullptr && ProfilerStateBase::get() == table->pushed) {
-    c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+// Torch pops only what lies on top. Under a state of another kind ours stays where it is, until the
+// guard that pushed the other one takes both away.
+void pop_state() {
+  if (ProfilerStateBase::get() == open_state().get()) {
+    try {
+      c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+    } catch (const c10::Error&) {
+    }
   }
-  table->pushed = nullptr;
 }
 
+// Where torch's own profiler is on, it sees those ranges already, and the slot is its.
 void push_state(ThreadTable* table, uint32_t window) {
   table->pushed_window = window;
-  if (ProfilerStateBase::get() != nullptr && ProfilerStateBase::get() != table->pushed) {
-    return;  // torch's own profiler is on: it sees these ranges already, and the slot is its
+  if (ProfilerStateBase::get() == nullptr) {
+    c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, open_state());
   }
-  std::shared_ptr<OpenState> state;
-  {
-    std::lock_guard<std::mutex> guard(open_state_mutex());
-    state = open_state();
-  }
-  if (state == nullptr || ProfilerStateBase::get() == state.get()) {
-    return;
-  }
-  pop_state(table);
-  table->pushed = state.get();
-  c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, std::move(state));
 }
 
 // ---- callbacks -----------------------------------------------------------------------------
+
+// A thread whose window has no room left has no chunk, and begins events that are only counted.
+void note_torch_thread(op_thread* t, uint64_t number) {
+  t->torch_thread = number;
+  if (t->chunk != nullptr) {
+    t->chunk->torch_thread = number;
+  }
+}
 
 std::atomic<bool> plain{true};
 
@@ -311,8 +323,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
   }
   if (__builtin_expect(table->pushed_window != window, 0)) {
     push_state(table, window);
-    t->torch_thread = fn.threadId();
-    t->chunk->torch_thread = t->torch_thread;
+    note_torch_thread(t, fn.threadId());
   }
   Context* context = context_at(table, t->depth);
   if (__builtin_expect(context == nullptr, 0)) {
@@ -364,28 +375,18 @@ extern "C" {
 
 __attribute__((visibility("default"))) void opprof_observer_enable(int with_inputs) {
   register_once();
-  {
-    std::lock_guard<std::mutex> guard(open_state_mutex());
-    open_state() = std::make_shared<OpenState>();
-  }
   plain = !with_inputs;
   at::reenableCallback(with_inputs ? inputs_handle : plain_handle);
 }
 
 // torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.
 __attribute__((visibility("default"))) void opprof_observer_step_aside() {
-  if (op_self != nullptr && op_self->contexts != nullptr) {
-    pop_state(static_cast<ThreadTable*>(op_self->contexts));
-  }
+  pop_state();
 }
 
 __attribute__((visibility("default"))) void opprof_observer_disable() {
   at::disableCallback(plain ? plain_handle : inputs_handle);
-  {
-    std::lock_guard<std::mutex> guard(open_state_mutex());
-    open_state().reset();
-  }
-  opprof_observer_step_aside();  // on other threads it lies where it is until their next window
+  pop_state();  // on other threads it lies where it is, until torch's own profiler starts there
 }
 
 // Torch takes us for an open profiler on this thread from here on, not only from its first op:
@@ -402,10 +403,7 @@ __attribute__((visibility("default"))) void opprof_observer_adopt_thread() {
   ThreadTable* table = table_of(t);
   if (table != nullptr) {
     push_state(table, window);
-    t->torch_thread = at::RecordFunction::currentThreadId();
-    if (t->chunk != nullptr) {
-      t->chunk->torch_thread = t->torch_thread;
-    }
+    note_torch_thread(t, at::RecordFunction::currentThreadId());
   }
 }
 }

@@ -20,6 +20,7 @@ from pytest_opprof.units import parse_bytes
 
 SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt"})
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
+_LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
 
 
 class Collector:
@@ -36,6 +37,7 @@ class Collector:
         self.problems: dict[str, str] = {}
         self._sources: frozenset[str] = DEFAULT_SOURCES
         self._torch_ops: TorchOps | None = None
+        self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
         self._active: tuple[TorchOps, ...] = ()
         self._window_sources: tuple[str, ...] = ()
         self._lock = threading.Lock()
@@ -181,16 +183,23 @@ class Collector:
         raise CollectorError(f"the collector has no memory to record into: {last_error()}")
 
     def _find_torch(self) -> None:
-        """Torch may be imported at any time, so each window looks again."""
+        """Torch may be imported at any time, so each window looks again; a way once found stays."""
         torch = imported_torch()
-        wanted = self._sources & {"ops", "ops-itt"}
-        if not wanted:
-            self._torch_ops = None
-        elif torch is not None and self._torch_ops is None and "ops" not in self.problems:
+        by_itt = "ops-itt" in self._sources
+        self._torch_ops = None
+        self.problems.pop("ops", None)
+        if torch is None or not (by_itt or "ops" in self._sources):
+            return
+        if by_itt not in self._found:
             try:
-                self._torch_ops = torch_ops(torch, by_itt="ops-itt" in wanted)
+                self._found[by_itt] = torch_ops(torch, by_itt=by_itt)
             except CaptureUnavailableError as error:
-                self.problems["ops"] = str(error)
+                self._found[by_itt] = str(error)
+        found = self._found[by_itt]
+        if isinstance(found, str):
+            self.problems["ops"] = found
+        else:
+            self._torch_ops = found
 
     def _disable_sources(self) -> None:
         active, self._active = self._active, ()
@@ -232,4 +241,7 @@ def _name_threads(result: object) -> None:
     for i in range(count[0]):
         name = names.get(rows[i].os_tid)
         if name:
-            lib.op_result_name_thread(result, i, name.encode("utf-8", "replace")[:15])
+            whole_characters = name.encode("utf-8", "replace")[:_LONGEST_THREAD_NAME].decode(
+                "utf-8", "ignore"
+            )
+            lib.op_result_name_thread(result, i, whole_characters.encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import tempfile
@@ -32,7 +33,8 @@ def session_folders() -> Iterator[Path]:
 
 def spill_folder() -> Path:
     """The folder for chunks that the pool cannot hold: on disk, as it is memory that ran short."""
-    return Path(os.environ.get("OPPROF_DIR") or tempfile.gettempdir())
+    named = os.environ.get("OPPROF_DIR")
+    return Path(named if named and os.access(named, os.W_OK | os.X_OK) else tempfile.gettempdir())
 
 
 def observer_folders() -> Iterator[Path]:
@@ -43,10 +45,12 @@ def observer_folders() -> Iterator[Path]:
     cache_home = os.environ.get("XDG_CACHE_HOME")
     if cache_home:
         yield Path(cache_home) / "opprof"
-    home = Path("~").expanduser()
-    if home.is_absolute() and home != Path("/"):
-        yield home / ".cache" / "opprof"
-    yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
+    with contextlib.suppress(RuntimeError):  # a container's user may have no name, and so no home
+        home = Path.home()
+        if home.is_absolute() and home != Path("/"):
+            yield home / ".cache" / "opprof"
+    with contextlib.suppress(FileNotFoundError):  # the folder we work in may be gone
+        yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
     yield Path(tempfile.gettempdir()) / f"opprof-{os.getuid()}"
 
 

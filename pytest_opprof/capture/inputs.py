@@ -42,9 +42,13 @@ _DTYPES: Final = (
     "c10::Float8_e4m3fn",
     "c10::Float8_e5m2fnuz",
     "c10::Float8_e4m3fnuz",
-    "uint16_t",
-    "uint32_t",
-    "uint64_t",
+    "short unsigned int",
+    "unsigned int",
+    "long unsigned int",
+    *(f"c10::dummy_uint1_7_t<{bits}>" for bits in range(1, 8)),
+    *(f"c10::dummy_int1_7_t<{bits}>" for bits in range(1, 8)),
+    "c10::Float8_e8m0fnu",
+    "c10::Float4_e2m1fn_x2",
 )
 
 
@@ -63,8 +67,10 @@ class _Tag(enum.IntEnum):
     TEXT = 11
     NONE = 12
     CUT = 13
+    TENSOR_UNSTRIDED = 14
 
 
+_TENSORS: Final = frozenset({_Tag.TENSOR, _Tag.TENSOR_WIDE, _Tag.TENSOR_UNSTRIDED})
 _SCALARS: Final = frozenset({_Tag.INT, _Tag.DOUBLE, _Tag.BOOL})
 _SCALAR_LISTS: Final = frozenset({_Tag.INT_LIST, _Tag.DOUBLE_LIST, _Tag.BOOL_LIST})
 
@@ -144,6 +150,7 @@ def _tokens(words: memoryview[int]) -> Iterator[_Token]:
 _LAYOUTS: Final[Mapping[_Tag, Callable[[int], str]]] = {
     _Tag.TENSOR: lambda rank: f"={2 * rank}I",
     _Tag.TENSOR_WIDE: lambda rank: f"={2 * rank}q",
+    _Tag.TENSOR_UNSTRIDED: lambda rank: f"={rank}q",
     _Tag.INT: lambda _: "=q",
     _Tag.DOUBLE: lambda _: "=d",
     _Tag.INT_LIST: lambda length: f"={length}q",
@@ -158,13 +165,13 @@ def _no_payload(_length: int) -> str:
 
 
 def _sizes(token: _Token) -> tuple[list[int], list[int]]:
-    if token.tag in {_Tag.TENSOR, _Tag.TENSOR_WIDE}:
+    if token.tag in _TENSORS:
         return list(token.values[: token.length]), list(token.values[token.length :])
     return [], []
 
 
 def _dtype(token: _Token) -> str:
-    if token.tag in {_Tag.TENSOR, _Tag.TENSOR_WIDE}:
+    if token.tag in _TENSORS:
         return _DTYPES[token.dtype] if token.dtype < len(_DTYPES) else ""
     if token.tag is _Tag.TENSOR_LIST:
         return "TensorList"

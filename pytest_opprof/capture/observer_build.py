@@ -38,10 +38,18 @@ class Observer:
 
 def compiler() -> str | None:
     """The C++ compiler that would be used: ``$CXX``, or the first of the usual names on PATH."""
-    named = os.environ.get("CXX")
+    named = os.environ.get("CXX", "").strip()
     if named:
-        return named if shutil.which(shlex.split(named)[0]) else None
+        return named if shutil.which(_words(named)[0]) else None
     return next(filter(None, map(shutil.which, _COMPILERS)), None)
+
+
+def _words(command: str) -> list[str]:
+    """A command's words as a shell sees them; the whole where a shell sees none, for want of a quote."""
+    try:
+        return shlex.split(command) or [command]
+    except ValueError:
+        return [command]
 
 
 def library_folder() -> Path:
@@ -66,13 +74,19 @@ def observer_for(torch: Any) -> Observer:
             return Observer(path=found, was_built=False)
     for folder in observer_folders():
         if make_private(folder):
-            with _locked(folder / f"{key}.lock"):
-                found = _kept(folder, key)
-                path = found or _build(torch, folder, key)
-            return Observer(path=path, was_built=found is None)
+            return _found_or_built(torch, folder, key)
     raise CaptureUnavailableError(
         "no folder can keep the compiled torch observer: set OPPROF_CACHE_DIR to one that only you can write"
     )
+
+
+def _found_or_built(torch: Any, folder: Path, key: str) -> Observer:
+    try:
+        with _locked(folder / f"{key}.lock"):
+            found = _kept(folder, key)
+            return Observer(path=found or _build(torch, folder, key), was_built=found is None)
+    except OSError as error:
+        raise CaptureUnavailableError(f"the torch observer cannot be built in {folder}: {error}") from error
 
 
 def is_kept(torch: Any) -> bool:
@@ -125,10 +139,11 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _command(torch: Any, program: str, out: Path) -> list[str]:
+def compile_command(torch: Any, program: str, source: Path, out: Path) -> list[str]:
+    """How a source is compiled against this torch, as the observer is."""
     root = Path(torch.__file__).parent
     return [
-        *shlex.split(program),
+        *_words(program),
         "-O2",
         "-DNDEBUG",  # without it RecordFunction has a member more, and inputs() throws in every callback
         f"-D_GLIBCXX_USE_CXX11_ABI={_abi(torch)}",
@@ -138,7 +153,7 @@ def _command(torch: Any, program: str, out: Path) -> list[str]:
         f"-I{_source_folder()}",
         f"-I{root / 'include'}",
         f"-I{root / 'include/torch/csrc/api/include'}",
-        str(_source_folder() / "observer.cpp"),
+        str(source),
         "-o",
         str(out),
         f"-L{root / 'lib'}",
@@ -161,12 +176,15 @@ def _build(torch: Any, folder: Path, key: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as work:
         out = Path(work) / "observer.so"
         done = subprocess.run(
-            _command(torch, program, out), capture_output=True, text=True, errors="replace", check=False
+            compile_command(torch, program, _source_folder() / "observer.cpp", out),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
         if done.returncode != 0:
-            first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr[:300])
             raise CaptureUnavailableError(
-                f"{program} cannot compile the torch observer for torch {torch.__version__}: {first.strip()}"
+                f"{program} cannot compile the torch observer for torch {torch.__version__}: {_fault(done)}"
             )
         digest = hashlib.sha256(out.read_bytes()).hexdigest()
         path, record = folder / f"{key}.so", folder / f"{key}.sha256"
@@ -175,3 +193,10 @@ def _build(torch: Any, folder: Path, key: str) -> Path:
         out.replace(path)
         new_record.replace(record)  # last: what has no record is not there
     return path
+
+
+def _fault(done: subprocess.CompletedProcess[str]) -> str:
+    """The line of a failed compiler's output that says most, in one line of bearable length."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    said = next((line for line in lines if "error" in line), lines[0] if lines else "")
+    return said[:300] or f"it ended with status {done.returncode} and no message"

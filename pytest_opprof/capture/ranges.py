@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any
 
 from pytest_opprof._fast import range_pop, range_push, record_function
 
-__all__ = ["range_pop", "range_push", "record_function", "wrap_suspending"]
+__all__ = ["decorate", "range_pop", "range_push", "record_function"]
 
 
-def wrap_suspending(scope: record_function, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that holds `scope` open while `function` runs, however often it is suspended.
+def decorate(scope: record_function, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that holds a range like `scope` open while `function` runs, however often it is suspended.
 
     A C wrapper would time only the making of a coroutine or generator, and would hide from
     ``inspect.iscoroutinefunction`` what it wraps.
     """
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(scope(function.__func__))
     if inspect.isasyncgenfunction(function):
         return functools.wraps(function)(_async_generator(scope, function))
     if inspect.iscoroutinefunction(function):
@@ -33,11 +36,16 @@ def wrap_suspending(scope: record_function, function: Callable[..., Any]) -> Cal
     return call
 
 
+def _one_more(scope: record_function) -> record_function:
+    """A range for one run of a function: many runs may be suspended at a time, and end in any order."""
+    return record_function(scope.name, scope.args) if type(scope) is record_function else scope
+
+
 def _coroutine(
     scope: record_function, function: Callable[..., Coroutine[Any, Any, Any]]
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     async def call(*args: Any, **kwargs: Any) -> Any:
-        with scope:
+        with _one_more(scope):
             return await function(*args, **kwargs)
 
     return call
@@ -45,12 +53,14 @@ def _coroutine(
 
 def _generator(
     scope: record_function, function: Callable[..., Generator[Any, Any, Any]]
-) -> Callable[..., Generator[Any, Any, Any]]:
+) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        with scope:
+        with _one_more(scope):
             return (yield from function(*args, **kwargs))
 
-    return call
+    code = getattr(function, "__code__", None)
+    is_awaitable = code is not None and code.co_flags & inspect.CO_ITERABLE_COROUTINE
+    return types.coroutine(call) if is_awaitable else call
 
 
 def _async_generator(
@@ -60,7 +70,7 @@ def _async_generator(
 
     async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         inner = function(*args, **kwargs)
-        with scope:
+        with _one_more(scope):
             try:
                 item = await anext(inner)
                 while True:

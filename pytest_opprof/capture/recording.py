@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -157,6 +158,7 @@ class Recording:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, lib.op_result_free)
         self.sources = sources
+        self._lock = threading.Lock()  # of what the native result keeps until it is asked again
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
         self._count: int = columns.count
@@ -262,6 +264,10 @@ class Recording:
         Raises:
             CollectorError: There is no memory to do so.
         """
+        with self._lock:
+            return self._groups(by_inputs=by_inputs)
+
+    def _groups(self, *, by_inputs: bool) -> list[OpGroup]:
         rows = ffi.new("op_group **")
         count = ffi.new("uint64_t *")
         samples = ffi.new("int64_t **")
@@ -307,17 +313,18 @@ class Recording:
         """
         nodes = ffi.new("op_path **")
         count = ffi.new("uint64_t *")
-        check(lib.op_result_paths(self._result, limit, nodes, count))
-        return [
-            CallNode(
-                parent=node.parent,
-                name=name_text(node.name),
-                count=node.count,
-                total_ns=node.total_ns,
-                self_ns=node.self_ns,
-            )
-            for node in (nodes[0][i] for i in range(count[0]))
-        ]
+        with self._lock:
+            check(lib.op_result_paths(self._result, limit, nodes, count))
+            return [
+                CallNode(
+                    parent=node.parent,
+                    name=name_text(node.name),
+                    count=node.count,
+                    total_ns=node.total_ns,
+                    self_ns=node.self_ns,
+                )
+                for node in (nodes[0][i] for i in range(count[0]))
+            ]
 
     def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
         """Write Chrome trace events, whole or not at all; gzip where the name ends in ``.gz``.

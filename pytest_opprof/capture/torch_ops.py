@@ -63,42 +63,54 @@ class ObserverOps:
 
 
 class _ProfilerHooks:
-    """Torch's own flag and hooks, while a window is open.
+    """Torch's own flag and hooks, as our windows need them.
 
     The flag makes torch.compile emit its ranges, as under torch.profiler. The hooks are what
     torch.autograd.profiler calls just before and after its own profiler has a thread: ours leaves it then.
+    They stay between windows, as our state lies on a thread until that thread records again.
     """
 
     def __init__(self, profiler: Any, library: ctypes.PyDLL) -> None:
         self._profiler = profiler
         self._library = library
-        self._before: tuple[Any, Any, bool] | None = None
+        self._installed = False
+        self._window_is_open = False
+        self._torch_is_profiling = False
 
     def install(self) -> None:
+        self._window_is_open = True
+        self._torch_is_profiling = bool(self._profiler._is_profiler_enabled)  # noqa: SLF001
+        self._set_flag(on=True)
+        if not self._installed:
+            self._installed = True
+            self._wrap_hooks()
+
+    def remove(self) -> None:
+        if self._window_is_open:
+            self._window_is_open = False
+            self._set_flag(on=self._torch_is_profiling)
+
+    def _set_flag(self, *, on: bool) -> None:
+        self._profiler._set_is_profiler_enabled(on)  # noqa: SLF001
+
+    def _wrap_hooks(self) -> None:
         profiler = self._profiler
         starts, stops = profiler._run_on_profiler_start, profiler._run_on_profiler_stop  # noqa: SLF001
-        self._before = (starts, stops, profiler._is_profiler_enabled)  # noqa: SLF001
 
         def on_start() -> None:
             self._library.opprof_observer_step_aside()
+            self._torch_is_profiling = True
             starts()
 
         def on_stop() -> None:
             stops()
-            self._library.opprof_observer_adopt_thread()
-            profiler._set_is_profiler_enabled(True)  # noqa: FBT003, SLF001  # ours goes on
+            self._torch_is_profiling = False
+            if self._window_is_open:
+                self._library.opprof_observer_adopt_thread()
+                self._set_flag(on=True)
 
         profiler._run_on_profiler_start = on_start  # noqa: SLF001
         profiler._run_on_profiler_stop = on_stop  # noqa: SLF001
-        profiler._set_is_profiler_enabled(True)  # noqa: FBT003, SLF001
-
-    def remove(self) -> None:
-        if self._before is None:
-            return
-        profiler = self._profiler
-        profiler._run_on_profiler_start, profiler._run_on_profiler_stop, enabled = self._before  # noqa: SLF001
-        profiler._set_is_profiler_enabled(enabled)  # noqa: SLF001
-        self._before = None
 
 
 class IttOps:

@@ -22,22 +22,33 @@ def write_trace(result: Any, path: str | os.PathLike[str], *, metadata: Mapping[
     """Write a native result's trace; see `Recording.write_chrome_trace`."""
     members = ", ".join(f"{json.dumps(key)}: {_checked(key, value)}" for key, value in metadata.items())
     target = Path(path)
+    if _is_device(target):
+        with target.open("wb", buffering=0) as device:
+            _write(result, device.fileno(), members=members, target=target)
+        return
     with _replacing(target) as (plain, descriptor):
-        code = lib.op_result_write_trace(
-            result, descriptor, members.encode(), str(target).encode("utf-8", "replace")
-        )
-        if code != lib.OP_OK:
-            raise OSError(f"{target}: {last_error()}")
+        _write(result, descriptor, members=members, target=target)
         if target.suffix == ".gz":
             _compress(plain)
+
+
+def _write(result: Any, descriptor: int, *, members: str, target: Path) -> None:
+    name = str(target).encode("utf-8", "replace")
+    if lib.op_result_write_trace(result, descriptor, members.encode(), name) != lib.OP_OK:
+        raise OSError(f"{target}: {last_error()}")
+
+
+def _is_device(target: Path) -> bool:
+    """A pipe, a terminal or /dev/null is written into: a file in its place would break other programs."""
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def _checked(key: str, value: str) -> str:
     try:
         # What a browser's JSON.parse does not take (NaN) is written anew as what it does.
         return json.dumps(json.loads(value, parse_constant=str))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"metadata {key!r}: {value[:80]!r} is no JSON: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"metadata {key!r}: {value!r:.80} is no JSON: {error}") from error
 
 
 @contextlib.contextmanager

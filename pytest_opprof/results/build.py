@@ -24,6 +24,7 @@ DETAILED_OPS = 20
 MAX_LISTED_STEPS = 1_000
 # How a recording groups the ranges that mark the steps themselves.
 STEP_NAME = "ProfilerStep*"
+_UNNAMED = "(unnamed)"
 
 _KINDS = {"TORCH": OpKind.OP, "PYTHON_CALL": OpKind.CALL, "C_CALL": OpKind.CALL}
 _RowKey = tuple[str, OpKind, bool]
@@ -105,12 +106,17 @@ def _rows(cycles: Sequence[Cycle], *, steps: int) -> list[OpRow]:
             # Instants have no duration, and what began outside every step is nobody's.
             if group.kind.name == "MARK" or not (group.background or any(group.step_counts)):
                 continue
-            key = (bounded(group.name, length=MAX_NAME), _kind(group), group.background)
+            key = (_name(group.name), _kind(group), group.background)
             if key not in sums:
                 sums[key] = _Sums(length=1 if group.background else steps)
             sums[key].add(group, first_step=first_step)
         first_step += cycle.steps
     return [row.row(key, steps=steps) for key, row in sums.items()]
+
+
+def _name(text: str) -> str:
+    """A name as documents hold it; a range may well have been given none."""
+    return bounded(text, length=MAX_NAME) or _UNNAMED
 
 
 def _kind(group: OpGroup) -> OpKind:
@@ -171,7 +177,7 @@ def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
             parent = -1 if node.parent < 0 else here[node.parent]
             place = None
             if parent is not None:
-                key = (parent, bounded(node.name, length=MAX_NAME))
+                key = (parent, _name(node.name))
                 place = places.get(key)
                 if place is None and len(merged) < MAX_TREE_NODES:
                     place = places[key] = len(merged)

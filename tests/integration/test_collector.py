@@ -1,0 +1,580 @@
+"""The collector of this process: windows, what they cost, and that nothing is left behind."""
+
+import gc
+import stat
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from children import answer_of, run_python
+from hypothesis import given
+from range_programs import Turn, programs, run
+from windows import RANGES, Window, asynchronous, callers, names, unfinished
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, Recording
+from pytest_opprof.errors import CaptureBusyError, CollectorError, UsageError
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """Open, for ranges only; a window that a failed test left open is closed."""
+    collector = Collector.instance()
+    collector.open(sources=RANGES)
+    yield collector
+    if collector.recording:
+        collector.stop()
+
+
+def record(*spans: str) -> None:
+    for name in spans:
+        with record_function(name):
+            pass
+
+
+# ---- opening, starting, stopping ----
+
+
+def test_opening_again_changes_nothing(collector: Collector) -> None:
+    before = collector.session_path
+    collector.open(sources=RANGES)
+    assert collector.session_path == before
+    assert not collector.recording
+
+
+def test_there_is_one_collector() -> None:
+    assert Collector.instance() is Collector.instance()
+
+
+def test_unknown_source_is_a_usage_error(collector: Collector) -> None:
+    with pytest.raises(UsageError, match="unknown source 'opz': there are itt, ops, ops-itt, ranges"):
+        collector.open(sources=frozenset({"ranges", "opz"}))
+
+
+def test_second_window_is_refused_and_the_first_goes_on(collector: Collector) -> None:
+    collector.start()
+    record("before")
+    with pytest.raises(CaptureBusyError, match="a profile is being recorded in this process already"):
+        collector.start()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(CaptureBusyError):
+        pool.submit(collector.start).result()
+    record("after")
+    assert collector.recording
+    recording = collector.stop()
+    assert names(recording) == ["before", "after"]
+    assert recording.sources == ("ranges",)
+
+
+def test_of_many_starts_at_once_one_succeeds(collector: Collector) -> None:
+    together = threading.Barrier(8)
+
+    def start() -> bool:
+        together.wait()
+        try:
+            collector.start()
+        except CaptureBusyError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        started = [future.result() for future in [pool.submit(start) for _ in range(8)]]
+    assert started.count(True) == 1
+    record("inside")
+    assert names(collector.stop()) == ["inside"]
+
+
+@pytest.mark.parametrize("call", ["stop", "peek", "step_end"])
+def test_without_a_window_there_is_nothing_to_do(collector: Collector, call: str) -> None:
+    with pytest.raises(CollectorError, match="no window is open"):
+        getattr(collector, call)()
+
+
+def test_step_needs_a_window(collector: Collector) -> None:
+    with pytest.raises(CollectorError, match="step 3: no window is open"):
+        collector.step_begin(3)
+
+
+def test_window_may_be_stopped_on_another_thread(collector: Collector) -> None:
+    collector.start()
+    record("inside")
+    with ThreadPoolExecutor(1) as pool:
+        recording = pool.submit(collector.stop).result()
+    assert names(recording) == ["inside"]
+
+
+def test_garbage_is_collected_before_the_window(collector: Collector) -> None:
+    class Garbage:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            record("finalizer")
+
+    Garbage()
+    gc.disable()
+    try:
+        collector.start()
+        gc.collect()
+        assert names(collector.stop()) == []
+    finally:
+        gc.enable()
+
+
+def test_peek_shows_what_is_there_and_recording_goes_on(collector: Collector) -> None:
+    collector.start()
+    record("first")
+    with record_function("open"):
+        peeked = collector.peek()
+        record("second")
+    recording = collector.stop()
+    assert names(peeked) == ["first", "open"]
+    assert unfinished(peeked) == [False, True]
+    assert names(recording) == ["first", "open", "second"]
+    assert not any(unfinished(recording))
+
+
+# ---- columns ----
+
+COLUMNS = (
+    "start_ns",
+    "duration_ns",
+    "self_ns",
+    "sequence_nr",
+    "name_id",
+    "thread",
+    "forward_thread",
+    "parent",
+    "step",
+    "kind",
+    "flags",
+    "scope",
+)
+
+
+def test_empty_window_has_empty_columns() -> None:
+    with Window() as window:
+        pass
+    recording = window.recording
+    assert len(recording) == 0
+    assert [len(getattr(recording, column)) for column in COLUMNS] == [0] * len(COLUMNS)
+    assert recording.groups() == []
+    assert recording.call_tree() == []
+    assert recording.threads == ()
+    assert recording.steps == ()
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_columns_outlive_their_recording(column: str) -> None:
+    def made() -> tuple[memoryview, list[int]]:
+        with Window() as window:
+            record(*(f"range {number}" for number in range(1000)))
+        view = getattr(window.recording, column)
+        return view, list(view)
+
+    view, expected = made()
+    gc.collect()
+    with Window():
+        record(*(f"other {number}" for number in range(5000)))
+    assert list(view) == expected
+    assert len(view) == 1000
+
+
+def test_columns_are_read_only() -> None:
+    with Window() as window:
+        record("x")
+    with pytest.raises(TypeError, match="read-only"):
+        window.recording.start_ns[0] = 3
+
+
+def test_times_are_in_the_window() -> None:
+    before = time.time_ns()
+    with Window() as window:
+        record("a", "b")
+    after = time.time_ns()
+    recording = window.recording
+    slack = 50_000_000  # the wall clock may be corrected while we look
+    assert before - slack <= recording.trace_start_ns <= after + slack
+    assert 0 <= recording.start_ns[0] < recording.start_ns[1] <= recording.trace_end_ns
+    assert recording.trace_end_ns <= after - before + slack
+
+
+def intervals(recording: Recording) -> list[tuple[int, int]]:
+    return [
+        (start, start + duration if duration >= 0 else recording.trace_end_ns)
+        for start, duration in zip(recording.start_ns, recording.duration_ns, strict=True)
+    ]
+
+
+@given(programs)
+def test_recording_says_what_the_program_did(program: list[Turn]) -> None:
+    with Window() as window:
+        expected = run(program)
+    recording = window.recording
+    found: dict[int, list[tuple[str, str | None, bool, bool]]] = defaultdict(list)
+    rows = zip(
+        recording.thread,
+        names(recording),
+        callers(recording),
+        asynchronous(recording),
+        unfinished(recording),
+        strict=True,
+    )
+    for thread, *row in rows:
+        found[recording.threads[thread].os_tid].append(tuple(row))  # type: ignore[arg-type]  # four of them
+    assert found == {
+        thread: [
+            (entered.name, entered.caller and entered.caller.name, entered.is_async, entered.is_unfinished)
+            for entered in entries
+        ]
+        for thread, entries in expected.threads.items()
+    }
+
+
+@given(programs)
+def test_columns_are_a_forest_in_time(program: list[Turn]) -> None:
+    with Window() as window:
+        run(program)
+    recording = window.recording
+    when = intervals(recording)
+    for event, parent in enumerate(recording.parent):
+        same_thread = event and recording.thread[event] == recording.thread[event - 1]
+        assert not same_thread or when[event - 1][0] <= when[event][0]
+        if parent >= 0:
+            assert parent < event
+            assert recording.thread[parent] == recording.thread[event]
+            if not recording.flags[event] & FLAG_ASYNC:
+                assert when[parent][0] <= when[event][0] <= when[event][1] <= when[parent][1]
+
+
+@given(programs)
+def test_self_times_add_up_to_the_roots(program: list[Turn]) -> None:
+    with Window() as window:
+        run(program)
+    recording = window.recording
+    own: Counter[int] = Counter()
+    roots: Counter[int] = Counter()
+    counts = [flags & (FLAG_ASYNC | FLAG_UNFINISHED) == 0 for flags in recording.flags]
+    for event, thread in enumerate(recording.thread):
+        own[thread] += recording.self_ns[event]
+        parent = recording.parent[event]
+        if counts[event] and (parent < 0 or not counts[parent]):
+            roots[thread] += recording.duration_ns[event]
+        assert recording.self_ns[event] >= 0
+    assert own == roots
+
+
+@given(programs)
+def test_groups_add_up_to_the_events(program: list[Turn]) -> None:
+    with Window(begins_step=True) as window:
+        run([turn for turn in program for _ in range(2)])
+    recording = window.recording
+    rows = {(group.name, group.background): group for group in recording.groups()}
+    assert sum(group.count for group in rows.values()) == len(recording)
+    assert sum(group.self_ns for group in rows.values()) == sum(recording.self_ns)
+    assert sum(group.total_ns for group in rows.values()) == sum(
+        duration for duration in recording.duration_ns if duration >= 0
+    )
+    for group in rows.values():
+        assert sum(group.step_counts) == (0 if group.background else group.count)
+        assert sum(group.step_self_ns) == (0 if group.background else group.self_ns)
+        assert sum(group.step_total_ns) == (0 if group.background else group.total_ns)
+        assert group.min_ns <= group.max_ns
+    tree = recording.call_tree()
+    assert all(node.parent < place for place, node in enumerate(tree))
+    assert sum(node.count for node in tree) == sum(step >= 0 for step in recording.step)
+
+
+def test_groups_stand_in_the_order_of_their_first_start() -> None:
+    with Window() as window:
+        record("b", "a", "b", "c", "a")
+    rows = window.recording.groups()
+    assert [(row.name, row.count) for row in rows] == [("b", 2), ("a", 2), ("c", 1)]
+    assert [row.first_event for row in rows] == [0, 1, 3]
+
+
+def test_steps_of_the_profiler_are_one_row() -> None:
+    with Window() as window:
+        record("ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#30")
+    assert [(row.name, row.count) for row in window.recording.groups()] == [("ProfilerStep*", 3)]
+    assert names(window.recording) == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#30"]
+
+
+def test_call_tree_keeps_the_callers_of_what_it_keeps() -> None:
+    with Window() as window:
+        for number in range(20):
+            with record_function(f"outer {number}"), record_function("middle"), record_function("inner"):
+                pass
+    tree = window.recording.call_tree()
+    assert len(tree) == 60
+    assert [(node.name, tree[node.parent].name) for node in tree if node.parent >= 0][:2] == [
+        ("middle", "outer 0"),
+        ("inner", "middle"),
+    ]
+    few = window.recording.call_tree(limit=7)
+    assert 1 <= len(few) <= 7
+    assert all(-1 <= node.parent < place for place, node in enumerate(few))
+
+
+def test_groups_can_be_asked_for_by_many_threads_at_once() -> None:
+    with Window() as window:
+        for number in range(20_000):
+            record(f"range {number % 100}")
+    expected = window.recording.groups()
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(window.recording.groups) for _ in range(20)]
+        trees = [pool.submit(window.recording.call_tree) for _ in range(20)]
+    assert all(answer.result() == expected for answer in answers)
+    assert all(len(tree.result()) == 100 for tree in trees)
+
+
+# ---- steps ----
+
+
+def test_event_belongs_to_the_step_in_which_it_began(collector: Collector) -> None:
+    collector.start()
+    record("before")
+    collector.step_begin(7)
+    record("in 7")
+    spanning = record_function("spanning")
+    spanning.__enter__()
+    collector.step_end()
+    record("between")
+    collector.step_begin(8)
+    spanning.__exit__()
+    record("in 8")
+    collector.step_begin(9)  # ends the step before
+    record("in 9")
+    recording = collector.stop()
+    assert [step.number for step in recording.steps] == [7, 8, 9]
+    assert dict(zip(names(recording), recording.step, strict=True)) == {
+        "before": -1,
+        "in 7": 0,
+        "spanning": 0,
+        "between": -1,
+        "in 8": 1,
+        "in 9": 2,
+    }
+    edges = [edge for step in recording.steps for edge in (step.start_ns, step.end_ns)]
+    assert edges == sorted(edges)
+    assert (
+        recording.trace_start_ns <= edges[0] < edges[-1] <= recording.trace_start_ns + recording.trace_end_ns
+    )
+
+
+def test_samples_are_per_step(collector: Collector) -> None:
+    collector.start()
+    for step, count in enumerate([3, 1, 2]):
+        collector.step_begin(step)
+        record(*["again"] * count)
+        collector.step_end()
+        record("again")
+    (row,) = collector.stop().groups()
+    assert row.count == 9
+    assert row.step_counts == (3, 1, 2)
+    assert sum(row.step_total_ns) < row.total_ns
+
+
+def test_threads_from_before_a_step_are_background(collector: Collector) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(record, "warm").result()
+        collector.start()
+        pool.submit(record, "work").result()
+        collector.step_begin(0)
+        record("work")
+        pool.submit(record, "work").result()
+        pool.submit(record, "pool only").result()
+        collector.step_end()
+        recording = collector.stop()
+    rows = {(row.name, row.background): (row.count, row.step_counts) for row in recording.groups()}
+    assert rows == {
+        ("work", False): (2, (1,)),  # one of them before the step
+        ("work", True): (1, (0,)),
+        ("pool only", True): (1, (0,)),
+    }
+
+
+def test_threads_started_in_a_step_belong_to_it(collector: Collector) -> None:
+    collector.start()
+    collector.step_begin(0)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(record, "first step").result()
+        collector.step_end()
+        collector.step_begin(1)
+        pool.submit(record, "second step").result()
+        collector.step_end()
+    recording = collector.stop()
+    rows = {row.name: (row.background, row.step_counts) for row in recording.groups()}
+    # In the second step the thread is one that was there before.
+    assert rows == {"first step": (False, (1, 0)), "second step": (True, (0, 0))}
+
+
+def test_whoever_steps_is_part_of_the_step(collector: Collector) -> None:
+    def step() -> None:
+        collector.step_begin(0)
+        record("on the pool")
+        collector.step_end()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(record, "warm").result()
+        collector.start()
+        pool.submit(step).result()
+        recording = collector.stop()
+    assert [(row.name, row.step_counts) for row in recording.groups()] == [("on the pool", (1,))]
+
+
+# ---- limits, files, leaks ----
+
+EXHAUST = """
+    import json
+    from pytest_opprof import record_function
+    from pytest_opprof.capture.collector import Collector
+
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges"}))
+    collector.start()
+    for number in range(200_000):
+        with record_function("range"):
+            pass
+    dropped = collector.dropped
+    recording = collector.stop()
+    collector.start()
+    with record_function("next window"):
+        pass
+    later = collector.stop()
+    print(json.dumps({
+        "kept": len(recording), "dropped": [dropped, recording.stats.dropped],
+        "truncated": [recording.stats.truncated, later.stats.truncated], "later": len(later),
+    }))
+"""
+
+
+def test_past_the_byte_budget_events_are_counted() -> None:
+    said = answer_of(EXHAUST, environment={"OPPROF_MAX_BYTES": "1 MiB"})
+    assert 0 < said["kept"] < 40_000
+    assert said["dropped"] == [200_000 - said["kept"]] * 2
+    assert said["truncated"] == [True, False]
+    assert said["later"] == 1
+
+
+def test_within_the_byte_budget_nothing_is_dropped() -> None:
+    said = answer_of(EXHAUST, environment={"OPPROF_MAX_BYTES": None})
+    assert (said["kept"], said["dropped"], said["truncated"]) == (200_000, [0, 0], [False, False])
+
+
+def test_senseless_byte_budget_is_a_usage_error() -> None:
+    done = run_python(EXHAUST, environment={"OPPROF_MAX_BYTES": "many"})
+    assert done.returncode == 1
+    assert "UsageError: OPPROF_MAX_BYTES: " in done.stderr.splitlines()[-1]
+
+
+SESSION = """
+    import json, os
+    from pathlib import Path
+    from pytest_opprof import record_function
+    from pytest_opprof.capture.collector import Collector
+
+    collector = Collector.instance()
+    before = collector.session_path
+    collector.open(sources=frozenset({"ranges"}))
+    collector.start()
+    for number in range(EVENTS):
+        with record_function("range"):
+            pass
+    path = collector.session_path
+    files = sorted(os.listdir(path.parent)) if path else []
+    stats = collector.stop().stats
+    print(json.dumps({
+        "before": before, "path": str(path) if path else None, "mode": path.stat().st_mode if path else 0,
+        "files": [name for name in files if name.startswith(path.name)], "events": stats.events,
+        "dropped": stats.dropped, "spilled": stats.spilled_bytes, "recovery": stats.crash_recovery,
+    }))
+"""
+
+
+def test_session_file_is_private_and_leaves_with_its_process(tmp_path: Path) -> None:
+    said = answer_of(SESSION.replace("EVENTS", "10"), environment={"OPPROF_DIR": str(tmp_path)})
+    path = Path(said["path"])
+    assert said["before"] is None
+    assert path.parent == tmp_path
+    assert stat.S_IMODE(said["mode"]) == 0o600
+    assert said["recovery"] is True
+    assert said["files"] == [path.name, f"{path.name}.names"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_spilled_chunks_are_read_back_and_leave_no_file(tmp_path: Path) -> None:
+    said = answer_of(SESSION.replace("EVENTS", "1_500_000"), environment={"OPPROF_DIR": str(tmp_path)})
+    assert (said["events"], said["dropped"]) == (1_500_000, 0)
+    assert said["spilled"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["missing", "file"])
+def test_unusable_folder_is_passed_over(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "folder"
+    if kind == "file":
+        folder.touch()
+    said = answer_of(SESSION.replace("EVENTS", "1_500_000"), environment={"OPPROF_DIR": str(folder)})
+    assert (said["events"], said["dropped"]) == (1_500_000, 0)
+    assert said["path"] is None or Path(said["path"]).parent != folder
+
+
+OPEN_AT_EXIT = """
+    import sys, threading
+    from pytest_opprof import record_function
+    from pytest_opprof.capture.collector import Collector
+
+    def record_forever():
+        while True:
+            with record_function("daemon"):
+                pass
+
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges"}))
+    collector.start()
+    for _ in range(3):
+        threading.Thread(target=record_forever, daemon=True).start()
+    with record_function("main"):
+        sys.exit(7)
+"""
+
+
+def test_process_may_end_while_a_window_is_open(tmp_path: Path) -> None:
+    for _ in range(5):
+        done = run_python(OPEN_AT_EXIT, environment={"OPPROF_DIR": str(tmp_path)})
+        assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
+        assert list(tmp_path.iterdir()) == []
+
+
+def holdings() -> tuple[int, int]:
+    """Open files, and mappings of memory."""
+    return len(list(Path("/proc/self/fd").iterdir())), len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_windows_hold_on_to_nothing(collector: Collector, large_counts: bool) -> None:
+    def work() -> None:
+        record("on a thread")
+
+    def one_window() -> None:
+        with Window() as window:
+            thread = threading.Thread(target=work)
+            thread.start()
+            record(*["range"] * 100)
+            thread.join()
+        assert len(window.recording.groups()) == 2
+
+    for _ in range(10):
+        one_window()
+    gc.collect()
+    files, mappings = holdings()
+    for _ in range(200 if large_counts else 40):  # each collects garbage, and torch's heap is large
+        one_window()
+    gc.collect()
+    files_now, mappings_now = holdings()
+    assert files_now == files
+    assert mappings_now - mappings < 20  # the C library's own arenas come and go

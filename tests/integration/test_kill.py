@@ -1,0 +1,155 @@
+"""Recordings of processes killed at random moments, against the logs that those processes kept."""
+
+import fcntl
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+LARGEST_LOG = 3_000_000  # bytes of the four logs: some 150,000 events, where the pool has room for 30,000
+OPEN_FOREVER = 0  # the number of the range that each thread leaves open
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """What a thread said it was about to begin, and up to which number it had ended all of it."""
+
+    tid: int = 0
+    begun: list[str] = field(default_factory=list)  # "NUMBER NAME PARENT TEXT", the numbers from 0
+    ended: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """An event read back; `end` is -1 where it has none."""
+
+    start: int
+    end: int
+    event: str  # as in a log
+
+    @property
+    def parent(self) -> int:
+        return int(self.event.rsplit(" ", 2)[1])
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def programs(repository: Path) -> Path:
+    """The folder of kill_writer and recover_dump, as `make ctest` builds them."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    cmake = shutil.which("cmake", path=path)
+    if cmake is None:
+        pytest.skip("no cmake to build native/tests with")
+    build = repository / "build" / "c"
+    configure = ["-S", str(repository / "native"), "-B", str(build), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]
+    with locked(build.with_suffix(".lock")):  # the workers of pytest-xdist build it once
+        for arguments in (configure, ["--build", str(build), "--target", "kill_writer", "recover_dump"]):
+            subprocess.run([cmake, *arguments], check=True, capture_output=True)
+    return build / "tests"
+
+
+def log_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
+
+
+def record_until_killed(
+    programs: Path, folder: Path, *, signal_number: int, seed: int, log_size: int
+) -> Path:
+    """The session file of a process that was killed when its logs had that size together."""
+    command = [str(programs / "kill_writer"), str(folder), str(seed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        session = Path(process.stdout.readline().rstrip("\n"))
+        while log_bytes(folder) < log_size and process.poll() is None:
+            pass
+        process.send_signal(signal_number)
+    assert process.returncode == -signal_number
+    return session
+
+
+def read_log(path: Path) -> Log:
+    """The log's whole lines: the kill may have torn the last one."""
+    log = Log()
+    for line in path.read_text(errors="replace").split("\n")[:-1]:
+        kind, _, rest = line.partition(" ")
+        match kind:
+            case "t":
+                log.tid = int(rest)
+            case "b":
+                log.begun.append(rest)
+            case "d":
+                log.ended = int(rest)
+    return log
+
+
+def recover(programs: Path, session: Path) -> tuple[dict[int, list[Recovered]], int]:
+    """The events of each thread, in the order in which they are read back, and the bytes spilled."""
+    command = [str(programs / "recover_dump"), str(session)]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    _, truncated, _, spilled, _, count = lines[0].split(" ")
+    assert truncated == "0"
+    assert int(count) == len(lines) - 1
+    threads: dict[int, list[Recovered]] = {}
+    for line in lines[1:]:
+        tid, start, end, event = line.split(" ", 3)
+        threads.setdefault(int(tid), []).append(Recovered(start=int(start), end=int(end), event=event))
+    return threads, int(spilled)
+
+
+def check_thread(recovered: list[Recovered], log: Log) -> None:
+    """Everything read back was announced, in that order and without a gap; all that had ended is there."""
+    assert [one.event for one in recovered] == log.begun[: len(recovered)]
+    assert len(recovered) > log.ended
+    for one, following in pairwise(recovered):
+        assert one.start <= following.start
+    for number, one in enumerate(recovered):
+        assert one.end == -1 or one.start <= one.end
+        assert one.end != -1 or number > log.ended or number == OPEN_FOREVER
+        if one.end != -1 and one.parent > OPEN_FOREVER:
+            assert recovered[one.parent].start <= one.start
+            assert recovered[one.parent].end == -1 or recovered[one.parent].end >= one.end
+
+
+def kill_and_check(programs: Path, folder: Path, *, signal_number: int, choice: random.Random) -> int:
+    """Kills one process and returns how much it had spilled."""
+    seed, log_size = choice.randrange(2**32), choice.randrange(LARGEST_LOG)
+    print(f"seed {seed}, killed at {log_size} bytes of log")
+    session = record_until_killed(programs, folder, signal_number=signal_number, seed=seed, log_size=log_size)
+    threads, spilled = recover(programs, session)
+    logs = [read_log(path) for path in sorted(folder.glob("*.log"))]
+    assert set(threads) <= {log.tid for log in logs}
+    for log in logs:
+        check_thread(threads.get(log.tid, []), log)
+    return spilled
+
+
+@pytest.mark.parametrize(
+    "signal_number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT], ids=["killed", "crashed", "aborted"]
+)
+def test_what_was_recorded_survives(
+    programs: Path, tmp_path: Path, signal_number: int, *, large_counts: bool
+) -> None:
+    choice = random.Random()  # noqa: S311  # moments, not secrets
+    spilled = 0
+    for kill in range(67 if large_counts else 5):
+        folder = tmp_path / str(kill)
+        folder.mkdir()
+        spilled += kill_and_check(programs, folder, signal_number=signal_number, choice=choice)
+        shutil.rmtree(folder)
+    assert spilled > 0  # else the pool never wrapped, and nothing was shown

@@ -1,0 +1,556 @@
+"""Torch's ops in our recordings: on all threads, beside torch's own profiler, and whatever they are given."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from children import answer_of, run_python
+from windows import RANGES, RANGES_AND_OPS, Window, asynchronous, callers, names, unfinished
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.recording import OpKind, Recording
+
+
+@pytest.fixture(autouse=True)
+def torch() -> Iterator[Any]:
+    """Torch on one thread, with a collector that sees its ops."""
+    module = pytest.importorskip("torch")
+    collector = Collector.instance()
+    collector.open(sources=RANGES_AND_OPS)
+    assert collector.problems == {}
+    threads = module.get_num_threads()
+    module.set_num_threads(1)
+    yield module
+    module.set_num_threads(threads)
+    if collector.recording:
+        collector.stop()
+
+
+def ops_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:
+    return Window(sources=RANGES_AND_OPS, record_shapes=record_shapes, begins_step=begins_step)
+
+
+def events_of(recording: Recording, name: str) -> list[int]:
+    return [event for event in range(len(recording)) if recording.name(event) == name]
+
+
+# ---- what is seen ----
+
+
+def test_ops_nest_in_ranges(torch: Any) -> None:
+    ones = torch.ones(2)
+    with ops_window() as window, record_function("forward"):
+        ones + ones
+        with torch.profiler.record_function("torch's range"):
+            ones * ones
+    recording = window.recording
+    assert recording.sources == ("ranges", "ops")
+    assert list(zip(names(recording), callers(recording), strict=True)) == [
+        ("forward", None),
+        ("aten::add", "forward"),
+        ("torch's range", "forward"),
+        ("aten::mul", "torch's range"),
+    ]
+    assert list(recording.kind) == [OpKind.RANGE, OpKind.TORCH, OpKind.TORCH, OpKind.TORCH]
+    assert list(recording.scope) == [7, 0, 7, 0]
+
+
+def test_ranges_only_means_no_ops(torch: Any) -> None:
+    with Window(sources=RANGES) as window, record_function("range"):
+        torch.ones(2)
+    assert names(window.recording) == ["range"]
+    assert window.recording.sources == ("ranges",)
+
+
+def test_ops_outside_of_windows_are_not_seen(torch: Any) -> None:
+    with ops_window():
+        pass
+    torch.ones(2)
+    with ops_window() as window:
+        pass
+    assert names(window.recording) == []
+
+
+def test_ops_of_all_threads_are_seen(torch: Any) -> None:
+    ones = torch.ones(2)
+    with ops_window() as window, ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(torch.add, ones, ones) for _ in range(40)]:
+            future.result()
+    assert Counter(names(window.recording)) == {"aten::add": 40}
+    assert window.recording.stats.unmatched_ends == 0
+
+
+def test_op_that_raises_is_recorded_whole(torch: Any) -> None:
+    with ops_window() as window:
+        with pytest.raises(RuntimeError, match="must match"):
+            torch.ones(2) + torch.ones(3)
+        torch.zeros(2)
+    recording = window.recording
+    assert "aten::add" in names(recording)
+    assert not any(unfinished(recording))
+    assert recording.parent[events_of(recording, "aten::zeros")[0]] == -1
+
+
+@pytest.mark.parametrize("name", ['a"b\\c', "日本", "line\nend", "x" * 5000, ""], ids=ascii)
+def test_torch_ranges_have_any_name(torch: Any, name: str) -> None:
+    with ops_window() as window:
+        with torch.profiler.record_function(name):
+            pass
+        with torch._C._profiler._RecordFunctionFast(name):
+            pass
+    assert names(window.recording) == [name[:1024]] * 2
+    assert list(window.recording.scope) == [7, 0]
+
+
+def test_names_at_one_address_are_told_apart(torch: Any) -> None:
+    """Torch makes the text of such a range in memory that it has just freed."""
+    with ops_window() as window:
+        for number in range(5000):
+            with torch.profiler.record_function(f"range {number}"):
+                pass
+    assert names(window.recording) == [f"range {number}" for number in range(5000)]
+
+
+def test_deep_nesting_keeps_its_order(torch: Any) -> None:
+    depth = 700  # contexts come in blocks of 256
+    with ops_window() as window:
+        ranges = [torch.profiler.record_function("deep") for _ in range(depth)]
+        for scope in ranges:
+            scope.__enter__()
+        torch.ones(2)
+        for scope in reversed(ranges):
+            scope.__exit__(None, None, None)
+    recording = window.recording
+    assert list(recording.parent)[:depth] == list(range(-1, depth - 1))
+    assert callers(recording)[depth] == "deep"
+    assert not any(unfinished(recording))
+    assert not any(asynchronous(recording))
+
+
+def test_range_that_ends_with_a_future_is_asynchronous(torch: Any) -> None:
+    future: Any = torch.futures.Future()
+    with ops_window() as window:
+        with torch.autograd.profiler.record_function("waits") as scope:
+            scope._call_end_callbacks_on_future(future)
+        with record_function("meanwhile"):
+            future.set_result(torch.ones(2))
+    recording = window.recording
+    (waits,) = events_of(recording, "waits")
+    assert asynchronous(recording)[waits]
+    assert not unfinished(recording)[waits]
+    assert recording.parent[events_of(recording, "meanwhile")[0]] == -1
+
+
+# ---- autograd ----
+
+
+def test_backward_carries_the_numbers_of_forward(torch: Any) -> None:
+    weights = torch.ones(2, requires_grad=True)
+    with ops_window() as window:
+        (weights * 3).sum().backward()
+    recording = window.recording
+    (forward,) = events_of(recording, "aten::mul")[:1]
+    (backward,) = events_of(recording, "MulBackward0")
+    (wrapper,) = events_of(recording, "autograd::engine::evaluate_function: MulBackward0")
+    assert recording.sequence_nr[forward] == recording.sequence_nr[backward] >= 0
+    assert recording.sequence_nr[wrapper] == recording.sequence_nr[backward]
+    assert recording.forward_thread[forward] == 0
+    assert recording.forward_thread[backward] == recording.forward_thread[wrapper] > 0
+    assert recording.parent[backward] == wrapper
+    assert recording.scope[backward] == 1
+
+
+def test_backward_belongs_to_the_step_of_its_forward(torch: Any) -> None:
+    """Also when it runs on a thread that has been there before, and while another step is open."""
+    weights = torch.ones(2, requires_grad=True)
+    collector = Collector.instance()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.ones, 1).result()
+        collector.start()
+        collector.step_begin(0)
+        loss = (weights * 3).sum()
+        collector.step_end()
+        collector.step_begin(1)
+        pool.submit(loss.backward).result()
+        pool.submit(torch.zeros, 1).result()
+        collector.step_end()
+        recording = collector.stop()
+    rows = {row.name: row for row in recording.groups() if not row.background}
+    assert rows["MulBackward0"].step_counts == (1, 0)
+    assert rows["autograd::engine::evaluate_function: MulBackward0"].step_counts == (1, 0)
+    background = {row.name for row in recording.groups() if row.background}
+    assert {"aten::zeros"} <= background
+    assert not any("Backward" in name for name in background)
+
+
+def test_backward_on_another_thread_names_the_forward_thread(torch: Any) -> None:
+    weights = torch.ones(2, requires_grad=True)
+    with ops_window() as window:
+        loss = (weights * 3).sum()
+        thread = threading.Thread(target=loss.backward)
+        thread.start()
+        thread.join()
+    recording = window.recording
+    (forward,), (backward,) = events_of(recording, "aten::mul")[:1], events_of(recording, "MulBackward0")
+    assert recording.thread[forward] != recording.thread[backward]
+    assert recording.forward_thread[backward] > 0
+
+
+# ---- inputs ----
+
+
+def test_inputs_are_there_when_asked_for(torch: Any) -> None:
+    left, right = torch.ones(2, 3), torch.ones(3, 5)
+    with ops_window(record_shapes=True) as window, record_function("range"):
+        left @ right
+    inputs = window.recording.inputs(events_of(window.recording, "aten::mm")[0])
+    assert inputs is not None
+    assert inputs.shapes == [[2, 3], [3, 5]]
+    assert inputs.strides == [[3, 1], [5, 1]]
+    assert inputs.dtypes == ["float", "float"]
+    assert window.recording.inputs(events_of(window.recording, "range")[0]) is None
+
+
+def test_inputs_are_left_out_otherwise(torch: Any) -> None:
+    with ops_window() as window:
+        torch.ones(2, requires_grad=True).sum().backward()
+    recording = window.recording
+    assert [recording.inputs(event) for event in range(len(recording))] == [None] * len(recording)
+
+
+def test_rows_can_be_told_apart_by_shape(torch: Any) -> None:
+    small, large = torch.ones(2, 2), torch.ones(3, 3)
+    sparse, sparse_large = small.to_sparse(), large.to_sparse()
+    with ops_window(record_shapes=True) as window:
+        for tensor in (small, large, small, sparse, sparse_large, sparse):
+            tensor.sin()
+    rows = [row for row in window.recording.groups(by_inputs=True) if row.name == "aten::sin"]
+    # A sparse tensor of a size is the same row as a dense one: only the sizes count.
+    assert [row.count for row in rows if row.count > 1][:2] == [4, 2]
+    assert sum(row.count for row in window.recording.groups() if row.name == "aten::sin") >= 6
+
+
+def test_complex_numbers_are_not_told(torch: Any) -> None:
+    with ops_window(record_shapes=True) as window:
+        torch.full((2,), 1 + 2j)
+    inputs = window.recording.inputs(0)
+    assert inputs is not None
+    assert (inputs.dtypes[:2], inputs.concrete[:2]) == (["ScalarList", ""], ["[2]", ""])
+
+
+def test_symbols_are_not_told(torch: Any) -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    trace = make_fx(lambda x: x.view(x.shape[0], 1), tracing_mode="symbolic")
+    with ops_window(record_shapes=True) as window:
+        trace(torch.ones(4))
+    recording = window.recording
+    views = [recording.inputs(event) for event in events_of(recording, "aten::view")]
+    told = [inputs for inputs in views if inputs is not None]
+    assert told
+    assert [[], []] in [inputs.shapes for inputs in told]
+    assert ["", ""] in [inputs.concrete for inputs in told]
+
+
+def test_more_inputs_than_fit_are_cut(torch: Any) -> None:
+    tensors = [torch.ones(1, 1, 1, 1) for _ in range(400)]
+    with ops_window(record_shapes=True) as window:
+        torch.cat(tensors)
+    inputs = window.recording.inputs(events_of(window.recording, "aten::cat")[0])
+    assert inputs is not None
+    assert inputs.dtypes == ["TensorList"]
+    assert 50 < len(inputs.shapes[0]) < 400
+    assert inputs.shapes[0][-1] == [1, 1, 1, 1]
+
+
+# ---- beside torch's own profiler ----
+
+
+def torch_profiler(torch: Any) -> Any:
+    return torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
+
+
+def theirs(profiler: Any) -> list[str]:
+    return [event.name() for event in profiler.profiler.kineto_results.events()]
+
+
+@pytest.fixture(params=["main-thread", "other-thread"])
+def on_thread(request: pytest.FixtureRequest) -> Iterator[Callable[[Callable[[], Any]], Any]]:
+    """Calls something on this thread, or on one that has been there since before."""
+    if request.param == "main-thread":
+        yield lambda function: function()
+        return
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda function: pool.submit(function).result()
+
+
+@pytest.mark.usefixtures("torch_profiler_allowed")
+def test_torch_profiler_inside_our_window_sees_all(
+    torch: Any, on_thread: Callable[[Callable[[], Any]], Any]
+) -> None:
+    ones = torch.ones(2)
+    profiler = torch_profiler(torch)
+
+    def work() -> None:
+        ones + ones
+        with profiler:
+            ones * ones
+        with torch._C._profiler._RecordFunctionFast("after"):
+            ones - ones
+
+    on_thread(lambda: ones / ones)
+    with ops_window() as window:
+        on_thread(work)
+        assert torch.autograd.profiler._is_profiler_enabled
+    assert theirs(profiler) == ["aten::mul"]
+    expected = ["aten::add", "aten::mul", "after", "aten::sub"]
+    assert [name for name in names(window.recording) if name in expected] == expected
+    assert not torch.autograd.profiler._is_profiler_enabled
+
+
+@pytest.mark.usefixtures("torch_profiler_allowed")
+def test_our_window_inside_torch_profiler_sees_all(torch: Any) -> None:
+    ones = torch.ones(2)
+    with torch_profiler(torch) as profiler:
+        ones + ones
+        with ops_window() as window:
+            ones * ones
+        assert torch.autograd.profiler._is_profiler_enabled
+        ones - ones
+    assert theirs(profiler) == ["aten::add", "aten::mul", "aten::sub"]
+    assert names(window.recording) == ["aten::mul"]
+    assert not torch.autograd.profiler._is_profiler_enabled
+
+
+@pytest.mark.usefixtures("torch_profiler_allowed")
+def test_windows_that_overlap_torch_profiler_leave_its_flag_right(torch: Any) -> None:
+    profiler = torch_profiler(torch)
+    flags = []
+    profiler.start()
+    with ops_window() as window:
+        profiler.stop()
+        flags.append(torch.autograd.profiler._is_profiler_enabled)  # ours goes on
+        torch.ones(2)
+    flags.append(torch.autograd.profiler._is_profiler_enabled)
+    assert "aten::ones" in names(window.recording)
+    other = torch_profiler(torch)
+    with ops_window():
+        other.start()
+    flags.append(torch.autograd.profiler._is_profiler_enabled)  # theirs goes on
+    other.stop()
+    flags.append(torch.autograd.profiler._is_profiler_enabled)
+    assert flags == [True, False, True, False]
+
+
+@pytest.mark.usefixtures("torch_profiler_allowed")
+def test_torch_profiler_may_start_wherever_our_window_was(torch: Any) -> None:
+    """Our state lies on each thread that ran an op, until that thread runs one in a later window."""
+    profiler = torch_profiler(torch)
+
+    def profiled() -> list[str]:
+        with profiler:
+            torch.ones(2)
+        return theirs(profiler)
+
+    with ThreadPoolExecutor(1) as pool:
+        with ops_window():
+            pool.submit(torch.ones, 2).result()
+        assert "aten::ones" in pool.submit(profiled).result()
+
+
+@pytest.mark.usefixtures("torch_profiler_allowed")
+def test_itt_ranges_inside_our_window_harm_nothing(torch: Any) -> None:
+    ones = torch.ones(2)
+    with ops_window() as window:
+        with torch.autograd.profiler.emit_itt():
+            ones + ones
+        with torch._C._profiler._RecordFunctionFast("after"):
+            ones * ones
+    assert names(window.recording) == ["aten::add", "after", "aten::mul"]
+
+
+def test_torch_is_told_that_a_profiler_is_on(torch: Any) -> None:
+    flags = [torch.autograd.profiler._is_profiler_enabled]
+    with ops_window():
+        flags.append(torch.autograd.profiler._is_profiler_enabled)
+    flags.append(torch.autograd.profiler._is_profiler_enabled)
+    assert flags == [False, True, False]
+
+
+def test_changing_sources_keeps_the_observer(torch: Any) -> None:
+    ones = torch.ones(2)
+    for _ in range(3):
+        with Window(sources=RANGES) as without:
+            ones + ones
+        with ops_window() as window:
+            ones + ones
+        assert names(without.recording) == []
+        assert names(window.recording) == ["aten::add"]
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops-itt"}))
+    assert "torch was imported before the collector was armed" in collector.problems["ops"]
+    collector.open(sources=RANGES_AND_OPS)
+    assert collector.problems == {}
+
+
+# ---- trouble ----
+
+
+def test_windows_open_and_close_beside_running_ops(torch: Any) -> None:
+    stop = threading.Event()
+    ones = torch.ones(2, requires_grad=True)
+
+    def work() -> None:
+        while not stop.is_set():
+            with record_function("work"):
+                (ones * 2).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(12):
+            with ops_window(record_shapes=number % 2 == 0) as window:
+                (ones + ones).sum()
+            recording = window.recording
+            assert "aten::add" in names(recording)
+            assert all(own >= 0 for own in recording.self_ns)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+PRELUDE = """
+    import json, os, sys, threading
+    from pytest_opprof import record_function
+    from pytest_opprof.capture.collector import Collector
+
+    collector = Collector.instance()
+    collector.open()
+
+    def names(recording):
+        return [recording.name(event) for event in range(len(recording))]
+"""
+
+
+def test_threads_without_room_go_on(torch: Any) -> None:
+    """Their first op finds that the budget is spent; none of them may touch a chunk that it has not."""
+    said = answer_of(
+        PRELUDE
+        + """
+    import torch
+    ones = torch.ones(2)
+    collector.start()
+    for _ in range(100_000):
+        with record_function("range"):
+            pass
+    def work():
+        for _ in range(3):
+            ones + ones
+    for _ in range(200):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    stats = collector.stop().stats
+    print(json.dumps([stats.truncated, stats.events + stats.dropped]))
+    """,
+        environment={"OPPROF_MAX_BYTES": "1 MiB"},
+    )
+    assert said == [True, 100_600]
+
+
+def test_collector_never_imports_torch() -> None:
+    said = answer_of(
+        PRELUDE
+        + """
+    collector.start()
+    first = collector.stop()
+    imported = "torch" in sys.modules
+    collector.start()
+    import torch
+    torch.ones(2)
+    second = collector.stop()
+    collector.start()
+    torch.ones(2)
+    third = collector.stop()
+    seen = [("ops" in window.sources, "aten::ones" in names(window)) for window in (first, second, third)]
+    print(json.dumps([imported, *seen]))
+    """
+    )
+    # Torch that comes while a window is open is seen from the next one on.
+    assert said == [False, [False, False], [False, False], [True, True]]
+
+
+def test_forked_child_has_torch_to_itself(torch: Any) -> None:
+    said = answer_of(
+        PRELUDE
+        + """
+    import torch
+    ones = torch.ones(2)
+    collector.start()
+    ones + ones
+    mine, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        ones * ones
+        flag = torch.autograd.profiler._is_profiler_enabled
+        collector.start()
+        ones - ones
+        os.write(theirs, json.dumps([flag, names(collector.stop())]).encode())
+        os._exit(0)
+    told = json.loads(os.read(mine, 10_000))
+    assert os.waitpid(child, 0)[1] == 0
+    ones / ones
+    print(json.dumps([told, names(collector.stop())]))
+    """
+    )
+    assert said == [[False, ["aten::sub"]], ["aten::add", "aten::div"]]
+
+
+def test_data_loader_workers_run_in_a_window(torch: Any) -> None:
+    program = (
+        PRELUDE
+        + """
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    loader = DataLoader(TensorDataset(torch.arange(8.0)), batch_size=2, num_workers=2)
+    collector.start()
+    with record_function("load"):
+        total = sum(float(batch.sum()) for (batch,) in loader)
+    recording = collector.stop()
+    print(json.dumps([total, names(recording)[0], "aten::sum" in names(recording)]))
+    """
+    )
+    done = run_python(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == '[28.0, "load", true]'
+
+
+def test_observer_reuses_what_ended_threads_leave(torch: Any) -> None:
+    ones = torch.ones(2)
+
+    def one_window() -> None:
+        with ops_window(record_shapes=True) as window:
+            for _ in range(300):
+                thread = threading.Thread(target=torch.add, args=(ones, ones))
+                thread.start()
+                thread.join()
+        assert Counter(names(window.recording)) == {"aten::add": 300}
+
+    one_window()
+    before = resident_bytes()
+    for _ in range(4):
+        one_window()
+    # A table of contexts is some 20 KiB a thread: 1,200 threads that kept theirs would hold 24 MiB.
+    assert resident_bytes() - before < 6 << 20
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123  # a file of the kernel's
+        return int(file.read().split()[1]) * 4096

@@ -1,0 +1,307 @@
+"""Chrome traces: files that every reader opens, whatever the names are, written whole or not at all."""
+
+import gzip
+import json
+import os
+import stat
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from children import answer_of
+from hypothesis import given
+from hypothesis import strategies as st
+from range_programs import Turn, programs, run
+from windows import RANGES_AND_OPS, Window, names
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.recording import Recording
+
+HOSTILE = [
+    'a"b\\c',
+    "日本",
+    "lone \ud800 surrogate",
+    "line\nend",
+    "nul \0",
+    "\x7f\x1b",
+    "</script>",
+    "🔥",
+    "",
+]
+
+
+@pytest.fixture
+def recording() -> Recording:
+    """Two steps of nested ranges, one with text of its own."""
+    with Window() as window:
+        for step in range(2):
+            with record_function(f"ProfilerStep#{step}"), record_function("load", "batch=8"):
+                pass
+    return window.recording
+
+
+def trace_of(recording: Recording, folder: Path, **options: Any) -> Any:
+    path = folder / "trace.json"
+    recording.write_chrome_trace(path, **options)
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def slices(trace: Any) -> list[Any]:
+    return [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+
+# ---- names ----
+
+
+def test_hostile_names_survive(tmp_path: Path) -> None:
+    with Window() as window:
+        for name in HOSTILE:
+            with record_function(name):
+                pass
+    assert [event["name"] for event in slices(trace_of(window.recording, tmp_path))] == HOSTILE
+
+
+@given(name=st.text(st.characters(codec=None), max_size=100), args=st.text(max_size=100))
+def test_any_name_survives(tmp_path_factory: pytest.TempPathFactory, name: str, args: str) -> None:
+    with Window() as window, record_function(name, args):
+        pass
+    (event,) = slices(trace_of(window.recording, tmp_path_factory.getbasetemp()))
+    assert (event["name"], event["args"]["args"]) == (name, args)
+
+
+def test_names_of_long_traces_are_whole(tmp_path: Path) -> None:
+    """The writer's buffer is flushed in the middle of names, characters and numbers."""
+    expected = [f"{'é日🔥' * 50} {number}" for number in range(5000)]
+    with Window() as window:
+        for name in expected:
+            with record_function(name):
+                pass
+    trace = trace_of(window.recording, tmp_path)
+    assert (tmp_path / "trace.json").stat().st_size > 2 << 20
+    assert [event["name"] for event in slices(trace)] == expected
+
+
+# ---- contents ----
+
+
+def test_trace_says_what_the_recording_says(recording: Recording, tmp_path: Path) -> None:
+    trace = trace_of(recording, tmp_path)
+    events = slices(trace)
+    assert [event["name"] for event in events] == names(recording)
+    assert trace["baseTimeNanoseconds"] == recording.trace_start_ns
+    for row, event in enumerate(events):
+        assert round(event["ts"] * 1000) == recording.start_ns[row]
+        assert round(event["dur"] * 1000) == recording.duration_ns[row]
+        assert event["cat"] == "user_annotation"
+        assert (event["pid"], event["tid"]) == (os.getpid(), recording.threads[0].os_tid)
+    assert [event["args"].get("args") for event in events] == [None, "batch=8"] * 2
+    named = {event["name"]: event["args"] for event in trace["traceEvents"] if event["ph"] == "M"}
+    assert named["process_name"] == {"name": "python"}
+    assert named["thread_name"] == {"name": f"thread {recording.threads[0].os_tid} (MainThread)"}
+
+
+@given(programs)
+def test_slices_nest_on_their_threads(tmp_path_factory: pytest.TempPathFactory, program: list[Turn]) -> None:
+    with Window() as window:
+        run(program)
+    recording = window.recording
+    trace = trace_of(recording, tmp_path_factory.getbasetemp())
+    open_until: dict[int, list[int]] = defaultdict(list)
+    for event in slices(trace):
+        start, end = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
+        around = open_until[event["tid"]]
+        while around and around[-1] <= start:
+            around.pop()
+        assert not around or end <= around[-1]
+        around.append(end)
+    begun = [event for event in trace["traceEvents"] if event["ph"] == "b"]
+    ended = {event["id"]: event for event in trace["traceEvents"] if event["ph"] == "e"}
+    assert len(slices(trace)) + len(begun) == len(recording)
+    assert ended.keys() == {event["id"] for event in begun}
+    assert all(event["ts"] <= ended[event["id"]]["ts"] for event in begun)
+
+
+def test_open_ranges_reach_to_the_end(tmp_path: Path) -> None:
+    scope = record_function("open")
+    with Window() as window:
+        scope.__enter__()
+    scope.__exit__()
+    (event,) = slices(trace_of(window.recording, tmp_path))
+    assert event["args"]["finished"] is False
+    assert round((event["ts"] + event["dur"]) * 1000) == window.recording.trace_end_ns
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's on sparse tensors
+def test_torch_inputs_are_in_the_trace(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    left, right = torch.ones(2, 3, requires_grad=True), torch.ones(3, 5)
+    sparse = torch.eye(2).to_sparse()
+    with Window(sources=RANGES_AND_OPS, record_shapes=True) as window:
+        torch.cat([left @ right, torch.full((1, 5), 0.1)]).sum().backward()
+        torch.sparse.mm(sparse, sparse)
+    recording = window.recording
+    events = slices(trace_of(recording, tmp_path))
+    for row, event in enumerate(events):
+        inputs = recording.inputs(row)
+        args = event["args"]
+        if inputs is None:
+            assert "Input Dims" not in args
+            continue
+        assert args["Input Dims"] == inputs.shapes
+        assert args["Input Strides"] == inputs.strides
+        assert args["Input type"] == inputs.dtypes
+        for told, expected in zip(args["Concrete Inputs"], inputs.concrete, strict=True):
+            assert told == expected or float(told) == float(expected)
+    numbers = [event["args"]["Sequence number"] for event in events if event["name"].startswith("MmBackward")]
+    forward = [event["args"].get("Sequence number") for event in events if event["name"] == "aten::mm"]
+    assert numbers[0] in forward
+
+
+# ---- metadata ----
+
+
+def test_metadata_becomes_members(recording: Recording, tmp_path: Path) -> None:
+    metadata = {
+        "numbers": "[1, 2.5, NaN]",
+        'a"b\\c\ud800': '"x\\ny"',
+        "": '{"nested": null}',
+        "traceEvents": '"not the events"',
+    }
+    trace = trace_of(recording, tmp_path, metadata=metadata)
+    assert trace["numbers"] == [1, 2.5, "NaN"]
+    assert trace['a"b\\c\ud800'] == "x\ny"
+    assert trace[""] == {"nested": None}
+    assert len(slices(trace)) == 4
+
+
+@pytest.mark.parametrize(
+    "value", ["", "[1", "nope", "{'a': 1}", "[" * 100_000, 5], ids=lambda value: str(value)[:9]
+)
+def test_metadata_that_is_no_json_writes_nothing(recording: Recording, tmp_path: Path, value: Any) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("earlier")
+    with pytest.raises(ValueError, match=r"metadata 'key': .* is no JSON"):
+        recording.write_chrome_trace(path, metadata={"key": value})
+    assert path.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# ---- files ----
+
+
+def test_trace_can_be_written_again(recording: Recording, tmp_path: Path) -> None:
+    first = tmp_path / "trace.json"
+    recording.write_chrome_trace(first)
+    written = first.read_bytes()
+    recording.write_chrome_trace(first)
+    assert first.read_bytes() == written
+    assert list(tmp_path.iterdir()) == [first]
+
+
+def test_suffix_gz_is_compressed(recording: Recording, tmp_path: Path) -> None:
+    plain, packed = tmp_path / "trace.json", tmp_path / "trace.json.gz"
+    recording.write_chrome_trace(str(plain))
+    recording.write_chrome_trace(packed)
+    trace, unpacked = json.loads(plain.read_bytes()), json.loads(gzip.decompress(packed.read_bytes()))
+    assert trace.pop("traceName") == str(plain)
+    assert unpacked.pop("traceName") == str(packed)
+    assert unpacked == trace
+    assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "trace.json.gz"}
+
+
+def test_file_has_the_usual_rights(recording: Recording, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        for name in ("trace.json", "trace.json.gz"):
+            recording.write_chrome_trace(tmp_path / name)
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o640
+        assert os.umask(0o027) == 0o027
+    finally:
+        os.umask(before)
+
+
+def test_missing_folder_is_an_os_error(recording: Recording, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="missing"):
+        recording.write_chrome_trace(tmp_path / "missing" / "trace.json")
+
+
+def test_folder_in_its_place_is_an_os_error(recording: Recording, tmp_path: Path) -> None:
+    (tmp_path / "trace.json").mkdir()
+    with pytest.raises(IsADirectoryError):
+        recording.write_chrome_trace(tmp_path / "trace.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_pipe_is_written_into(recording: Recording, tmp_path: Path) -> None:
+    """A device or pipe stays what it is: as root, a file could take the place of /dev/null."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    recording.write_chrome_trace(pipe)
+    reader.join()
+    assert len(slices(json.loads(read[0]))) == 4
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_disk_that_fills_up_leaves_the_earlier_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("earlier")
+    said = answer_of(
+        f"""
+    import json, resource, signal
+    from pytest_opprof import record_function
+    from pytest_opprof.capture.collector import Collector
+
+    collector = Collector.instance()
+    collector.open(sources=frozenset({{"ranges"}}))
+    collector.start()
+    for number in range(20_000):
+        with record_function(f"range {{number}}"):
+            pass
+    recording = collector.stop()
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+    try:
+        recording.write_chrome_trace({name!r})
+    except OSError as error:
+        print(json.dumps(str(error)))
+    """,
+        cwd=tmp_path,
+    )
+    assert name in said
+    assert "File too large" in said
+    assert (tmp_path / name).read_text() == "earlier"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+# ---- other programs ----
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
+def test_holistic_trace_analysis_opens_it(tmp_path: Path) -> None:
+    trace_analysis = pytest.importorskip(
+        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the peers extra)"
+    )
+    from hta.common.trace_file import create_rank_to_trace_dict
+    from hta.utils.validate_trace import validate_trace_format
+
+    with Window() as window:
+        for step in range(3):
+            with record_function(f"ProfilerStep#{step}"):
+                for name in HOSTILE:
+                    with record_function(name):
+                        pass
+    path = tmp_path / "trace.json"
+    metadata = {"distributedInfo": json.dumps({"backend": "gloo", "rank": 3, "world_size": 8})}
+    window.recording.write_chrome_trace(path, metadata=metadata)
+
+    analysis = trace_analysis.TraceAnalysis(trace_files={0: str(path)}, include_last_profiler_step=True)
+    assert list(analysis.get_profiler_steps()) == [0, 1, 2]
+    symbols = analysis.t.symbol_table.get_sym_table()
+    assert [symbols[name] for name in analysis.t.get_trace(0)["name"]] == names(window.recording)
+    assert create_rank_to_trace_dict([str(path)]) == (True, {3: str(path)})
+    assert validate_trace_format(str(path), level="complete") == (True, {})

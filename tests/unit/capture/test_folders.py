@@ -1,0 +1,78 @@
+"""Folders for session files, spilled chunks and compiled observers."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.capture.folders import make_private, observer_folders, session_folders, spill_folder
+
+
+def test_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
+    assert next(session_folders()) == tmp_path
+    assert spill_folder() == tmp_path
+
+
+def test_runtime_folder_comes_after_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPPROF_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/7")
+    *first, runtime, last = session_folders()
+    assert runtime == Path("/run/user/7")
+    assert last == spill_folder()
+    assert first in ([], [Path("/dev/shm")])  # noqa: S108  # the folder is named, not used
+
+
+def test_chunks_are_never_spilled_to_a_missing_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPPROF_DIR", str(tmp_path / "missing"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert spill_folder() == tmp_path
+
+
+def test_observers_are_looked_for_from_named_to_temporary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPPROF_CACHE_DIR", "/named")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setattr("tempfile.tempdir", "/temporary")
+    monkeypatch.chdir(tmp_path)
+    assert list(observer_folders()) == [
+        Path("/named"),
+        Path("/cache/opprof"),
+        Path("/home/somebody/.cache/opprof"),
+        tmp_path / ".pytest_cache/d/opprof",
+        Path(f"/temporary/opprof-{os.getuid()}"),
+    ]
+
+
+@pytest.mark.parametrize("home", ["/", "relative"])
+def test_senseless_home_is_passed_over(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
+    monkeypatch.setenv("HOME", home)
+    assert not any(folder.parts[-2:] == (".cache", "opprof") for folder in observer_folders())
+
+
+def test_folder_is_made_private(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    assert make_private(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert make_private(folder)
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777], ids=oct)
+def test_folder_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert not make_private(folder)
+    assert folder.stat().st_mode & 0o777 == mode
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert not make_private(tmp_path / "file")
+    assert not make_private(tmp_path / "file" / "inside")
+    assert not make_private(tmp_path / "link")

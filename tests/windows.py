@@ -1,0 +1,62 @@
+"""Windows of the real collector, and what a test wants to know of a recording."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, Recording
+
+RANGES = frozenset({"ranges"})
+RANGES_AND_OPS = frozenset({"ranges", "ops"})
+
+
+class Window:
+    """A window that is open while the block runs.
+
+    Attributes:
+        recording: What was recorded, once the block has ended.
+    """
+
+    recording: Recording
+
+    def __init__(
+        self, *, sources: frozenset[str] = RANGES, record_shapes: bool = False, begins_step: bool = False
+    ) -> None:
+        self._sources = sources
+        self._record_shapes = record_shapes
+        self._begins_step = begins_step
+
+    def __enter__(self) -> Self:
+        collector = Collector.instance()
+        collector.open(sources=self._sources)
+        collector.start(record_shapes=self._record_shapes)
+        if self._begins_step:
+            collector.step_begin(0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.recording = Collector.instance().stop()
+
+
+def names(recording: Recording) -> list[str]:
+    """Thread by thread, in the order in which the events began."""
+    return [recording.name(event) for event in range(len(recording))]
+
+
+def callers(recording: Recording) -> list[str | None]:
+    """For each event, the name of the event around it."""
+    return [None if parent < 0 else recording.name(parent) for parent in recording.parent]
+
+
+def asynchronous(recording: Recording) -> list[bool]:
+    """For each event, whether it ended out of order or on another thread."""
+    return [bool(flags & FLAG_ASYNC) for flags in recording.flags]
+
+
+def unfinished(recording: Recording) -> list[bool]:
+    """For each event, whether it was open when the window closed."""
+    return [bool(flags & FLAG_UNFINISHED) for flags in recording.flags]
