@@ -1,0 +1,203 @@
+/* Every request to the system fails in turn: the n-th of each kind, until there is no n-th. Each in
+ * a process of its own, where no name is known yet and where a leak shows at the end. Whatever
+ * fails, nothing crashes, the failure is told, and the next session works. */
+#include "fault.h"
+
+#include "collector.h"
+#include "fixture.h"
+#include "json.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+enum { THREADS = 3, EVENTS = 2000, BEGUN = (THREADS + 1) * EVENTS };
+
+static folder here;
+static bool faults_are_armed;
+
+/* A failure may be met while faults are armed, and says what failed. */
+static bool worked(int rc) {
+    CHECK(rc == OP_OK ||
+          (faults_are_armed && rc <= OP_ENOMEM && rc >= OP_EFORMAT && op_last_error()[0]));
+    return rc == OP_OK;
+}
+
+static void *record_here(void *unused) {
+    (void)unused;
+    char text[32];
+    snprintf(text, sizeof text, "of thread %lx", (unsigned long)pthread_self());
+    uint32_t mine = name_id(text), shared = name_id("of all");
+    op_slot outer = begin_numbered(mine, 0);
+    for (uint32_t i = 1; i < EVENTS; i++) {
+        uint32_t words[3] = {OP_ARGS_HEADER(OP_ARGS_TEXT, 2), 4, i};
+        op_slot slot = op_begin(shared, OP_TORCH, 0, i, words, i % 2 ? 3 : 0);
+        op_end(&slot);
+    }
+    op_end(&outer);
+    return NULL;
+}
+
+static void record_everywhere(void) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, record_here, NULL), 0);
+    record_here(NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* All that was begun is there, or the result says that it is not. */
+static void check_accounts(const op_result *r) {
+    op_columns c = columns_of(r);
+    op_stats s = stats_of(r);
+    CHECK_EQ(c.count + s.dropped, BEGUN);
+    CHECK(s.dropped == 0 || faults_are_armed);
+    uint32_t unnamed = 0;
+    for (uint64_t row = 0; row < c.count; row++)
+        unnamed += c.name[row] == OP_NAME_OVERFLOW;
+    CHECK(unnamed == 0 || s.names_overflowed > 0);
+    check_sound(r);
+}
+
+static void write_trace(const op_result *r) {
+    FILE *file = tmpfile();
+    CHECK(file != NULL);
+    if (worked(op_result_write_trace(r, fileno(file), "", "t"))) {
+        size_t size = (size_t)lseek(fileno(file), 0, SEEK_CUR);
+        char *text = calloc(size + 1, 1);
+        CHECK(text && pread(fileno(file), text, size, 0) == (ssize_t)size);
+        CHECK(is_json(text));
+        free(text);
+    }
+    fclose(file);
+}
+
+static void read_result(op_result *r) {
+    const op_group *rows;
+    const int64_t *samples;
+    const op_path *nodes;
+    uint64_t count, counted = 0;
+    for (int by_inputs = 0; by_inputs < 2; by_inputs++)
+        if (worked(op_result_groups(r, by_inputs, &rows, &count, &samples))) {
+            counted = 0;
+            for (uint64_t i = 0; i < count; i++)
+                counted += rows[i].count;
+            CHECK_EQ(counted, columns_of(r).count);
+        }
+    if (worked(op_result_paths(r, 3, &nodes, &count)))
+        CHECK(count <= 3);
+    write_trace(r);
+}
+
+/* The session file as if this process had died here. */
+static void recover_copy(void) {
+    char copy[128], buffer[4096];
+    snprintf(copy, sizeof copy, "%s/copy", here.path);
+    FILE *in = fopen(op_session_path(), "rb"), *out = fopen(copy, "wb");
+    CHECK(in && out);
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, in)) > 0;)
+        CHECK_EQ(fwrite(buffer, 1, n, out), n);
+    fclose(in);
+    fclose(out);
+    op_result *r;
+    if (worked(op_recover(copy, &r))) {
+        CHECK(columns_of(r).count <= BEGUN);
+        check_sound(r);
+        op_result_free(r);
+    }
+    CHECK_EQ(unlink(copy), 0);
+}
+
+static void record_a_window(void) {
+    op_result *r;
+    if (!worked(op_window_start()))
+        return;
+    worked(op_step_begin(1));
+    record_everywhere();
+    worked(op_step_begin(2));
+    worked(op_step_end());
+    if (worked(op_window_peek(&r))) {
+        check_accounts(r);
+        op_result_free(r);
+    }
+    recover_copy();
+    if (worked(op_window_stop(&r))) {
+        check_accounts(r);
+        read_result(r);
+        op_result_free(r);
+    }
+    CHECK(!op_window_is_open());
+}
+
+static void run_session(int windows) {
+    const op_config config = {
+        .pool_dir = here.path, .spill_dir = here.path, .pool_bytes = 2 * OP_CHUNK_MAX};
+    int before = count_tasks();
+    if (worked(op_session_open(&config))) {
+        while (windows-- > 0)
+            record_a_window();
+        check_tasks_go(before);
+    }
+    op_session_close();
+}
+
+static void *do_nothing(void *unused) { return unused; }
+
+/* TSan starts a thread of its own beside a process's first; that one is not to be counted as ours. */
+static void start_a_first_thread(void) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, do_nothing, NULL), 0);
+    pthread_join(thread, NULL);
+}
+
+/* In a child: whether there was an n-th request of this kind to fail. */
+static bool fails_at(enum op_fault_kind kind, unsigned nth) {
+    fflush(stdout);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        here = make_folder();
+        start_a_first_thread();
+        faults_are_armed = true;
+        op_fault_arm(kind, nth);
+        run_session(2);
+        bool fired = op_fault_fired() > 0;
+        op_fault_arm(kind, 0);
+        faults_are_armed = false;
+        run_session(1);
+        remove_folder(&here);
+        exit(fired ? 0 : 42);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 42))
+        fprintf(stderr, "with failure %u of kind %d: status %x\n", nth, (int)kind, (unsigned)status);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 42);
+    return WEXITSTATUS(status) == 0;
+}
+
+static void each_fails(enum op_fault_kind kind, unsigned at_least) {
+    unsigned n = 1;
+    while (fails_at(kind, n))
+        n++;
+    printf("   %u places\n", n - 1);
+    CHECK(n > at_least);
+}
+
+static void every_allocation_fails(void) { each_fails(OP_FAULT_MEMORY, 40); }
+static void every_mapping_fails(void) { each_fails(OP_FAULT_MAP, 8); }
+static void every_file_allocation_fails(void) { each_fails(OP_FAULT_FALLOCATE, 2); }
+static void every_write_fails(void) { each_fails(OP_FAULT_WRITE, 8); }
+static void every_open_fails(void) { each_fails(OP_FAULT_OPEN, 6); }
+static void every_thread_fails(void) { each_fails(OP_FAULT_THREAD, 1); }
+
+int main(void) {
+    RUN(every_allocation_fails);
+    RUN(every_mapping_fails);
+    RUN(every_file_allocation_fails);
+    RUN(every_write_fails);
+    RUN(every_open_fails);
+    RUN(every_thread_fails);
+    return 0;
+}

@@ -1,0 +1,217 @@
+/* A copy of ittnotify, as far as a library that emits tasks has one, with the collector behind it. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+typedef struct domain {
+    volatile int flags;
+    const char *name;
+    void *wide;
+    int extra1;
+    void *extra2;
+    struct domain *next;
+} domain;
+
+typedef struct string_handle {
+    const char *text;
+    void *wide;
+    int extra1;
+    void *extra2;
+    struct string_handle *next;
+} string_handle;
+
+typedef struct id {
+    unsigned long long d1, d2, d3;
+} id;
+
+typedef struct api_info {
+    const char *name;
+    void *function; /* address of a function pointer */
+    void *initial, *none;
+    int group;
+} api_info;
+
+static void (*itt_task_begin)(const domain *, id, id, string_handle *);
+static void (*itt_task_end)(const domain *);
+static domain *(*itt_domain_create)(const char *);
+static string_handle *(*itt_string_handle_create)(const char *);
+static void (*itt_pause)(void);
+
+static void do_nothing(void) {}
+
+static api_info functions[6];
+
+static struct {
+    unsigned char magic[8];
+    unsigned long version[3];
+    volatile long state[3];
+    pthread_mutex_t mutex;
+    void *lib, *error_handler;
+    const char **path;
+    api_info *functions;
+} global = {.functions = functions};
+
+void __itt_api_init(void *global, int groups);
+void __itt_api_fini(void *global);
+
+static const id no_id;
+
+static void bind(size_t at, const char *name, void *function) {
+    void (*none)(void) = do_nothing;
+    functions[at] = (api_info){.name = name, .function = function};
+    memcpy(&functions[at].none, &none, sizeof none);
+}
+
+static void a_copy_of_ittnotify_is_bound(void) {
+    bind(0, "__itt_task_begin", &itt_task_begin);
+    bind(1, "__itt_task_end", &itt_task_end);
+    bind(2, "__itt_domain_create", &itt_domain_create);
+    bind(3, "__itt_string_handle_create", &itt_string_handle_create);
+    bind(4, "__itt_pause", &itt_pause);
+    __itt_api_init(NULL, 0);
+    __itt_api_init(&global, 0);
+    CHECK(itt_task_begin && itt_task_end && itt_domain_create && itt_string_handle_create);
+    CHECK(itt_pause == do_nothing); /* what we do not record is the library's own no-op */
+}
+
+static void equal_names_are_one_handle(void) {
+    domain *torch = itt_domain_create("PyTorch");
+    CHECK(torch && torch->flags);
+    CHECK_TEXT(torch->name, "PyTorch");
+    CHECK(itt_domain_create("PyTorch") == torch);
+    CHECK(itt_domain_create("oneDNN") != torch);
+    CHECK(itt_domain_create(NULL) == NULL);
+    string_handle *mm = itt_string_handle_create("aten::mm");
+    CHECK_TEXT(mm->text, "aten::mm");
+    CHECK(itt_string_handle_create("aten::mm") == mm);
+    CHECK(itt_string_handle_create("aten::add") != mm);
+    CHECK(itt_string_handle_create(NULL) == NULL);
+}
+
+static void tasks_nest(void) {
+    domain *torch = itt_domain_create("PyTorch"), *other = itt_domain_create("oneDNN");
+    CHECK_OK(op_window_start());
+    itt_task_begin(torch, no_id, no_id, itt_string_handle_create("op"));
+    itt_task_begin(other, no_id, no_id, itt_string_handle_create("primitive"));
+    itt_task_end(other);
+    itt_task_end(torch);
+    itt_task_begin(NULL, no_id, no_id, NULL);
+    itt_task_end(NULL);
+    op_result *r = stop_window();
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.count, 3);
+    CHECK_EQ(c.kind[0], OP_ITT);
+    CHECK_EQ(c.scope[row_of(r, "op")], 0);
+    CHECK_EQ(c.scope[row_of(r, "primitive")], OP_SCOPE_USER);
+    CHECK_EQ(c.parent[row_of(r, "primitive")], row_of(r, "op"));
+    CHECK_EQ(c.name[2], OP_NAME_NONE);
+    op_result_free(r);
+}
+
+/* Made by a library before it had loaded us: nothing of ours is in it. */
+static void handles_from_before_are_understood(void) {
+    domain torch = {.flags = 1, .name = "PyTorch"}, nameless = {.flags = 1};
+    string_handle early = {.text = "early"}, textless = {.text = NULL};
+    CHECK_OK(op_window_start());
+    itt_task_begin(&torch, no_id, no_id, &early);
+    itt_task_begin(&nameless, no_id, no_id, &textless);
+    itt_task_end(&nameless);
+    itt_task_end(&torch);
+    op_result *r = stop_window();
+    CHECK_EQ(columns_of(r).scope[row_of(r, "early")], 0);
+    CHECK_EQ(columns_of(r).scope[1], OP_SCOPE_USER);
+    op_result_free(r);
+}
+
+static void ends_without_a_begin_are_ignored(void) {
+    itt_task_end(NULL);
+    itt_task_begin(NULL, no_id, no_id, itt_string_handle_create("before the window"));
+    CHECK_OK(op_window_start());
+    itt_task_end(NULL);
+    itt_task_end(NULL);
+    itt_task_begin(NULL, no_id, no_id, itt_string_handle_create("inside"));
+    itt_task_end(NULL);
+    op_result *r = stop_window();
+    CHECK_EQ(columns_of(r).count, 1);
+    CHECK_EQ(columns_of(r).flags[row_of(r, "inside")], 0);
+    op_result_free(r);
+}
+
+static void *emit(void *unused) {
+    (void)unused;
+    domain *d = itt_domain_create("threads");
+    for (int i = 0; i < 200; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "task %d", i);
+        itt_task_begin(d, no_id, no_id, itt_string_handle_create(text));
+    }
+    for (int i = 0; i < 200; i++)
+        itt_task_end(d);
+    return NULL;
+}
+
+static void threads_have_tasks_of_their_own(void) {
+    pthread_t threads[4];
+    CHECK_OK(op_window_start());
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, emit, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    op_result *r = stop_window();
+    check_sound(r);
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.count, 800);
+    for (uint64_t row = 0; row < c.count; row++) {
+        CHECK_EQ(c.flags[row], 0);
+        CHECK_EQ(c.parent[row], row % 200 ? (int64_t)row - 1 : -1);
+    }
+    op_result_free(r);
+}
+
+static bool stop_making;
+
+static void *make_handles(void *unused) {
+    (void)unused;
+    for (unsigned i = 0; !__atomic_load_n(&stop_making, __ATOMIC_RELAXED); i++) {
+        char text[32];
+        snprintf(text, sizeof text, "handle %u", i);
+        itt_domain_create(text);
+        itt_string_handle_create(text);
+    }
+    return NULL;
+}
+
+static void children_may_make_handles(void) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, make_handles, NULL), 0);
+    for (int i = 0; i < COUNT(50); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20); /* a lock that nobody holds any more would never be free */
+            itt_domain_create("of a child");
+            itt_string_handle_create("of a child");
+            _exit(0);
+        }
+        int status;
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK_EQ(status, 0);
+    }
+    __atomic_store_n(&stop_making, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+}
+
+int main(void) {
+    folder here = make_folder();
+    open_session(&here);
+    RUN(a_copy_of_ittnotify_is_bound);
+    RUN(equal_names_are_one_handle);
+    RUN(tasks_nest);
+    RUN(handles_from_before_are_understood);
+    RUN(ends_without_a_begin_are_ignored);
+    RUN(threads_have_tasks_of_their_own);
+    RUN(children_may_make_handles);
+    __itt_api_fini(&global);
+    close_session(&here);
+    return 0;
+}

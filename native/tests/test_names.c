@@ -1,0 +1,166 @@
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+
+static uint32_t numbered(const char *stem, unsigned number) {
+    char text[64];
+    snprintf(text, sizeof text, "%s-%u", stem, number);
+    return name_id(text);
+}
+
+static void check_name(uint32_t id, const char *expected, size_t bytes) {
+    uint32_t length;
+    const char *text = op_names_text(id, &length);
+    CHECK_EQ(length, bytes);
+    CHECK(memcmp(text, expected, bytes) == 0);
+    CHECK_EQ(text[bytes], 0);
+}
+
+static void overflow_name_comes_first(void) {
+    CHECK_EQ(op_names_count(), 0);
+    check_name(OP_NAME_OVERFLOW, "(overflow)", 10);
+    CHECK(name_id("first") > OP_NAME_OVERFLOW);
+    check_name(OP_NAME_OVERFLOW, "(overflow)", 10);
+}
+
+static void same_text_has_one_id(void) {
+    uint32_t id = name_id("aten::mm");
+    CHECK_EQ(name_id("aten::mm"), id);
+    CHECK(name_id("aten::mm.out") != id);
+    check_name(id, "aten::mm", 8);
+}
+
+static void any_bytes_are_a_name(void) {
+    check_name(op_names_intern("", 0), "", 0);
+    check_name(op_names_intern("a\0b", 3), "a\0b", 3);
+    CHECK(op_names_intern("a\0b", 3) != op_names_intern("a\0c", 3));
+    check_name(op_names_intern("\xed\xa0\x80", 3), "\xed\xa0\x80", 3);
+    check_name(op_names_intern("\xff\xfe", 2), "\xff\xfe", 2);
+}
+
+static void unknown_ids_have_no_text(void) {
+    check_name(OP_NAME_NONE, "", 0);
+    check_name(op_names_count() + 1, "", 0);
+    check_name(UINT32_MAX, "", 0);
+    CHECK_EQ(op_names_group(UINT32_MAX), UINT32_MAX);
+}
+
+static void long_names_are_cut_at_a_character(void) {
+    char text[OP_NAME_MAX_BYTES + 100];
+    memset(text, 'x', sizeof text);
+    check_name(op_names_intern(text, OP_NAME_MAX_BYTES), text, OP_NAME_MAX_BYTES);
+    check_name(op_names_intern(text, sizeof text), text, OP_NAME_MAX_BYTES);
+    memcpy(text + OP_NAME_MAX_BYTES - 1, "\xe6\x97\xa5", 3);
+    check_name(op_names_intern(text, sizeof text), text, OP_NAME_MAX_BYTES - 1);
+    memset(text, 0x80, sizeof text); /* continuation bytes only: no character to cut at */
+    CHECK_EQ(op_names_intern(text, sizeof text), op_names_intern("", 0));
+}
+
+static void profiler_steps_group_together(void) {
+    uint32_t all = name_id("ProfilerStep*");
+    CHECK_EQ(op_names_group(name_id("ProfilerStep#0")), all);
+    CHECK_EQ(op_names_group(name_id("ProfilerStep#12")), all);
+    CHECK_EQ(op_names_group(all), all);
+    CHECK_EQ(op_names_group(name_id("ProfilerStep")), name_id("ProfilerStep"));
+    CHECK_EQ(op_names_group(OP_NAME_NONE), OP_NAME_NONE);
+}
+
+static void names_survive_growth(void) {
+    static uint32_t ids[30000];
+    const unsigned n = COUNT(30000);
+    for (unsigned i = 0; i < n; i++)
+        ids[i] = numbered("growth", i);
+    for (unsigned i = 0; i < n; i++)
+        CHECK_EQ(numbered("growth", i), ids[i]);
+}
+
+#define RACERS 8
+#define RACED 4000
+
+static uint32_t raced[RACERS][RACED];
+
+static void *intern_all(void *number) {
+    unsigned me = *(unsigned *)number;
+    for (unsigned i = 0; i < COUNT(RACED); i++) {
+        unsigned at = me % 2 ? COUNT(RACED) - 1 - i : i;
+        raced[me][at] = numbered("raced", at);
+    }
+    return NULL;
+}
+
+static void threads_agree_on_ids(void) {
+    pthread_t threads[RACERS];
+    unsigned numbers[RACERS];
+    uint32_t before = op_names_count();
+    for (unsigned i = 0; i < RACERS; i++) {
+        numbers[i] = i;
+        CHECK_EQ(pthread_create(&threads[i], NULL, intern_all, &numbers[i]), 0);
+    }
+    for (unsigned i = 0; i < RACERS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_EQ(op_names_count() - before, COUNT(RACED));
+    for (unsigned i = 1; i < RACERS; i++)
+        CHECK(memcmp(raced[i], raced[0], COUNT(RACED) * sizeof raced[0][0]) == 0);
+}
+
+/* The log is what gives a dead process's ids their text: all names, those from before it too. */
+static void log_holds_every_name(void) {
+    FILE *file = tmpfile();
+    CHECK(file != NULL);
+    uint32_t early = name_id("before the log");
+    CHECK_EQ(op_names_log(fileno(file)), 0);
+    uint32_t late = name_id("while logging");
+    CHECK_EQ(op_names_log(-1), 0);
+    uint32_t after = name_id("after the log");
+    bool seen_early = false, seen_late = false;
+    uint32_t head[2], expected = 1;
+    char text[OP_NAME_MAX_BYTES + 1];
+    rewind(file);
+    while (fread(head, sizeof head, 1, file) == 1) {
+        CHECK_EQ(head[0], expected++);
+        CHECK(head[1] <= OP_NAME_MAX_BYTES && fread(text, 1, head[1], file) == head[1]);
+        check_name(head[0], text, head[1]);
+        seen_early |= head[0] == early;
+        seen_late |= head[0] == late;
+    }
+    CHECK(seen_early && seen_late);
+    CHECK_EQ(expected, after);
+    fclose(file);
+}
+
+static void unwritable_log_is_said(void) {
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(op_names_log(fd), -1);
+    CHECK_EQ(op_names_log(-1), 0);
+    close(fd);
+}
+
+/* Last, as it leaves no room for another name. */
+static void names_past_the_cap_overflow(void) {
+    CHECK_EQ(op_names_overflowed(), 0);
+    unsigned i = 0;
+    while (numbered("cap", i) != OP_NAME_OVERFLOW)
+        CHECK(i++ < OP_NAME_MAX_COUNT);
+    CHECK_EQ(op_names_count(), OP_NAME_MAX_COUNT - 1);
+    CHECK_EQ(op_names_overflowed(), 1);
+    CHECK_EQ(numbered("cap", i + 1), OP_NAME_OVERFLOW);
+    CHECK_EQ(op_names_overflowed(), 2);
+    CHECK(numbered("cap", 0) > OP_NAME_OVERFLOW); /* those that are known are found still */
+}
+
+int main(void) {
+    RUN(overflow_name_comes_first);
+    RUN(same_text_has_one_id);
+    RUN(any_bytes_are_a_name);
+    RUN(unknown_ids_have_no_text);
+    RUN(long_names_are_cut_at_a_character);
+    RUN(profiler_steps_group_together);
+    RUN(names_survive_growth);
+    RUN(threads_agree_on_ids);
+    RUN(log_holds_every_name);
+    RUN(unwritable_log_is_said);
+    RUN(names_past_the_cap_overflow);
+    return 0;
+}
