@@ -78,7 +78,7 @@ format: install ## give every source file its format
 .PHONY: ctest
 ctest: install ## the C unit tests
 	$(CMAKE) -S native -B build/c -DCMAKE_BUILD_TYPE=RelWithDebInfo
-	$(CMAKE) --build build/c
+	$(CMAKE) --build build/c --parallel
 	$(CTEST) --test-dir build/c --output-on-failure
 
 .PHONY: test
@@ -98,10 +98,10 @@ test-all: install $(VENV)/.peers ## the same with every test and full counts
 .PHONY: sanitize
 sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point
 	$(CMAKE) -S native -B build/sanitize-address -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
-	$(CMAKE) --build build/sanitize-address
+	$(CMAKE) --build build/sanitize-address --parallel
 	$(CTEST) --test-dir build/sanitize-address --output-on-failure
 	$(CMAKE) -S native -B build/sanitize-thread -DOP_SANITIZE=thread -DOP_FAULTS=ON
-	$(CMAKE) --build build/sanitize-thread
+	$(CMAKE) --build build/sanitize-thread --parallel
 	$(CTEST) --test-dir build/sanitize-thread --output-on-failure
 
 .PHONY: bench

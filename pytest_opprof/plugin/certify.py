@@ -13,40 +13,39 @@ from typing import Final
 
 import pytest
 
-from pytest_opprof.errors import OpprofError
+from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run
-from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import Run, TestResult
 
-# What selects tests, reports on them, distributes them or stops early: not for the second process.
+# What reports on tests, distributes them, stops early, or remembers other runs: not for the second process.
+# What selects among them stays: it chose these tests, and an ini file may hold a choice that it overrides.
 _WITH_VALUE: Final = frozenset(
     {
-        *(
-            "-n",
-            "--numprocesses",
-            "--maxprocesses",
-            "--dist",
-            "--tx",
-            "--px",
-            "-k",
-            "-m",
-            "--maxfail",
-            "--deselect",
-        ),
+        *("-n", "--numprocesses", "--maxprocesses", "--dist", "--tx", "--px", "--maxfail"),
         *("--junitxml", "--junit-xml", "--junitprefix", "--junit-prefix", "--html", "--css", "--report-log"),
-        *("--json-report-file", "--durations", "--durations-min", "--log-file", "--debug", "--pastebin"),
-        *("--random-order-seed", "--lfnf", "--last-failed-no-failures"),
+        *("--json-report-file", "--durations", "--durations-min", "--log-file", "--pastebin", "--basetemp"),
+        *("--lfnf", "--last-failed-no-failures", "--random-order-seed"),
     }
 )
 _FLAGS: Final = frozenset(
     {
         *("-x", "--exitfirst", "-v", "-vv", "-vvv", "--verbose", "-q", "-qq", "--quiet", "--pdb", "--trace"),
-        *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--sw", "--stepwise"),
-        *("--self-contained-html", "--co", "--collect-only", "--cache-clear", "--json-report"),
+        *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--cache-clear"),
+        *("--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset"),
+        *("--self-contained-html", "--json-report"),
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
 _KEPT: Final = ("--opprof-capture",)
+# What other plugins would do by themselves or by the ini file's wish, by a name among pytest's options.
+_CALMING: Final = {
+    "numprocesses": "-n0",
+    "randomly_reorganize": "--randomly-dont-reorganize",
+    "random_order_bucket": "--random-order-bucket=none",
+    "reruns": "--reruns=0",
+    "no_cov": "--no-cov",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,75 +67,79 @@ def certify(config: pytest.Config, tests: Sequence[TestResult], node_ids: Mappin
     wanted = [node_ids[test.node_id] for test in tests if test.is_usable]
     if not wanted:
         return Certified(tests=tuple(tests))
+    try:
+        second = _second_run(config, wanted)
+    except (OpprofError, OSError) as error:
+        return Certified(tests=tuple(tests), note=f"not certified: {error}")
+    again = {test.node_id: test for test in second.tests}
+    lost = [test.node_id for test in tests if test.is_usable and not _is_measured(again.get(test.node_id))]
+    return Certified(
+        tests=tuple(
+            repeated(test, again[test.node_id], fresh_process=True) if test.node_id in again else test
+            for test in tests
+        ),
+        note=_uncertified(lost) if lost else None,
+    )
+
+
+def _is_measured(test: TestResult | None) -> bool:
+    return test is not None and test.is_usable and test.steps > 0
+
+
+def _uncertified(node_ids: Sequence[str]) -> str:
+    more = f" and {len(node_ids) - 1} more" if len(node_ids) > 1 else ""
+    return f"not certified, as a second process could not measure it: {node_ids[0]}{more}"
+
+
+def _second_run(config: pytest.Config, node_ids: Sequence[str]) -> Run:
+    """What a second process measures of some tests.
+
+    Raises:
+        OpprofError: It left no document.
+        OSError: It cannot be started.
+    """
     with tempfile.TemporaryDirectory(prefix="opprof-certify-") as folder:
         document = Path(folder) / "run.json"
         done = subprocess.run(
-            _command(config, wanted, document),
+            [*_command(config, node_ids, cache=f"{folder}/cache"), f"--opprof-json={document}"],
             cwd=config.invocation_params.dir,
-            env=os.environ | {"OPPROF_CERTIFYING": "1"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
         )
-        try:
-            second = read_run(document)
-        except OpprofError:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            return Certified(
-                tests=tuple(tests),
-                note=f"not certified, as the second process ended with exit code {done.returncode}: "
-                + (said[-1] if said else "it printed nothing"),
-            )
-    again = {test.node_id: test for test in second.tests}
-    return Certified(
-        tests=tuple(
-            repeated(test, again[test.node_id], fresh_process=True) if test.node_id in again else test
-            for test in tests
-        )
-    )
+        if document.exists():
+            return read_run(document)
+    said = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()
+    raise MeasurementError(f"the second process ended with exit code {done.returncode}: {said[-1]}")
 
 
-def _command(config: pytest.Config, node_ids: Sequence[str], document: Path) -> list[str]:
-    positional = set(config.getoption("file_or_dir") or ())
-    loaded = config.pluginmanager.hasplugin
-    off = [name for name in ("randomly", "random_order", "rerunfailures") if loaded(name)]
+def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:
+    """The same options once more, with an empty cache, one process, and no other order than the reverse."""
     return [
         *(sys.executable, "-m", "pytest"),
-        *_kept(config.invocation_params.args, positional),
-        *(f"-pno:{name}" for name in off),
-        *(("-n0",) if loaded("xdist") else ()),
-        *(
-            "-pno:cacheprovider",
-            "-q",
-            "--opprof=on",
-            "--opprof-save=",
-            "--opprof-baseline=",
-            "--opprof-traces=",
-        ),
-        f"--opprof-json={document}",
+        *_kept(config.invocation_params.args, positional=set(config.getoption("file_or_dir") or ())),
+        *(option for dest, option in _CALMING.items() if hasattr(config.option, dest)),
+        *(("-o", f"cache_dir={cache}") if config.pluginmanager.hasplugin("cacheprovider") else ()),
+        *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
         *(_as_argument(config, node_id) for node_id in reversed(node_ids)),
     ]
 
 
-def _kept(arguments: Sequence[str], positional: set[str]) -> Iterator[str]:
-    """The options that say how tests are run, such as a conftest's own; not those that select or report."""
-    skip_value = False
+def _kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -> Iterator[str]:
+    """The options that say how tests are run, such as a conftest's own; not those that report."""
+    may_be_value = False
     for argument in map(str, arguments):
         name, has_value = argument.partition("=")[0], "=" in argument
-        if skip_value:
-            skip_value = False
-        elif argument in positional or name in _FLAGS:
+        is_value, may_be_value = may_be_value and not argument.startswith("-"), False
+        if is_value or argument in positional or name in _FLAGS:
             continue
-        elif name in _WITH_VALUE:
-            skip_value = not has_value
-        elif argument[:2] in {"-n", "-k", "-m"} and not argument.startswith("--"):
-            continue
-        elif name.startswith(_PREFIXES) and name not in _KEPT:
-            # Our own options all take a value; of the others, those with one are written with "=".
-            skip_value = name.startswith("--opprof-") and not has_value
-        else:
+        is_dropped = name.startswith(_PREFIXES) and name not in _KEPT
+        if is_dropped or name in _WITH_VALUE:
+            # A flag may be followed by a path, which is positional and left out all the same.
+            may_be_value = not has_value
+        elif not (argument.startswith("-n") and not argument.startswith("--")):
             yield argument
 
 

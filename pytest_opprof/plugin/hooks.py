@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -24,6 +26,7 @@ _MARKER: Final = (
 OPTIONS: Final = pytest.StashKey[Options]()
 SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
 ARMING: Final = pytest.StashKey[str]()
+UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,13 +48,11 @@ def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) 
 
 def _asked_sources(config: pytest.Config, args: list[str]) -> list[str]:
     """The sources asked for, read before pytest's own parser has run over all plugins' options."""
-    prefix = "--opprof-capture"
-    for i, arg in enumerate(args):
-        if arg.startswith(f"{prefix}="):
-            return arg.partition("=")[2].split(",")
-        if arg == prefix and i + 1 < len(args):
-            return args[i + 1].split(",")
-    return str(config.getini("opprof_capture") or "").split(",")
+    option = "--opprof-capture"
+    given = [arg.partition("=")[2] for arg in args if arg.startswith(f"{option}=")]
+    given += [value for arg, value in itertools.pairwise(args) if arg == option]
+    text = given[-1] if given else config.getini("opprof_capture") or ""
+    return [source.strip() for source in str(text).split(",")]
 
 
 def _has_compiler() -> bool:
@@ -61,46 +62,79 @@ def _has_compiler() -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Read the options; where tests run in workers, join what they find."""
     config.addinivalue_line("markers", _MARKER)
-    config.stash[OPTIONS] = read_options(config)
-    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
-        from pytest_opprof.plugin.workers import ControllerHooks  # noqa: PLC0415
+    options = config.stash[OPTIONS] = read_options(config)
+    config.stash[UNREAD] = set()
+    distributes = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
+    if distributes and options.mode != "off":
+        from pytest_opprof.plugin.controller import ControllerHooks  # noqa: PLC0415  # as above
 
         config.pluginmanager.register(ControllerHooks(), "opprof-controller")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> Generator[None, bool | None, bool | None]:
+    """Note what is left out: a test that was not looked for is not missing."""
+    ignored = yield
+    if ignored:
+        config.stash[UNREAD].add(collection_path)
+    return ignored
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Note what cannot be imported, or skips itself as a whole."""
+    report = yield
+    if not report.passed:
+        collector.config.stash[UNREAD].add(collector.path)
+    return report
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
-    """Find the marked tests before others select among them, and make a session of ours if there are any."""
+    """Make a session of ours if there are marked tests: those chosen, and those that others deselected."""
+    collected = list(items)
+    result = yield  # a conftest may add our marker here
     options = config.stash[OPTIONS]
-    marked = [item for item in items if item.get_closest_marker("profile")]
-    if options.mode != "off" and (marked or _asks_for_something(options)):
-        from pytest_opprof.plugin.session import open_session  # noqa: PLC0415
-
-        open_session(config, marked)
+    if options.mode == "off":
+        return result
+    chosen = [item for item in items if item.get_closest_marker("profile")]
     if options.mode == "only":
-        chosen = set(map(id, marked))
-        others = [item for item in items if id(item) not in chosen]
-        if others:
-            config.hook.pytest_deselected(items=others)
-            items[:] = marked
-    return (yield)
+        _deselect(config, items, keep=chosen)
+    marked = [item for item in {*collected, *items} if item.get_closest_marker("profile")]
+    if marked or options.asks_for_something:
+        from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
+
+        open_session(config, marked=marked, chosen=chosen)
+    return result
 
 
-def _asks_for_something(options: Options) -> bool:
-    return bool(options.save or options.baseline or options.json)
+def _deselect(config: pytest.Config, items: list[pytest.Item], *, keep: list[pytest.Item]) -> None:
+    kept = set(keep)
+    others = [item for item in items if item not in kept]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = keep
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Print the header: only now is it known whether there is anything to say."""
     session = config.stash.get(SESSION, None)
-    return session.header() if session else []
+    if session is None:
+        return []
+    from pytest_opprof.plugin.opening import header  # noqa: PLC0415  # as above
+
+    return header(session)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+@pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure a marked test."""
+    """Measure a marked test: innermost, where output and logging are captured as the test's own."""
     session = item.config.stash.get(SESSION, None)
     stepping = session.stepping_of(item) if session else None
     if stepping is None:
@@ -126,7 +160,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
     """After the tests, and before reports that read the exit status."""
     ours = session.config.stash.get(SESSION, None)
     if ours:
-        ours.finish(session)
+        from pytest_opprof.plugin.closing import finish  # noqa: PLC0415  # as above
+
+        finish(ours, session)
     return (yield)
 
 
@@ -134,7 +170,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print what came of all marked tests."""
     session = config.stash.get(SESSION, None)
     if session:
-        session.summarize(terminalreporter)
+        from pytest_opprof.plugin.closing import summarize  # noqa: PLC0415  # as above
+
+        summarize(session, terminalreporter)
 
 
 @pytest.fixture

@@ -39,16 +39,18 @@ class ProfileRequest:
         schedule: From a step's number to its action.
         numbers: The schedule's numbers; None for a function of the user's own.
         calls: How often a test that does not step itself is called.
+        cycles: How many cycles of its schedule a test that steps itself must finish.
         activities: In torch.profiler's words.
         limits: Budgets as they were written.
         gates: Rules as they were written.
-        missing: Arguments of which nothing is captured in this release.
+        missing: What was asked for and is not captured in this release.
         steps_itself: The test takes the ``opprof`` fixture and calls its `step()`.
     """
 
     schedule: Callable[[int], object]
     numbers: Schedule | None
     calls: int
+    cycles: int = 1
     activities: tuple[str, ...] = ("cpu",)
     record_shapes: bool = False
     limits: Any = ()
@@ -59,16 +61,17 @@ class ProfileRequest:
     steps_itself: bool = False
 
 
-def request_of(item: pytest.Item) -> ProfileRequest | None:
-    """What a test's marker asks for; None for a test without one. The closest marker counts alone.
+def request_of(item: pytest.Item) -> ProfileRequest:
+    """What a test's marker asks for. The closest marker counts alone.
 
     Raises:
         UsageError: An argument is unknown or cannot be meant, or the test cannot be profiled.
     """
     mark = item.get_closest_marker("profile")
-    if mark is None:
-        return None
+    assert mark is not None, "it is asked of marked tests alone"
     where = f"@pytest.mark.profile of {item.nodeid}"
+    if not isinstance(item, pytest.Function):
+        raise UsageError(f"{where}: only test functions and methods can be profiled, and this is none")
     arguments = dict(mark.kwargs)
     if mark.args:
         if len(mark.args) > 1 or "activities" in arguments:
@@ -79,27 +82,33 @@ def request_of(item: pytest.Item) -> ProfileRequest | None:
             near = difflib.get_close_matches(name, _KNOWN, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(_KNOWN)}"
             raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
-    if hasattr(getattr(item, "obj", None), "hypothesis"):
+    if hasattr(item.obj, "hypothesis"):
         raise UsageError(
             f"{where}: a hypothesis test draws other examples each time, so its ops have no fixed number; "
             "profile a plain test with one of its examples"
         )
-    steps_itself = "opprof" in getattr(item, "fixturenames", ())
+    steps_itself = "opprof" in item.fixturenames
     plan, numbers, calls = _plan(arguments, where=where, needs_calls=not steps_itself)
-    gates = arguments.get("gates") or {}
+    activities = _activities(arguments.get("activities"), where=where)
+    unavailable = [f"activity {name}" for name in activities if name != "cpu"]
+    gates = arguments.get("gates", {})
     if not isinstance(gates, Mapping):
         raise UsageError(f"{where}: gates is a dict from a metric to a rule, not {gates!r}")
     return ProfileRequest(
         schedule=plan,
         numbers=numbers,
         calls=calls,
-        activities=_activities(arguments.get("activities"), where=where),
+        cycles=max(numbers.repeat, 1) if numbers else 1,
+        activities=activities,
         record_shapes=_flag(arguments, "record_shapes", where=where),
-        limits=arguments.get("limits") or (),
+        limits=arguments.get("limits", ()),
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
         trace=_flag(arguments, "trace", where=where),
-        missing=tuple(name for name in _NOT_CAPTURED if arguments.get(name)),
+        missing=(
+            *unavailable,
+            *(name for name in _NOT_CAPTURED if _flag(arguments, name, where=where)),
+        ),
         steps_itself=steps_itself,
     )
 
@@ -117,7 +126,9 @@ def _activities(given: Any, *, where: str) -> tuple[str, ...]:
         return ("cpu",)
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         given = (given,)
-    names = tuple(str(getattr(activity, "name", activity)).lower() for activity in given)
+    names = tuple(dict.fromkeys(str(getattr(activity, "name", activity)).lower() for activity in given))
+    if not names:
+        raise UsageError(f"{where}: activities is empty; leave it out for the CPU's")
     known = {"cpu", "cuda", "xpu", "mtia", "hpu", "privateuse1"}
     for name in names:
         if name not in known:

@@ -2,55 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.plugin.stepping import Stepping
+from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.build import Cycle, with_measurement
-from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, Outcome, TestResult
+from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, TestResult
+
+_OF_TORCH: Final = frozenset({"ops", "ops-itt"})
 
 
-def measurement_of(
-    stepping: Stepping | None,
-    *,
-    node_id: str,
-    outcome: Outcome,
-    limits: Mapping[str, int | str],
-    gates: Mapping[str, str],
-) -> TestResult:
-    """What was measured of one test.
+def measured(test: TestResult, stepping: Stepping, *, names_overflowed: int = 0) -> TestResult:
+    """`test` with what was recorded of it; a second look widens what it found to be otherwise.
 
     Args:
-        stepping: Its call phase; None where it did not get that far.
-        node_id: As documents hold it.
-        outcome: How the test itself ended.
-        limits: Budgets by path, checked.
-        gates: Rules by path, checked.
+        test: What is known of it without its recordings.
+        stepping: Its call phase.
+        names_overflowed: Events whose names did not fit in the tests before: the collector counts on.
     """
-    if stepping is None or outcome is not Outcome.PASSED:
-        not_run = Measurement(status=MeasurementStatus.NOT_RUN, reason=f"the test was {outcome}")
-        return TestResult(node_id=node_id, outcome=outcome, measurement=not_run, limits=limits, gates=gates)
+    first = _once(test, stepping)
+    capture = first.capture
+    overflowed = max(capture.names_overflowed - names_overflowed, 0)
+    first = replace(first, capture=replace(capture, names_overflowed=overflowed))
+    if stepping.again is None:
+        return first
+    return repeated(first, _once(test, stepping.again), fresh_process=False)
+
+
+def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> TestResult:
+    """`test` without numbers, and why."""
+    return replace(test, measurement=Measurement(status=status, reason=reason))
+
+
+def _once(test: TestResult, stepping: Stepping) -> TestResult:
     recordings = stepping.recordings
-    test = TestResult(
-        node_id=node_id,
-        outcome=outcome,
+    test = replace(
+        test,
         measurement=_measurement(stepping),
         schedule=stepping.request.numbers,
         activities=stepping.request.activities,
-        sources=_sources(recordings),
+        sources=_sources(recordings, asked_for=stepping.sources),
         capture=_capture(recordings),
-        limits=limits,
-        gates=gates,
     )
-    return with_measurement(
-        test,
-        [
-            Cycle(steps=len(recording.steps), groups=recording.groups(), tree=recording.call_tree())
-            for recording in recordings
-        ],
-    )
+    cycles = [
+        Cycle(steps=len(recording.steps), groups=recording.groups(), tree=recording.call_tree())
+        for recording in recordings
+    ]
+    return with_measurement(test, cycles) if cycles else test
 
 
 def _measurement(stepping: Stepping) -> Measurement:
@@ -59,18 +62,20 @@ def _measurement(stepping: Stepping) -> Measurement:
     if stepping.doubt is not None:
         return Measurement(status=MeasurementStatus.INCONCLUSIVE, reason=stepping.doubt)
     no_ops = Collector.instance().problems.get("ops")
-    if no_ops and imported_torch() is not None:
+    if no_ops and imported_torch() is not None and stepping.sources & _OF_TORCH:
         return Measurement(
             status=MeasurementStatus.INCONCLUSIVE, reason=f"torch's ops were not seen: {no_ops}"
         )
     return Measurement()
 
 
-def _sources(recordings: Sequence[Recording]) -> tuple[str, ...]:
-    """What all cycles listened to."""
-    heard = [set(recording.sources) for recording in recordings]
-    common = set.intersection(*heard) if heard else set()
-    return tuple(source for source in (recordings[0].sources if recordings else ()) if source in common)
+def _sources(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> tuple[str, ...]:
+    """What all cycles listened to. Where nobody imported torch, all of its ops were seen: none."""
+    heard = [recording.sources for recording in recordings]
+    common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
+    if heard and imported_torch() is None:
+        common += sorted(asked_for & _OF_TORCH)
+    return tuple(common)
 
 
 def _capture(recordings: Sequence[Recording]) -> CaptureStats:

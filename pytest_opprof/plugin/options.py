@@ -88,6 +88,8 @@ class Options:
 
     Attributes:
         mode: "on", "off" or "only".
+        gates: Rules of the command line.
+        ini_gates: Rules of the ini file, which a test's own stand over.
         capture: Names of sources.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
@@ -99,6 +101,7 @@ class Options:
     store: str
     fail_on: str
     gates: tuple[str, ...]
+    ini_gates: tuple[str, ...]
     capture: frozenset[str]
     sort: str
     columns: tuple[str, ...] | None
@@ -107,9 +110,9 @@ class Options:
     json: Path | None
 
     @property
-    def asks_for_gate(self) -> bool:
-        """Whether a verdict on this session was asked for."""
-        return self.baseline is not None
+    def asks_for_something(self) -> bool:
+        """Whether there is something to do even where no test is marked."""
+        return bool(self.save or self.baseline or self.json)
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -135,13 +138,14 @@ def read_options(config: pytest.Config) -> Options:
         baseline=values["opprof_baseline"] or None,
         store=values["opprof_store"],
         fail_on=values["opprof_fail_on"],
-        gates=tuple(values["opprof_gate"]),
+        gates=tuple(config.getoption("opprof_gate") or ()),
+        ini_gates=tuple(config.getini("opprof_gate")),
         capture=capture,
         sort=values["opprof_sort"],
         columns=tuple(columns) or None,
         rows=_whole_number("--opprof-rows", values["opprof_rows"]),
-        traces=_path(config, values["opprof_traces"]),
-        json=_path(config, values["opprof_json"]),
+        traces=_path(config, "opprof_traces"),
+        json=_path(config, "opprof_json"),
     )
 
 
@@ -164,6 +168,10 @@ def _whole_number(option: str, text: str) -> int:
         raise pytest.UsageError(f"{option}={text}: it is a whole number") from None
 
 
-def _path(config: pytest.Config, text: str | None) -> Path | None:
-    """A path given on the command line is relative to where pytest was started."""
-    return config.invocation_params.dir / text if text else None
+def _path(config: pytest.Config, dest: str) -> Path | None:
+    """A path given on the command line is relative to where pytest was started; in the ini file, to that."""
+    given = config.getoption(dest)
+    if given is not None:
+        return config.invocation_params.dir / given if given else None
+    text = config.getini(dest)
+    return (config.inipath.parent if config.inipath else config.rootpath) / text if text else None

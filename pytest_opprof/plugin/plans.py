@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os.path
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.limits import parse_limits
+from pytest_opprof.plugin.hooks import UNREAD
 from pytest_opprof.plugin.marker import ProfileRequest, request_of
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
@@ -26,15 +30,16 @@ class TestPlan:
     gates: Mapping[str, str]
 
 
-def plan_of(item: pytest.Item, *, known_ops: Collection[str]) -> TestPlan | None:
-    """A test's plan; None for a test without the marker.
+PLAN: Final = pytest.StashKey[TestPlan]()
+
+
+def plan_of(item: pytest.Item, *, known_ops: Collection[str]) -> TestPlan:
+    """The plan of a test that has the marker.
 
     Raises:
         UsageError: An argument, a limit or a gate cannot be meant.
     """
     request = request_of(item)
-    if request is None:
-        return None
     limits = parse_limits(request.limits, where=f"limits of {item.nodeid}", known_ops=known_ops)
     parse_gates(request.gates, where=f"gates of {item.nodeid}", known_ops=known_ops)
     return TestPlan(request=request, limits=limits, gates=request.gates)
@@ -49,21 +54,29 @@ def known_ops() -> frozenset[str]:
     return frozenset(name.partition(".")[0] for name in names)
 
 
-def collected_by(config: pytest.Config, marked: Sequence[pytest.Item]) -> Collected:
+def collected_by(config: pytest.Config, marked: Iterable[pytest.Item]) -> Collected:
     """What this session collected, and of which files and folders all of it.
 
     With ``--lf`` pytest leaves files out while it collects, and an argument with ``::`` takes a part of a
     file: what is not among the items there may well exist.
     """
-    whole: set[str] = set()
+    whole: list[Path] = []
     if not config.getoption("lf", default=False):
-        for argument in config.args:
-            path, separator, _ = str(argument).partition("::")
-            if separator:
-                continue
-            absolute = config.invocation_params.dir / path
-            if absolute.is_relative_to(config.rootpath):
-                whole.add(absolute.relative_to(config.rootpath).as_posix())
+        parts = [str(argument).partition("::") for argument in config.args]
+        whole = [config.invocation_params.dir / path for path, separator, _ in parts if not separator]
+    unread = config.stash[UNREAD]
     return Collected(
-        node_ids=frozenset(canonical_node_id(item.nodeid) for item in marked), whole_paths=frozenset(whole)
+        node_ids=frozenset(canonical_node_id(item.nodeid) for item in marked),
+        whole_paths=_as_in_node_ids(config, whole),
+        unread_paths=_as_in_node_ids(config, unread),
+    )
+
+
+def _as_in_node_ids(config: pytest.Config, paths: Iterable[Path]) -> frozenset[str]:
+    """Paths as node ids begin with them; those outside the root folder left out."""
+    absolute = (Path(os.path.normpath(path)) for path in paths)
+    return frozenset(
+        path.relative_to(config.rootpath).as_posix()
+        for path in absolute
+        if path.is_relative_to(config.rootpath)
     )

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
 import sys
-from collections.abc import Callable, Generator, Iterator
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.errors import OpprofError
+from pytest_opprof.errors import CaptureBusyError, OpprofError
+from pytest_opprof.plugin.calls import Calls, replaced
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.profiler.profile import profile
+from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions
+from pytest_opprof.profiler.stepper import Stepper
+
+_RANGES: Final = frozenset({"ranges"})
 
 
 class Stepping:
@@ -25,202 +28,226 @@ class Stepping:
     The first call decides the test's outcome. A fault of ours, or of a later call, is kept for the
     measurement and changes nothing of the test's own.
 
+    Args:
+        request: What the marker asks for.
+        sources: Where ops come from, in the collector's words.
+        fails: Whether what was measured would fail the test: then it is measured once more.
+
     Attributes:
+        request: What the marker asks for.
+        sources: What of `sources` the marker's activities leave.
         recordings: Of the finished cycles, in order.
         problem: Why the measurement failed; None while it has not.
         doubt: Why a finished measurement cannot be trusted; None when it can.
         calls: Finished calls of the test, or steps that it finished itself.
+        is_running: The call phase is not over.
+        again: The second measurement, where there was reason for one.
     """
 
-    def __init__(self, request: ProfileRequest) -> None:
+    def __init__(
+        self,
+        request: ProfileRequest,
+        *,
+        sources: frozenset[str],
+        fails: Callable[[Stepping], bool] | None = None,
+    ) -> None:
         self.request = request
         self.recordings: list[Recording] = []
         self.problem: str | None = None
         self.doubt: str | None = None
         self.calls = 0
-        self._profiler: profile | None = None
+        self.is_running = False
+        self.again: Stepping | None = None
+        self.sources = sources if "cpu" in request.activities else sources & _RANGES
+        self._fails = fails
+        self._stepper: Stepper | None = None
         self._takes_cycles = True
-        self._had_torch = False
-
-    def prepare(self, sources: frozenset[str]) -> None:
-        """Have the collector ready before the call phase, so that the first step does not pay for it."""
-        with self._own_faults():
-            Collector.instance().open(sources=sources)
+        self._had_torch = "torch" in sys.modules
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:
         """Measure what runs inside as the call phase of `item`."""
-        if self.request.steps_itself:
-            with self._own_steps():
+        with self._own_faults():
+            Collector.instance().open(sources=self.sources)  # else the first step would pay for it
+        self.is_running = True
+        try:
+            with replaced(item, self._calls):
                 yield
-            return
-        with _replaced(item, self._repeating):
-            yield
-        if self.calls < self.request.calls and self.problem is None:
+        finally:
+            self.is_running = False
+        if self.problem is None:
             # Only a test that passed is told so: the session asks.
-            self.problem = f"the test was called {self.calls} of {self.request.calls} times"
+            self.problem = self._what_is_missing()
 
     def step(self) -> None:
         """The test finished a step, in a test that steps itself."""
-        if self._profiler is not None:
+        if self.again is not None:
+            self.again.step()
+        elif self._stepper is not None and self.request.steps_itself:
             self._end_of_step(is_last=False)
 
     @property
     def live(self) -> list[Recording]:
         """The finished cycles, and what the open window holds so far."""
+        if self.again is not None:
+            return self.again.live
         collector = Collector.instance()
-        if self._profiler is not None and collector.recording:
+        if self._stepper is not None and collector.recording:
             return [*self.recordings, collector.peek()]
         return self.recordings
 
-    # ---- the test steps itself ---------------------------------------------------------------
+    # ---- the test's calls --------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _own_steps(self) -> Iterator[None]:
+    def _calls(self) -> Calls:
+        """What to hold open around each call: those of the measurement, and of the one that confirms it."""
+        yield from self.planned_calls(decides=True)
+        if self._needs_a_second_look():
+            self.again = Stepping(self.request, sources=self.sources)
+            yield from self.again.planned_calls(decides=False)
+
+    def planned_calls(self, *, decides: bool) -> Calls:
+        """What to hold open around each call of one measurement.
+
+        Args:
+            decides: The first call's outcome is the test's.
+        """
         self._start()
         try:
-            yield
-        finally:
-            self._takes_cycles = False  # a step that the test did not finish is no step
-            self._stop()
-            if not self.recordings and self.problem is None:
-                self.problem = (
-                    f"the test finished {self.calls} steps, and no cycle of its schedule was complete: "
-                    "call opprof.step() at the end of each step, or give the marker a shorter schedule"
-                )
-
-    # ---- we call the test --------------------------------------------------------------------
-
-    def _repeating(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The test's function, called as often as planned with the same arguments."""
-        if inspect.iscoroutinefunction(original):
-
-            @functools.wraps(original)
-            async def run_async(*args: Any, **kwargs: Any) -> Any:
-                __tracebackhide__ = True
-                with self._steps():
-                    result = await original(*args, **kwargs)
-                    while self._goes_on():
-                        with self._later_call():
-                            await original(*args, **kwargs)
-                return result
-
-            return run_async
-
-        @functools.wraps(original)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            with self._steps():
-                result = original(*args, **kwargs)
+            yield self._deciding_call() if decides else self._later_call()
+            if self.request.steps_itself:
+                self._takes_cycles = False  # a step that the test did not finish is no step
+            else:
                 while self._goes_on():
-                    with self._later_call():
-                        original(*args, **kwargs)
-            return result
-
-        return run
+                    yield self._later_call()
+        finally:
+            self._stop()
 
     @contextlib.contextmanager
-    def _steps(self) -> Iterator[None]:
+    def _deciding_call(self) -> Iterator[None]:
         __tracebackhide__ = True
-        self._start()
         try:
             yield
         except BaseException:
             self._takes_cycles = False
             raise
-        finally:
-            self._stop()
-
-    def _goes_on(self) -> bool:
-        """Count the call that ended; whether another follows."""
-        if self.problem is None:
-            self._end_of_step(is_last=self.calls + 1 == self.request.calls)
-        return self.problem is None and self.calls < self.request.calls
 
     @contextlib.contextmanager
-    def _later_call(self) -> Generator[None, None, None]:
+    def _later_call(self) -> Iterator[None]:
         __tracebackhide__ = True
         try:
             yield
-        except Exit:
-            raise
-        except (Exception, OutcomeException) as error:  # noqa: BLE001  # the outcome is the first call's
+        except (Exit, KeyboardInterrupt):
             self._takes_cycles = False
-            self.problem = (
-                f"cannot be repeated: call {self.calls + 1} raised {type(error).__name__}. Build the state "
-                "inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
-            )
+            raise
+        except (Exception, OutcomeException, SystemExit) as error:  # noqa: BLE001  # the first call decided
+            self._takes_cycles = False
+            self.problem = self._unrepeatable(error)
+
+    def _unrepeatable(self, error: BaseException) -> str:
+        call = f"call {self.calls + 1} raised {type(error).__name__}"
+        if isinstance(error, CaptureBusyError):
+            return f"the test profiles itself: {call}. Leave its own profiler out, or the marker"
+        return (
+            f"cannot be repeated: {call}. Build the state inside the test, take the opprof fixture and step "
+            "yourself, or set warmup=0, active=1"
+        )
+
+    def _goes_on(self) -> bool:
+        """Count the call that ended; whether another follows."""
+        if not self._is_sound():
+            return False
+        self._end_of_step(is_last=self.calls + 1 == self.request.calls)
+        return self._is_sound() and self.calls < self.request.calls
+
+    def _is_sound(self) -> bool:
+        return self.problem is None
+
+    def _needs_a_second_look(self) -> bool:
+        """Before a test fails, its numbers are seen twice: one that disagrees with itself gates nothing."""
+        if self._fails is None or not self._is_sound() or self._what_is_missing() is not None:
+            return False
+        return self._fails(self)
+
+    def _what_is_missing(self) -> str | None:
+        """Why less was measured than planned; None where all of it was."""
+        request, calls = self.request, self.calls
+        if not request.steps_itself:
+            return None if calls >= request.calls else f"the test was called {calls} of {request.calls} times"
+        finished, cycles = len(self.recordings), request.cycles
+        if finished >= cycles:
+            return None
+        so_far = "no cycle of its schedule is" if cycles == 1 else f"{finished} of its {cycles} cycles are"
+        return (
+            f"the test finished {calls} {'step' if calls == 1 else 'steps'}, and {so_far} complete: call "
+            "opprof.step() at the end of each step, or give the marker a shorter schedule"
+        )
 
     # ---- the profiler ------------------------------------------------------------------------
 
     def _start(self) -> None:
         with self._own_faults():
-            self._profiler = profile(
-                schedule=self.request.schedule,
-                record_shapes=self.request.record_shapes,
-                on_trace_ready=self._take_cycle,
-                keep_cycles=1,
+            recorder = CycleRecorder(
+                RecorderOptions(
+                    # What cannot be captured is told once, in the session's header.
+                    sources=self.sources - Collector.instance().problems.keys(),
+                    record_shapes=self.request.record_shapes,
+                    keep_cycles=1,
+                    observer=None,
+                ),
+                on_cycle=lambda: self._take(recorder.cycles[-1].recording),
+                trace_id_callback=None,
             )
-            self._had_torch = "torch" in sys.modules
-            self._profiler.start()
+            self._stepper = Stepper(self.request.schedule, recorder, named_steps=True)
+            self._stepper.start()
+
+    def _take(self, recording: Recording) -> None:
+        if self._takes_cycles:
+            self.recordings.append(recording)
 
     def _end_of_step(self, *, is_last: bool) -> None:
         self.calls += 1
-        if self._profiler is None:
+        stepper = self._stepper
+        if stepper is None:
             return
         with self._own_faults():
-            has_torch = "torch" in sys.modules
-            if has_torch > self._had_torch and Collector.instance().recording:
+            if "torch" in sys.modules and not self._had_torch and Collector.instance().recording:
                 self.doubt = (
-                    f"torch was first imported in step {self._profiler.step_num}, so that its ops were not "
+                    f"torch was first imported in step {stepper.step_num}, so that its ops were not "
                     "seen: import it before the test, or give the marker a warm-up step"
                 )
-            self._had_torch = has_torch
             if is_last:
                 self._stop()
             else:
-                self._profiler.step()
+                stepper.step()
+        self._had_torch = "torch" in sys.modules
 
     def _stop(self) -> None:
-        profiler, self._profiler = self._profiler, None
-        if profiler is not None:
+        stepper, self._stepper = self._stepper, None
+        if stepper is not None:
             with self._own_faults():
-                profiler.stop()
-
-    def _take_cycle(self, profiler: profile) -> None:
-        if self._takes_cycles:
-            self.recordings.append(profiler.cycles[-1].recording)
+                stepper.stop()
 
     @contextlib.contextmanager
     def _own_faults(self) -> Iterator[None]:
         """Keep what goes wrong in our own code away from the test."""
         try:
-            yield
+            with self._without_warnings():
+                yield
         except OpprofError as error:
             self.problem = str(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
             self.problem = f"the profiler failed: {type(error).__name__}: {error}"
 
+    @contextlib.contextmanager
+    def _without_warnings(self) -> Iterator[None]:
+        """Leave the test its own warnings: ours are about odd schedules, and a torch that cannot be observed.
 
-@contextlib.contextmanager
-def _replaced(item: pytest.Item, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    """Have pytest call something else in place of the test's function, for a while.
-
-    A unittest method is looked up on its instance by some runners (IsolatedAsyncioTestCase), so it is
-    replaced there too.
-    """
-    original = item.obj  # type: ignore[attr-defined]  # Function items have it, and only they can be profiled
-    replacement = make(original)
-    item.obj = replacement  # type: ignore[attr-defined]
-    instance = getattr(item, "instance", None)
-    is_unittest = isinstance(item, getattr(sys.modules.get("_pytest.unittest"), "TestCaseFunction", ()))
-    name = getattr(item, "originalname", None) or item.name
-    if is_unittest and instance is not None:
-        setattr(instance, name, replacement)
-    try:
-        yield
-    finally:
-        item.obj = original  # type: ignore[attr-defined]
-        if is_unittest and instance is not None:
-            with contextlib.suppress(AttributeError):
-                delattr(instance, name)
+        Not where neither can be: whoever changes the filters has Python forget which warnings it has shown.
+        """
+        is_odd = self.request.numbers is None
+        if not is_odd and ("torch" in sys.modules) == self._had_torch:
+            yield
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield

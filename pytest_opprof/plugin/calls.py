@@ -1,0 +1,71 @@
+"""A test's function, called as often as a measurement takes, however pytest comes to call it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+# One for each call, to be held open around it.
+Calls = Generator[AbstractContextManager[None], None, None]
+
+
+@contextlib.contextmanager
+def replaced(item: pytest.Item, calls: Callable[[], Calls]) -> Iterator[None]:
+    """Have pytest call a test's function once for each of `calls`, for a while.
+
+    A unittest method is looked up on its instance by some runners (IsolatedAsyncioTestCase), so it is
+    replaced there too.
+    """
+    assert isinstance(item, pytest.Function), "the marker is refused on anything else"
+    original = item.obj
+    item.obj = replacement = _repeated(original, calls)
+    instance = item.instance if _is_unittest(item) else None
+    if instance is not None:
+        setattr(instance, item.originalname, replacement)
+    try:
+        yield
+    finally:
+        item.obj = original
+        if instance is not None:
+            with contextlib.suppress(AttributeError):
+                delattr(instance, item.originalname)
+
+
+def _is_unittest(item: pytest.Function) -> bool:
+    # Never imported here: pytest knows what it made.
+    return any(kind.__module__ == "_pytest.unittest" for kind in type(item).__mro__)
+
+
+def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Callable[..., Any]:
+    """A function that returns what the first call returned."""
+    if inspect.iscoroutinefunction(original):
+
+        @functools.wraps(original)
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            results = []
+            with contextlib.closing(calls()) as planned:
+                for call in planned:
+                    with call:
+                        results.append(await original(*args, **kwargs))
+            return results[0]
+
+        return run_async
+
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        results = []
+        with contextlib.closing(calls()) as planned:
+            for call in planned:
+                with call:
+                    results.append(original(*args, **kwargs))
+        return results[0]
+
+    return run

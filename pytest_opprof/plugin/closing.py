@@ -1,0 +1,149 @@
+"""The end of a session of ours: join, compare, keep, and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+import pytest
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import OpprofError
+from pytest_opprof.plugin.baseline import save_run
+from pytest_opprof.plugin.controller import LOST
+from pytest_opprof.plugin.session import NOT_THE_TESTS, OpprofSession, version
+from pytest_opprof.report.terminal import summary_lines
+from pytest_opprof.report.text import Style, escaped
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.run import Environment, Outcome, Run
+
+_CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
+_GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
+_MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
+    Style.PLAIN: {},
+    Style.BOLD: {"bold": True},
+    Style.DIM: {"light": True},
+    Style.GOOD: {"green": True},
+    Style.WARN: {"yellow": True},
+    Style.BAD: {"red": True, "bold": True},
+}
+
+
+def finish(session: OpprofSession, its: pytest.Session) -> None:
+    """Compare and keep what was measured; fail the session for what no test stands for.
+
+    Args:
+        session: Ours.
+        its: pytest's, whose exit status may change from green to failed.
+    """
+    config = session.config
+    if config.getoption("collectonly") or its.exitstatus == pytest.ExitCode.USAGE_ERROR:
+        return
+    is_cut_short = session.abandon() or its.exitstatus in _CUT_SHORT
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[LOST] = session.failures
+        return
+    measured_in = _join(session) if session.is_controller else None
+    run = session.run_of(session.results.values(), measured_in=measured_in)
+    session.comparison = compare_runs(
+        session.baseline.run,
+        run,
+        created=datetime.now(UTC),
+        opprof_version=version(),
+        policy=session.policy,
+        collected=session.collected,
+        notes=session.baseline.notes,
+    )
+    _write_json(session, run)
+    if is_cut_short and session.options.save:
+        session.notes["nothing was saved: the session was cut short"] = None
+    elif session.options.save:
+        _save(session, run, session.comparison)
+    session.failures += _untested_failures(session, session.comparison)
+    if session.failures and its.exitstatus in _GREEN:
+        its.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:
+    """Print what came of all marked tests."""
+    if session.comparison is None:
+        return
+    verbosity = session.config.get_verbosity()
+    lines = summary_lines(session.comparison, width=session.width, verbosity=verbosity)
+    if verbosity < 0:
+        reporter.write_line(f"opprof: {lines[-1].text}", **_MARKUP[lines[-1].style])
+    else:
+        reporter.section("opprof", sep="=")
+        if verbosity > 0:
+            _write_tables(session, reporter)
+        for line in lines:
+            reporter.write_line(line.text, **_MARKUP[line.style])
+    for note in session.notes:
+        reporter.write_line(f"opprof: {escaped(note)}")
+    for failure in session.failures:
+        reporter.write_line(f"opprof: {escaped(failure)}", red=True)
+
+
+def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:
+    for test in session.results.values():
+        if test.ops:
+            reporter.write_line(escaped(test.node_id))
+            reporter.write_line("\n".join(session.table_of(test)) + "\n")
+
+
+def _join(session: OpprofSession) -> Environment | None:
+    """Take over what the workers left; the environment they measured in, as far as any has seen it."""
+    assert session.exchange is not None
+    session.collected = session.exchange.collected()
+    found: Environment | None = None
+    for run, test in session.exchange.results():
+        session.results[test.node_id] = test
+        session.node_ids[test.node_id] = test.node_id
+        session.notes |= dict.fromkeys(run.notes)
+        known = found.fingerprint if found else {}
+        found = replace(run.environment, fingerprint={**known, **run.environment.fingerprint})
+    return found
+
+
+def _write_json(session: OpprofSession, run: Run) -> None:
+    if session.options.json is None:
+        return
+    try:
+        write_run(session.options.json, run)
+    except OpprofError as error:
+        session.failures.append(str(error))
+
+
+def _save(session: OpprofSession, run: Run, comparison: Comparison) -> None:
+    """Keep a run as a baseline, but for what regressed: a test that failed is no example to follow."""
+    regressed = {
+        test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED and session.fails(test)
+    }
+    tests = tuple(
+        replace(test, outcome=Outcome.FAILED) if test.node_id in regressed else test for test in run.tests
+    )
+    try:
+        saved = save_run(
+            session.config,
+            session.options,
+            replace(run, tests=tests),
+            collected=session.collected,
+            node_ids=session.node_ids,
+        )
+    except OpprofError as error:
+        session.failures.append(str(error))
+    else:
+        session.notes |= dict.fromkeys(saved)
+
+
+def _untested_failures(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
+    """Sentences on what fails this session although no test failed for it."""
+    if session.baseline.problem and session.fails_without_baseline:
+        yield session.baseline.problem
+    for test in comparison.tests:
+        if test.verdict in NOT_THE_TESTS and session.fails(test):
+            yield f"{test.node_id}: {test.reason}"

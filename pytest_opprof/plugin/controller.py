@@ -1,0 +1,78 @@
+"""What xdist's controller does for its workers. Every distributed session loads this, so it loads little."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_opprof.plugin.hooks import OPTIONS, SESSION
+
+# Of what xdist carries: to a worker, how to work with the others; back, why it refused, and what it lost.
+KEY: Final = "opprof"
+LOST: Final = "opprof-lost"
+COLLECTED: Final = ".collected.json"  # ends the name of a file that each worker with marked tests leaves
+
+
+class ControllerHooks:
+    """Has a folder for the workers' results, and joins them; registered where xdist distributes."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="opprof-workers-"))
+        self._lost: list[str] = []
+        self._given: dict[str, Any] = {"folder": str(self._folder)}
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config) -> None:
+        """Find the baseline before the workers start, and print the header."""
+        if not config.stash[OPTIONS].asks_for_something:
+            return
+        from pytest_opprof.plugin.opening import header, open_controller  # noqa: PLC0415  # where there is work
+
+        digest = open_controller(config, self._folder)
+        if digest is not None:
+            self._given["baseline"] = digest
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            for line in header(config.stash[SESSION]):
+                reporter.write_line(line)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where to leave its results, and which baseline to judge by."""
+        node.workerinput[KEY] = self._given
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Hear a worker's last words.
+
+        Raises:
+            pytest.UsageError: It refused to run: it would die of that in silence.
+        """
+        del error
+        output = getattr(node, "workeroutput", {})
+        if output.get(KEY):
+            raise pytest.UsageError(*output[KEY])
+        self._lost += output.get(LOST, ())
+
+    # Registered after the plugin's own hooks, so it comes before them.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Make a session of ours where only the workers could know that there is something to join."""
+        is_new = SESSION not in session.config.stash and any(self._folder.glob(f"*{COLLECTED}"))
+        if is_new and session.exitstatus != pytest.ExitCode.USAGE_ERROR:
+            from pytest_opprof.plugin.opening import open_controller  # noqa: PLC0415  # where there is work
+
+            open_controller(session.config, self._folder)
+        if SESSION in session.config.stash:
+            session.config.stash[SESSION].failures += self._lost
+        return (yield)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """The results are read by then."""
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,138 @@
+"""The beginning of a session of ours: what was asked for is checked, and said in the header."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Never
+
+import pytest
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.plugin.controller import KEY
+from pytest_opprof.plugin.hooks import ARMING, OPTIONS, SESSION
+from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
+from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.plugin.workers import Exchange, exchange_of
+from pytest_opprof.report.terminal import header_lines
+from pytest_opprof.results.merge import Collected
+
+
+def open_session(
+    config: pytest.Config, *, marked: Collection[pytest.Item], chosen: Sequence[pytest.Item]
+) -> None:
+    """Make this process's session.
+
+    Args:
+        config: pytest's.
+        marked: All marked tests that were collected.
+        chosen: Those of them that will run.
+
+    Raises:
+        pytest.UsageError: What was asked for cannot be meant, or cannot be read.
+    """
+    _plan(config, chosen)
+    try:
+        session = OpprofSession(
+            config,
+            config.stash[OPTIONS],
+            collected=collected_by(config, marked),
+            exchange=exchange_of(config),
+        )
+        if session.exchange is not None:
+            session.exchange.put_collected(session.collected)
+    except OpprofError as error:
+        _refuse(config, [f"opprof: {error}"], error)
+    _note_what_is_missing(session, chosen)
+    config.stash[SESSION] = session
+
+
+def open_controller(config: pytest.Config, folder: Path) -> str | None:
+    """Make the session of xdist's controller, before its workers start where there is something to prepare.
+
+    Returns:
+        The digest of the baseline that the workers judge by; None where there is none.
+
+    Raises:
+        pytest.UsageError: What was asked for cannot be meant, or cannot be read.
+    """
+    exchange = Exchange(folder=folder)
+    try:
+        session = OpprofSession(
+            config, config.stash[OPTIONS], collected=Collected(), exchange=exchange, is_controller=True
+        )
+        digest = exchange.put_baseline(session.baseline.run) if session.baseline.run else None
+    except OpprofError as error:
+        raise pytest.UsageError(f"opprof: {error}") from error
+    config.stash[SESSION] = session
+    return digest
+
+
+def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
+    names = known_ops()
+    problems = []
+    for item in chosen:
+        try:
+            item.stash[PLAN] = plan_of(item, known_ops=names)
+        except UsageError as error:
+            problems.append(f"opprof: {error}")
+    if problems:
+        _refuse(config, problems)
+
+
+def _refuse(config: pytest.Config, problems: list[str], cause: Exception | None = None) -> Never:
+    """End the session. A worker's last words would not be heard, so its controller says them."""
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[KEY] = problems
+    raise pytest.UsageError(*problems) from cause
+
+
+def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item]) -> None:
+    tests: dict[str, list[str]] = {}
+    for item in chosen:
+        for what in item.stash[PLAN].request.missing:
+            tests.setdefault(what, []).append(item.name)
+    for what, names in tests.items():
+        who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+        session.notes[f"{what}: nothing of it is captured by this release (asked for by {who})"] = None
+
+
+def header(session: OpprofSession) -> list[str]:
+    """The lines that say what is captured, and what it is held to; with ``-q`` only what is amiss."""
+    if session.config.getoption("collectonly"):
+        return []
+    options, baseline = session.options, session.baseline
+    problems = [] if session.is_controller else _problems(session)
+    first, *others = header_lines(
+        version=version(),
+        capturing=_capturing(options.capture),
+        baseline=baseline.label or None,
+        store=options.store if options.save or options.baseline else None,
+        missing=[*problems, *baseline.notes, *filter(None, [baseline.problem])],
+    )
+    return others if session.config.get_verbosity() < 0 else [first, *others]
+
+
+def _problems(session: OpprofSession) -> list[str]:
+    """Have the collector ready before the first test; sentences on what cannot be captured here."""
+    collector = Collector.instance()
+    try:
+        collector.open(sources=session.options.capture)
+    except OpprofError as error:
+        return [str(error)]
+    late = session.config.stash.get(ARMING, None)
+    no_recovery = None if collector.session_path else "no folder takes a session file: no crash recovery"
+    return [*collector.problems.values(), *filter(None, [late, no_recovery])]
+
+
+def _capturing(sources: frozenset[str]) -> str:
+    torch = imported_torch()
+    words = {
+        "ops": f"torch {torch.__version__} ops" if torch else "torch ops",
+        "ops-itt": "torch ops through ITT (names only)",
+        "ranges": "ranges",
+        "itt": "ITT tasks",
+    }
+    return ", ".join(text for source, text in words.items() if source in sources)

@@ -1,0 +1,239 @@
+"""A user's project: files in a folder, and pytest run in it in a process of its own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pytest_opprof.results.files import read_run
+from pytest_opprof.results.run import Run, TestResult
+
+INI = """\
+[pytest]
+addopts = -p opprof
+filterwarnings =
+    error
+    ignore:Module already imported so cannot be rewritten; _editable:pytest.PytestAssertRewriteWarning
+"""
+
+# What an outer pytest, its workers, or a Git hook would leave for inner processes to stumble over.
+_LEFT_OUT = ("PYTEST_", "GIT_", "OPPROF_MAX_BYTES", "COLUMNS", "CI", "BUILD_NUMBER")
+_OWN = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",  # files are edited within a second: no bytecode of an older text
+    "COLUMNS": "120",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """One pytest session in a project.
+
+    Attributes:
+        exit_code: Of the process.
+        stdout: What it printed.
+        stderr: What it complained about.
+        junit: Its JUnit report.
+        document: Where its run was to be written.
+    """
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    junit: Path
+    document: Path
+
+    @property
+    def lines(self) -> pytest.LineMatcher:
+        """The output, to be matched line by line."""
+        return pytest.LineMatcher(self.stdout.splitlines())
+
+    @property
+    def told(self) -> list[str]:
+        """What the plugin said in sentences of its own."""
+        both = [*self.stdout.splitlines(), *self.stderr.splitlines()]
+        return [line for line in both if line.startswith(("opprof: ", "ERROR: opprof: "))]
+
+    @cached_property
+    def outcomes(self) -> dict[str, str]:
+        """Each test's outcome in the JUnit report, by its name."""
+        # pytest wrote the file a moment ago: there is no hostile XML in it.
+        return {
+            case.attrib["name"]: next((child.tag for child in case if child.tag != "system-out"), "passed")
+            for case in ET.parse(self.junit).iter("testcase")  # noqa: S314
+        }
+
+    @cached_property
+    def failures(self) -> dict[str, str]:
+        """The text of each failure in the JUnit report, by the test's name."""
+        return {
+            case.attrib["name"]: failure.text or ""
+            for case in ET.parse(self.junit).iter("testcase")  # noqa: S314
+            for failure in case.findall("failure")
+        }
+
+    @cached_property
+    def run(self) -> Run:
+        """The document that it wrote, checked against its schema."""
+        return read_run(self.document)
+
+    def result(self, name: str) -> TestResult:
+        """What was measured of the test with this name."""
+        (found,) = (test for test in self.run.tests if test.node_id.rpartition("::")[2] == name)
+        return found
+
+
+class Project:
+    """A folder with tests, in which pytest and git run as a user runs them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._sessions = 0
+        self.write("pytest.ini", INI)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file, dedented."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+        return path
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Edit a file."""
+        path = self.folder / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def pytest(
+        self,
+        *arguments: str,
+        plugins: tuple[str, ...] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str = ".",
+        writes_run: bool = True,
+        timeout: float = 120,
+    ) -> Session:
+        """Run pytest; it writes a run document and a JUnit report.
+
+        Args:
+            arguments: Of the command line.
+            plugins: Entry points to load; no others but ours are.
+            env: More of the environment.
+            cwd: Where it starts.
+            writes_run: Whether it is asked for a document of its run.
+            timeout: Seconds after which it hangs.
+        """
+        process = self.start(*arguments, plugins=plugins, env=env, cwd=cwd, writes_run=writes_run)
+        return self.ended(process, timeout=timeout)
+
+    def start(
+        self,
+        *arguments: str,
+        plugins: tuple[str, ...] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str = ".",
+        writes_run: bool = True,
+    ) -> "Process":
+        """Run pytest, and do not wait."""
+        self._sessions += 1
+        reports = self.folder.parent / f"{self.folder.name}-reports"
+        reports.mkdir(exist_ok=True)
+        junit, document = reports / f"{self._sessions}.xml", reports / f"{self._sessions}.json"
+        loaded = [part for plugin in plugins for part in ("-p", plugin)]
+        own = [f"--junitxml={junit}", f"--basetemp={self.folder.parent / f'{self.folder.name}-tmp'}"]
+        if "asyncio" in plugins:
+            own += ["-o", "asyncio_default_fixture_loop_scope=function"]
+        if writes_run:
+            own.append(f"--opprof-json={document}")
+        popen = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *loaded, *own, *arguments],
+            cwd=self.folder / cwd,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        return Process(popen=popen, junit=junit, document=document)
+
+    @staticmethod
+    def ended(process: "Process", *, timeout: float = 120) -> Session:
+        """Wait for a process of `start`."""
+        try:
+            stdout, stderr = process.popen.communicate(timeout=timeout)
+        finally:
+            process.popen.kill()
+        # pytest shows this where a test fails.
+        print(stdout, stderr, sep="\n")
+        return Session(
+            exit_code=process.popen.returncode,
+            stdout=stdout,
+            stderr=stderr,
+            junit=process.junit,
+            document=process.document,
+        )
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python, and let pytest show what it prints where a test fails."""
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        print(done.stdout, done.stderr, sep="\n")
+        return done
+
+    def git(self, *arguments: str) -> str:
+        """Run git, and give what it prints."""
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self) -> str:
+        """Commit everything but what the plugin ignores, and give the commit."""
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "A change")
+        return self.git("rev-parse", "HEAD")
+
+    def stored(self, name: str = "main") -> list[Path]:
+        """The files of a baseline."""
+        return sorted((self.folder / ".opprof" / name).glob("*"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A pytest process that runs."""
+
+    popen: subprocess.Popen[str]
+    junit: Path
+    document: Path
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of inner processes."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
+    return kept | _OWN | dict(more or {})

@@ -1,0 +1,245 @@
+"""Baselines over a project's life: commits, branches, selections, tests that come and go."""
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Project
+
+from pytest_opprof.results.files import read_run
+
+TEST = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_it():
+        for _ in range(2):
+            with record_function("work"):
+                pass
+"""
+
+
+@pytest.fixture
+def repository(project: Project) -> Project:
+    """A project under git, with one commit on main."""
+    project.git("init", "-q", "-b", "main")
+    project.write("test_it.py", TEST)
+    project.commit()
+    return project
+
+
+def header(session_output: str) -> list[str]:
+    """The lines that tell what the session is held to."""
+    return [line for line in session_output.splitlines() if line.startswith("opprof")]
+
+
+def test_a_branch_is_compared_with_where_it_began(repository: Project) -> None:
+    base = repository.commit()
+    saved = repository.pytest("--opprof-save=main")
+    assert saved.exit_code == 0
+    assert [path.name for path in repository.stored()] == [f"{base}.json"]
+    assert f"opprof: saved 1 test as main@{base[:7]}: .opprof/main/{base}.json" in saved.told
+    assert repository.git("status", "--porcelain") == "", "the store ignores itself"
+
+    repository.git("checkout", "-q", "-b", "topic")
+    repository.replace("test_it.py", "range(2)", "range(3)")
+    dirty = repository.pytest("--opprof-baseline=main")
+    assert dirty.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert f"baseline main@{base[:7]} (merge-base, less than a minute old)" in header(dirty.stdout)[0]
+    assert f"REGRESSED: 1 more range in each step than main@{base[:7]} " in dirty.failures["test_it"]
+    assert dirty.run.commit is not None
+    assert (dirty.run.commit.id, dirty.run.commit.dirty, dirty.run.commit.branch) == (base, True, "topic")
+
+    # main goes on, and is measured again: the topic branch has nothing to do with that.
+    repository.commit()
+    repository.git("checkout", "-q", "main")
+    repository.replace("test_it.py", "range(2)", "range(9)")
+    later = repository.commit()
+    repository.pytest("--opprof-save=main")
+    assert len(repository.stored()) == 2
+    repository.git("checkout", "-q", "topic")
+    assert "REGRESSED: 1 more range" in repository.pytest("--opprof-baseline=main").failures["test_it"]
+
+    # Once it is merged with main, the newer run counts; here 3 ranges against 9.
+    repository.git("merge", "-q", "-s", "ours", "-m", "merge", "main")
+    merged = repository.pytest("--opprof-baseline=main")
+    assert merged.exit_code == 0
+    assert f"baseline main@{later[:7]} (merge-base" in header(merged.stdout)[0]
+    merged.lines.fnmatch_lines(["test_it * IMPROVED * work -6"])
+
+
+def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: Project) -> None:
+    base = repository.commit()
+    repository.pytest("--opprof-save=main")
+    repository.commit()
+    repository.git("checkout", "-q", "-b", "topic")
+    session = repository.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert f"baseline main@{base[:7]} (nearest ancestor" in header(session.stdout)[0]
+
+    repository.git("checkout", "-q", "--orphan", "unrelated")
+    repository.commit()
+    session = repository.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert header(session.stdout)[1] == (
+        f"opprof: took the latest run named 'main': the commit {base[:7]} it was stored under is no ancestor "
+        "of HEAD"
+    )
+
+
+def test_uncommitted_changes_are_kept_apart_and_said(repository: Project) -> None:
+    base = repository.commit()
+    repository.replace("test_it.py", "range(2)", "range(5)")
+    saved = repository.pytest("--opprof-save=main")
+    assert [path.name for path in repository.stored()] == [f"{base}-dirty.json"]
+    assert "opprof: the work tree has uncommitted changes, so it is kept as '-dirty'" in saved.told
+    session = repository.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert f"opprof: main@{base[:7]}+dirty was measured with uncommitted changes" in session.told
+
+
+def test_before_the_first_commit_a_baseline_is_kept_under_its_time(project: Project) -> None:
+    project.git("init", "-q", "-b", "main")
+    project.write("test_it.py", TEST)
+    saved = project.pytest("--opprof-save=main", "-q")
+    assert "opprof: there is no commit to keep it under, so it is kept under its time" in saved.told
+    session = project.pytest("--opprof-baseline=main", "-q")
+    assert session.exit_code == 0
+    assert session.told == [
+        "opprof: took the latest run named 'main': the repository has no commit yet",
+        "opprof: 1 passed · nothing dropped",
+    ]
+
+
+def test_no_baseline_is_one_sentence_and_a_failure(project: Project) -> None:
+    project.write("test_it.py", TEST.replace("profile", 'profile(limits={"work.count": 1})'))
+    sentence = (
+        "opprof: no baseline 'main' in dir:.opprof (it is empty). "
+        "Record one on that branch: pytest --opprof-save=main"
+    )
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert set(session.told) == {sentence}
+    assert session.outcomes == {"test_it": "failure"}, "limits need no baseline"
+
+    project.write("test_it.py", TEST)
+    session = project.pytest("--opprof-baseline=main", "--opprof-fail-on=regressed")
+    assert session.exit_code == 0
+    assert session.told == [sentence]
+    assert session.outcomes == {"test_it": "passed"}
+
+    project.pytest("--opprof-save=release-1")
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert session.outcomes == {"test_it": "passed"}
+    assert set(session.told) == {sentence.replace("it is empty", "it has: release-1")}
+
+
+def test_a_save_with_a_selection_replaces_only_what_ran(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        @pytest.mark.profile
+        @pytest.mark.parametrize("name", ["a", "b", "c"])
+        def test_it(name):
+            for _ in range(2):
+                with record_function(name):
+                    pass
+        """,
+    )
+    project.pytest("--opprof-save=main")
+    project.replace("test_it.py", "range(2)", "range(3)")
+    saved = project.pytest("--opprof-save=main", "-k", "[a] or [b]", "--deselect=test_it.py::test_it[b]")
+    assert "opprof: 2 tests that did not run kept from main" in saved.told
+    newest = read_run(project.stored()[-1])
+    carried = {test.node_id: test.carried_from is not None for test in newest.tests}
+    assert carried == {f"test_it.py::test_it[{name}]": name != "a" for name in "abc"}
+    session = project.pytest("--opprof-baseline=main")
+    assert {name for name, outcome in session.outcomes.items() if outcome == "failure"} == {
+        "test_it[b]",
+        "test_it[c]",
+    }
+
+    # A test that is no more is not carried on when its file is collected whole.
+    project.replace("test_it.py", '["a", "b", "c"]', '["a", "b"]')
+    project.pytest("--opprof-save=main", "-k", "[a]")
+    newest = read_run(project.stored()[-1])
+    assert {test.node_id for test in newest.tests} == {"test_it.py::test_it[a]", "test_it.py::test_it[b]"}
+
+
+def test_what_regressed_is_not_saved_over_its_baseline(project: Project) -> None:
+    project.write("test_it.py", TEST)
+    project.pytest("--opprof-save=main")
+    project.replace("test_it.py", "range(2)", "range(3)")
+    both = project.pytest("--opprof-save=main", "--opprof-baseline=main")
+    assert both.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "opprof: 1 of 1 tests not saved: they did not pass or were not measured" in both.told
+    assert "REGRESSED" in project.pytest("--opprof-baseline=main").failures["test_it"]
+
+
+@pytest.fixture(scope="module")
+def shrunk(make_project: MakeProject) -> Project:
+    """A project whose baseline has tests that are no more."""
+    project = make_project("shrunk")
+    for name, extra in (("one", "def test_more(): pass"), ("gone", ""), ("skips", ""), ("breaks", "")):
+        text = f"import pytest\npytestmark = pytest.mark.profile\ndef test_{name}(): pass\n{extra}\n"
+        project.write(f"tests/test_{name}.py", text)
+    project.pytest("--opprof-save=main")
+    project.replace("tests/test_one.py", "def test_more(): pass", "")
+    (project.folder / "tests/test_gone.py").unlink()
+    project.write("tests/test_skips.py", "import pytest\npytest.skip('not here', allow_module_level=True)")
+    project.write("tests/test_breaks.py", "import no_such_module")
+    return project
+
+
+MORE, GONE = "tests/test_one.py::test_more", "tests/test_gone.py::test_gone"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing", "cwd"),
+    [
+        ((), {MORE, GONE}, "."),
+        (("tests",), {MORE, GONE}, "."),
+        (("..",), {MORE, GONE}, "tests"),
+        (("tests/test_one.py",), {MORE}, "."),
+        (("-k", "nothing"), {MORE, GONE}, "."),
+        (("tests/test_one.py::test_one",), set[str](), "."),
+        (("--lf",), set[str](), "."),
+        (("--ignore=tests/test_one.py",), {GONE}, "."),
+        (("--ignore=tests",), set[str](), "."),
+    ],
+    ids=[
+        "all",
+        "folder",
+        "from below",
+        "file",
+        "deselected",
+        "node id",
+        "last failed",
+        "ignored file",
+        "ignored folder",
+    ],
+)
+def test_missing_is_what_was_looked_for_and_is_not_there(
+    shrunk: Project, arguments: tuple[str, ...], missing: set[str], cwd: str
+) -> None:
+    session = shrunk.pytest(
+        *("--opprof-baseline=main", "--continue-on-collection-errors", "-q", *arguments), cwd=cwd
+    )
+    told = {
+        line.partition(" ")[2].partition(": its file")[0] for line in session.told if "its file was" in line
+    }
+    assert told == missing
+
+
+def test_a_save_keeps_tests_of_files_that_could_not_be_read(shrunk: Project) -> None:
+    # In a store of its own: the other tests need the baseline as it is.
+    store = shrunk.folder / ".opprof" / "main"
+    before = {path: path.read_bytes() for path in store.iterdir()}
+    shrunk.pytest("--opprof-save=main", "--continue-on-collection-errors")
+    newest = max(set(store.iterdir()) - set(before))
+    kept = {test.node_id for test in read_run(newest).tests}
+    newest.unlink()
+    assert kept == {f"tests/test_{name}.py::test_{name}" for name in ("one", "skips", "breaks")}

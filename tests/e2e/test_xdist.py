@@ -1,0 +1,196 @@
+"""Under pytest-xdist every worker measures and judges, and the controller joins what they found."""
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Project, Session
+
+from pytest_opprof.results.files import read_run
+
+pytest.importorskip("xdist")
+
+XDIST = ("xdist",)
+TESTS = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    def work(times):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+
+    @pytest.mark.profile
+    @pytest.mark.parametrize("times", [1, 2, 3])
+    @pytest.mark.xdist_group("together")
+    def test_same(times):
+        work(times)
+
+    @pytest.mark.profile
+    def test_more():
+        work(1)
+
+    @pytest.mark.profile(limits={"work.count": "<= 1"})
+    def test_limit():
+        work(1)
+
+    @pytest.mark.profile
+    def test_removed():
+        work(1)
+
+    def test_plain():
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def distributed(make_project: MakeProject) -> tuple[Project, Session]:
+    """A project that was saved by two workers, and has changed since."""
+    project = make_project("distributed")
+    project.write("test_one.py", TESTS)
+    project.write("test_two.py", TESTS.replace("def test_", "def test_two_"))
+    saved = project.pytest("-n", "2", "--dist=loadgroup", "--opprof-save=main", plugins=XDIST)
+    for old, new in (
+        ("def test_more():\n    work(1)", "def test_more():\n    work(2)"),
+        ("def test_limit():\n    work(1)", "def test_limit():\n    work(3)"),
+        ("def test_removed", "def test_added"),
+    ):
+        project.replace("test_one.py", old, new)
+    return project, saved
+
+
+def test_a_save_joins_what_the_workers_measured(distributed: tuple[Project, Session]) -> None:
+    project, saved = distributed
+    assert saved.exit_code == 0
+    (path,) = project.stored()
+    run = read_run(path)
+    names = ("same[1]", "same[2]", "same[3]", "more", "limit", "removed")
+    assert {test.node_id for test in run.tests} == {
+        *(f"test_one.py::test_{name}" for name in names),
+        *(f"test_two.py::test_two_{name}" for name in names),
+    }
+    assert {test.processes for test in run.tests} == {2}
+    assert run.environment.fingerprint["python"]
+    assert not any("not certified" in line for line in saved.told)
+    saved.lines.fnmatch_lines(["opprof *: * store dir:.opprof", "2 passed, 10 measured * nothing dropped"])
+
+
+@pytest.mark.parametrize("mode", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"])
+def test_every_way_to_distribute_gives_the_same_verdicts(
+    distributed: tuple[Project, Session], mode: str
+) -> None:
+    project, _ = distributed
+    session = project.pytest("-n", "2", f"--dist={mode}", "--opprof-baseline=main", plugins=XDIST)
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    failed = {name for name, outcome in session.outcomes.items() if outcome != "passed"}
+    assert {name.partition("@")[0] for name in failed} == {"test_more", "test_limit"}
+    assert len(session.run.tests) == 12
+    missing = "test_one.py::test_removed: its file was collected without it"
+    assert [line.startswith(f"opprof: {missing}") for line in session.told] == [False, True]
+    session.lines.fnmatch_lines(
+        [
+            "opprof * baseline main (latest, *) * store dir:.opprof",
+            "opprof: took the latest run named 'main': this is no git repository",
+            "*2 regressed, 1 missing, 1 new, 9 passed * nothing dropped*",
+        ]
+    )
+    assert session.stdout.count("= opprof =") == 1
+
+
+def test_failures_of_workers_name_the_op(distributed: tuple[Project, Session]) -> None:
+    project, _ = distributed
+    session = project.pytest("-n", "2", "--opprof-baseline=main", "-k", "more", plugins=XDIST)
+    assert "REGRESSED: 1 more range in each step than main" in session.failures["test_more"]
+    # Both files were collected whole, so that what is gone is known to be gone.
+    assert any("test_removed" in line for line in session.told)
+
+
+def test_started_from_below_the_files_are_the_same(distributed: tuple[Project, Session]) -> None:
+    project, _ = distributed
+    (project.folder / "below").mkdir(exist_ok=True)
+    session = project.pytest(
+        "-n", "2", "--opprof-baseline=main", "../test_two.py", plugins=XDIST, cwd="below"
+    )
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines(["6 passed * nothing dropped * 6 other tests not run"])
+
+
+def test_a_crashing_worker_loses_only_its_own_test(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import os
+        import pytest
+        from pytest_opprof import record_function
+
+        @pytest.mark.profile
+        @pytest.mark.parametrize("number", range(6))
+        def test_it(number):
+            with record_function("work"):
+                if number == 2:
+                    os._exit(9)
+        """,
+    )
+    session = project.pytest("-n", "2", "--opprof-save=main", plugins=XDIST)
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    measured = {test.node_id for test in session.run.tests if test.steps == 3}
+    assert measured == {f"test_it.py::test_it[{number}]" for number in range(6) if number != 2}
+    (path,) = project.stored()
+    assert {test.node_id for test in read_run(path).tests} == measured
+    assert "worker 'gw" in session.stdout
+
+
+def test_a_refused_marker_is_told_once_and_is_a_usage_error(project: Project) -> None:
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile(warmpu=1)\ndef test_it(): pass\n")
+    session = project.pytest("-n", "2", plugins=XDIST, writes_run=False)
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert session.told == [
+        "ERROR: opprof: @pytest.mark.profile of test_it.py::test_it: unknown argument 'warmpu' "
+        "(did you mean 'warmup'?)"
+    ]
+    assert "INTERNALERROR" not in session.stdout
+
+
+def test_a_missing_baseline_is_told_once(project: Project) -> None:
+    project.write("test_it.py", TESTS)
+    session = project.pytest("-n", "2", "--opprof-baseline=main", plugins=XDIST)
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert set(session.outcomes.values()) == {"passed"}
+    assert set(session.told) == {
+        "opprof: no baseline 'main' in dir:.opprof (it is empty). "
+        "Record one on that branch: pytest --opprof-save=main"
+    }
+
+
+def test_a_bad_baseline_stops_before_the_workers_start(project: Project) -> None:
+    project.write("test_it.py", TESTS)
+    project.write(".opprof/main/1.json", "{}")
+    session = project.pytest("-n", "2", "--opprof-baseline=main", plugins=XDIST)
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    (line,) = session.told
+    assert "1.json" in line
+    assert (project.folder / ".opprof/main/1.json").read_text() == "{}"
+    assert "test session starts" in session.stdout
+    assert "test_it.py" not in session.stdout
+
+
+def test_the_first_failure_may_stop_the_session(project: Project) -> None:
+    project.write("test_it.py", TESTS)
+    project.pytest("--opprof-save=main", plugins=XDIST)
+    project.replace("test_it.py", "def test_more():\n    work(1)", "def test_more():\n    work(2)")
+    session = project.pytest("-n", "2", "-x", "--opprof-baseline=main", plugins=XDIST)
+    assert session.exit_code in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED}
+    assert session.outcomes["test_more"] == "failure"
+    session.lines.fnmatch_lines(["1 regressed*"])
+
+
+def test_without_a_wish_the_workers_find_something_all_the_same(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        TESTS.replace("def test_limit():\n        work(1)", "def test_limit():\n        work(2)"),
+    )
+    session = project.pytest("-n", "2", plugins=XDIST, writes_run=False)
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "work.count is 2 in each step, and <= 1 is allowed" in session.failures["test_limit"]
+    session.lines.fnmatch_lines(["*= opprof =*", "*1 regressed, 5 measured * nothing dropped"])
+    off = project.pytest("-n", "2", "--opprof=off", plugins=XDIST, writes_run=False)
+    assert off.exit_code == 0
+    assert "= opprof =" not in off.stdout

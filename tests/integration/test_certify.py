@@ -1,0 +1,158 @@
+"""A saved baseline is measured once more in a fresh process, whatever options the first one was given."""
+
+import pytest
+from e2e.project import INI, Project
+
+from pytest_opprof.results.files import read_run
+from pytest_opprof.results.run import Run
+
+
+@pytest.fixture
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project of this test's own."""
+    return Project(tmp_path_factory.mktemp("certify") / "project")
+
+
+def stored(project: Project) -> Run:
+    return read_run(project.stored()[-1])
+
+
+def test_no_option_stands_in_the_way(project: Project) -> None:
+    pytest.importorskip("xdist")
+    pytest.importorskip("pytest_randomly")
+    addopts = "addopts = -p opprof -p xdist -p randomly -n 2 --ff -m 'not slow' --maxfail=9 --durations=1"
+    markers = "markers = slow: takes its time\nrequired_plugins = pytest-opprof\n"
+    project.write("pytest.ini", INI.replace("addopts = -p opprof", addopts) + markers)
+    project.write(
+        "conftest.py",
+        """\
+        import pytest
+
+        def pytest_addoption(parser):
+            parser.addoption("--device")
+            parser.addoption("--many", type=int)
+
+        @pytest.fixture
+        def device(request):
+            return request.config.getoption("--device") * request.config.getoption("--many")
+        """,
+    )
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        @pytest.mark.slow
+        @pytest.mark.profile
+        def test_slow(device, cache):
+            with record_function(device):
+                pass
+
+        @pytest.mark.slow
+        @pytest.mark.profile
+        def test_left_out(): pass
+
+        @pytest.mark.profile
+        def test_quick(): pass
+        """,
+    )
+    session = project.pytest(
+        *(
+            "-m",
+            "slow",
+            "-x",
+            "-vv",
+            "--device",
+            "cpu",
+            "--many=2",
+            "--deselect",
+            "test_it.py::test_left_out",
+        ),
+        *("--lf", "-n", "1", "--dist", "loadfile", "--randomly-seed=5", "-rA", "--opprof-save=main"),
+        *("--opprof-rows", "3", "--opprof-traces", "traces", "test_it.py"),
+    )
+    assert session.exit_code == 0
+    assert not any("not certified" in line for line in session.told)
+    run = stored(project)
+    assert [(test.node_id, test.processes) for test in run.tests] == [("test_it.py::test_slow", 2)]
+    assert "cpucpu" in {row.name for row in run.tests[0].ops}
+    assert session.outcomes == {"test_slow": "passed"}, "the first process's report is not written over"
+    assert len(list((project.folder / "traces").iterdir())) == 1
+
+
+def test_the_second_process_runs_the_same_tests_in_reverse(project: Project) -> None:
+    project.write(
+        "conftest.py",
+        """\
+        def pytest_runtest_setup(item):
+            with open(item.config.rootpath / "order", "a") as file:
+                print(item.name, file=file)
+        """,
+    )
+    project.write(
+        "tests/test_it.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile
+        @pytest.mark.parametrize("name", ["a b", "x[1]", "日本", "p::q", "r@s", "t/u", "-k"], ids=str)
+        def test_it(name): pass
+
+        def test_plain(): pass
+
+        @pytest.mark.profile
+        def test_fails(): assert False
+        """,
+    )
+    (project.folder / "other").mkdir()
+    session = project.pytest("--opprof-save=main", "../tests/test_it.py", cwd="other")
+    assert not any("not certified" in line for line in session.told)
+    assert {test.processes for test in stored(project).tests} == {2}
+    order = (project.folder / "order").read_text().splitlines()
+    first, second = order[:9], order[9:]
+    assert second == [name for name in reversed(first) if name not in {"test_plain", "test_fails"}]
+    assert session.stdout.count("test session starts") == 1
+
+
+SECOND = """\
+    import pytest
+
+    def pytest_configure(config):
+        marker = config.rootpath / "seen"
+        if marker.exists():
+            {what}
+        marker.touch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("raise pytest.UsageError('not twice')", "exit code 4: ERROR: not twice"),
+        ("import os; os._exit(3)", "exit code 3: it printed nothing"),
+        ("import os; os.kill(os.getpid(), 9)", "exit code -9: it printed nothing"),
+    ],
+    ids=["refused", "left", "killed"],
+)
+def test_a_second_process_that_fails_is_told_and_the_run_is_saved(
+    project: Project, what: str, why: str
+) -> None:
+    project.write("conftest.py", SECOND.format(what=what))
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == 0
+    sentence = f"not certified: the second process ended with {why}"
+    assert f"opprof: {sentence}" in session.told
+    run = stored(project)
+    assert run.notes == (sentence,)
+    assert [test.processes for test in run.tests] == [1]
+
+
+def test_where_nothing_was_measured_there_is_no_second_process(project: Project) -> None:
+    project.write("conftest.py", SECOND.format(what="raise pytest.UsageError('not twice')"))
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pytest.skip('no')\n")
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == 0
+    assert "opprof: nothing was saved" in session.told
+    assert not any("not certified" in line for line in session.told)

@@ -1,0 +1,88 @@
+"""A test's function, repeated: what it is called with, what it returns, what it is held in."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from pytest_opprof.plugin.calls import Calls, replaced
+
+MakeItem = Callable[[str], pytest.Item]
+
+
+class Log:
+    """Three calls, and what is done around them."""
+
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+
+    def calls(self) -> Calls:
+        try:
+            for number in range(3):
+                yield self.around(number)
+        finally:
+            self.entries.append("closed")
+
+    @contextmanager
+    def around(self, number: int) -> Iterator[None]:
+        self.entries.append(f"in {number}")
+        yield
+        self.entries.append(f"out {number}")
+
+
+COMPLETE = ["in 0", "out 0", "in 1", "out 1", "in 2", "out 2", "closed"]
+
+
+def function_of(item: pytest.Item) -> Callable[..., object]:
+    assert isinstance(item, pytest.Function)
+    function: Callable[..., object] = item.obj
+    return function
+
+
+def test_the_first_calls_result_is_returned(make_item: MakeItem) -> None:
+    item = make_item("RESULTS = []\ndef test_it(a=0): RESULTS.append(a); return len(RESULTS) + a")
+    log = Log()
+    with replaced(item, log.calls):
+        assert function_of(item)(a=5) == 6
+    assert log.entries == COMPLETE
+    assert function_of(item)(a=5) == 9, "put back: called once"
+
+
+def test_a_coroutine_function_stays_one(make_item: MakeItem) -> None:
+    item = make_item("async def test_it(): return 7")
+    log = Log()
+    with replaced(item, log.calls):
+        function = function_of(item)
+        assert inspect.iscoroutinefunction(function)
+        assert asyncio.run(function()) == 7
+    assert log.entries == COMPLETE
+
+
+def test_an_exception_ends_the_calls_at_once(make_item: MakeItem) -> None:
+    item = make_item("def test_it(): raise KeyError('mine')")
+    log = Log()
+    with replaced(item, log.calls), pytest.raises(KeyError, match="mine") as caught:
+        function_of(item)()
+    assert log.entries == ["in 0", "closed"]
+    # pytest shows the test's own frames, and hides ours.
+    assert [entry.name for entry in caught.traceback.filter(caught)][-1] == "test_it"
+    assert "run" not in [entry.name for entry in caught.traceback.filter(caught)]
+
+
+def test_the_function_is_put_back_when_the_test_fails(make_item: MakeItem) -> None:
+    item = make_item("def test_it(): pass")
+    before = function_of(item)
+    with pytest.raises(RuntimeError), replaced(item, Log().calls):
+        raise RuntimeError
+    assert function_of(item) is before
+
+
+def test_a_wrapper_looks_like_what_it_wraps(make_item: MakeItem) -> None:
+    item = make_item("def test_it(a, *, b): 'What it shows.'")
+    before = function_of(item)
+    with replaced(item, Log().calls):
+        after = function_of(item)
+    assert inspect.signature(after) == inspect.signature(before)
+    assert (after.__doc__, after.__name__) == ("What it shows.", "test_it")

@@ -1,0 +1,43 @@
+"""Which options of a session its second process is given."""
+
+import pytest
+
+from pytest_opprof.plugin.certify import _kept
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (("-x", "-vv", "--lf", "--ff", "--sw"), ()),
+        (("-n", "4", "-n4", "--dist", "load", "--numprocesses=3"), ()),
+        (("--junitxml=a.xml", "--junit-xml", "b.xml", "--maxfail", "1", "--durations=3"), ()),
+        (("--opprof-save=main", "--opprof-baseline", "main", "--opprof-json", "a.json"), ()),
+        (("--opprof-capture", "ranges", "--opprof-capture=ops"),) * 2,
+        (("--opprof", "only", "--opprof=off"),) * 2,
+        (("-k", "a or b", "-m", "not slow", "--deselect", "x::y", "--deselect=z"),) * 2,
+        (("-p", "no:cacheprovider", "-o", "a=b", "-c", "x.ini", "-W", "error", "--rootdir=r"),) * 2,
+        (("--own", "value", "--own=value", "-s", "-rA", "--strict-markers", "--nodots"),) * 2,
+        (
+            ("--cov", "package", "--cov-report", "term", "--cov=package", "--no-cov-on-fail"),
+            ("--no-cov-on-fail",),
+        ),
+        (("--benchmark-json", "a.json", "--benchmark-skip", "-s"), ("-s",)),
+        (("--basetemp", "t", "--html=r.html", "--self-contained-html", "-q"), ()),
+    ],
+)
+def test_what_reports_or_distributes_is_left_out(given: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    assert tuple(_kept(given, positional=set())) == kept
+
+
+def test_paths_are_left_out_wherever_they_stand() -> None:
+    given = (
+        "tests",
+        "--benchmark-skip",
+        "tests/test_a.py",
+        "-s",
+        "-x",
+        "tests/test_b.py::test_c",
+        "--own=tests",
+    )
+    positional = {"tests", "tests/test_a.py", "tests/test_b.py::test_c"}
+    assert tuple(_kept(given, positional=positional)) == ("-s", "--own=tests")

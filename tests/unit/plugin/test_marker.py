@@ -1,0 +1,86 @@
+"""What a marker asks for, read from real items."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.plugin.marker import request_of
+from pytest_opprof.profiler.schedule import ProfilerAction
+from pytest_opprof.results.run import Schedule
+
+MakeItem = Callable[[str], pytest.Item]
+
+
+def marked(arguments: str, *, takes: str = "") -> str:
+    return f"@pytest.mark.profile({arguments})\ndef test_it({takes}): pass"
+
+
+def test_a_bare_marker_warms_up_once_and_records_three_times(make_item: MakeItem) -> None:
+    request = request_of(make_item(marked("")))
+    assert request.numbers == Schedule(warmup=1, active=3)
+    assert (request.calls, request.cycles, request.activities) == (4, 1, ("cpu",))
+    assert [request.schedule(step) for step in range(5)] == [
+        ProfilerAction.WARMUP,
+        ProfilerAction.RECORD,
+        ProfilerAction.RECORD,
+        ProfilerAction.RECORD_AND_SAVE,
+        ProfilerAction.WARMUP,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calls", "cycles"),
+    [
+        ("active=1, warmup=0", 1, 1),
+        ("wait=1, warmup=2, active=3, repeat=2", 12, 2),
+        ("skip_first=5, repeat=1", 9, 1),
+        ("wait=3, skip_first_wait=1, repeat=2", 11, 2),
+        ("schedule=lambda step: A.RECORD_AND_SAVE", 1, 1),
+        ("schedule=lambda step: A.NONE if step < 6 else A.RECORD_AND_SAVE", 7, 1),
+    ],
+    ids=["once", "cycles", "skipped first", "skipped first wait", "own", "own after some"],
+)
+def test_calls_are_counted_from_the_schedule(
+    make_item: MakeItem, arguments: str, calls: int, cycles: int
+) -> None:
+    request = request_of(make_item(marked(arguments)))
+    assert (request.calls, request.cycles, request.steps_itself) == (calls, cycles, False)
+
+
+def test_a_test_with_the_fixture_steps_itself(make_item: MakeItem) -> None:
+    request = request_of(make_item(marked("schedule=lambda step: A.NONE", takes="opprof")))
+    assert request.steps_itself
+    assert request.calls == 0, "a schedule without an end is the test's own business"
+
+
+def test_a_marker_that_skips_the_warm_up_does_not_warn(
+    make_item: MakeItem, recwarn: pytest.WarningsRecorder
+) -> None:
+    request_of(make_item(marked("warmup=0, active=1")))
+    assert [str(warning.message) for warning in recwarn if "warmup" in str(warning.message)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "activities", "missing"),
+    [
+        ("['CPU']", ("cpu",), ()),
+        ("activities='cpu'", ("cpu",), ()),
+        ("activities=(P.CPU, P.CUDA, 'cuda')", ("cpu", "cuda"), ("activity cuda",)),
+        ("profile_memory=True, with_flops=False", ("cpu",), ("profile_memory",)),
+    ],
+    ids=["positional", "one", "of an enum", "not captured"],
+)
+def test_activities_are_read_as_torch_reads_them(
+    make_item: MakeItem, arguments: str, activities: tuple[str, ...], missing: tuple[str, ...]
+) -> None:
+    source = f"from pytest_opprof import ProfilerActivity as P\n{marked(arguments)}"
+    request = request_of(make_item(source))
+    assert (request.activities, request.missing) == (activities, missing)
+
+
+def test_the_error_names_the_test_and_the_nearest_argument(make_item: MakeItem) -> None:
+    with pytest.raises(
+        UsageError, match=r"\.py::test_it: unknown argument 'actve' \(did you mean 'active'\?\)"
+    ):
+        request_of(make_item(marked("actve=2")))

@@ -1,0 +1,60 @@
+"""The options and their ini keys, read by a real configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.plugin.options import read_options
+
+
+def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> None:
+    options = read_options(lone.parseconfig())
+    assert (options.mode, options.store, options.rows) == ("on", "dir:.opprof", 10)
+    assert options.capture == {"ranges", "ops"}
+    assert (options.save, options.baseline, options.json, options.traces, options.columns) == (None,) * 5
+    assert not options.asks_for_something
+
+
+@pytest.mark.parametrize(
+    ("argument", "complaint"),
+    [
+        ("--opprof=sometimes", "--opprof=sometimes: it is one of on, off, only"),
+        ("--opprof-capture=ops,everything", "unknown source 'everything'; known: ranges, ops, ops-itt, itt"),
+        ("--opprof-rows=all", "--opprof-rows=all: it is a whole number"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(
+    lone: pytest.Pytester, argument: str, complaint: str
+) -> None:
+    config = lone.parseconfig(argument)
+    with pytest.raises(pytest.UsageError, match=complaint.replace("(", r"\(")):
+        read_options(config)
+
+
+def test_the_command_line_stands_over_the_ini_file(lone: pytest.Pytester) -> None:
+    keys = "opprof = only\nopprof_save = main\nopprof_rows = 3\nopprof_columns = Name, Self CPU\n"
+    lone.makeini(
+        f"[pytest]\naddopts = -p opprof\n{keys}opprof_gate =\n  ops.count = off\n  ranges.count = 1%\n"
+    )
+    by_ini = read_options(lone.parseconfig())
+    assert (by_ini.mode, by_ini.save, by_ini.rows, by_ini.columns) == (
+        "only",
+        "main",
+        3,
+        ("Name", "Self CPU"),
+    )
+    assert (by_ini.ini_gates, by_ini.gates) == (("ops.count = off", "ranges.count = 1%"), ())
+    arguments = ("--opprof=on", "--opprof-save=", "--opprof-rows=-1", "--opprof-gate=ops.count=exact")
+    options = read_options(lone.parseconfig(*arguments))
+    assert (options.mode, options.save, options.rows) == ("on", None, -1)
+    assert options.gates == ("ops.count=exact",)
+    assert options.ini_gates == by_ini.ini_gates
+
+
+def test_paths_start_from_who_wrote_them(lone: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    lone.makeini("[pytest]\naddopts = -p opprof\nopprof_traces = traces\n")
+    below = lone.mkdir("below")
+    monkeypatch.chdir(below)
+    options = read_options(lone.parseconfig("--opprof-json=run.json", "-c", "../tox.ini"))
+    assert options.json == below / "run.json"
+    assert options.traces == Path(lone.path) / "traces"
