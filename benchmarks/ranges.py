@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from benchmarks.child import measured
@@ -57,6 +57,15 @@ class _Empty:
         return None
 
 
+@contextlib.contextmanager
+def _started(tracer: Any) -> Iterator[None]:
+    """Tracing, without the file that viztracer's own context leaves behind."""
+    tracer.start()
+    yield
+    tracer.stop()
+    tracer.clear()
+
+
 def _loop(make: Callable[[str], Any]) -> Callable[[int], None]:
     def loop(n: int) -> None:
         for _ in range(n):
@@ -86,7 +95,7 @@ def _side(name: str) -> tuple[Callable[[str], Any], Callable[[], contextlib.Abst
             from viztracer import VizTracer  # noqa: PLC0415
 
             tracer = VizTracer(max_stack_depth=0, log_sparse=True, verbose=0)
-            return tracer.log_event, lambda: tracer
+            return tracer.log_event, lambda: _started(tracer)
         case "nvtx":
             import nvtx  # noqa: PLC0415
 

@@ -59,7 +59,7 @@ typedef struct op_columns {
     const int64_t *self_ns;     /* duration less that of the children; 0 where async or open */
     const int64_t *sequence_nr; /* -1: none */
     const uint32_t *name, *thread, *forward_thread;
-    const uint32_t *args;       /* 1 + word offset into op_result_args(); 0: none */
+    const uint32_t *args;         /* 1 + word offset into op_result_args(); 0: none */
     const int32_t *parent, *step; /* -1: none */
     const uint8_t *kind, *flags, *scope;
 } op_columns;

@@ -19,8 +19,8 @@ static int counter_is_trusted(void) {
     if (!__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) || !(edx & (1u << 8)))
         return 0;
     char source[16] = "";
-    int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                  O_RDONLY | O_CLOEXEC);
+    int fd =
+        open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     ssize_t n = read(fd, source, sizeof source - 1);
@@ -78,8 +78,8 @@ void op_clock_calibrate(op_clock_pair *out) {
 /* Rates come from CLOCK_MONOTONIC alone; CLOCK_REALTIME only places the line, by its first pair,
  * so that a step of the wall clock inside the window bends no duration. */
 op_clock_line op_clock_through(const op_clock_pair *from, const op_clock_pair *to) {
-    op_clock_line line = {.from_ticks = from->ticks, .scale = 1ull << 32,
-                          .base_ns = (int64_t)from->realtime_ns};
+    op_clock_line line = {
+        .from_ticks = from->ticks, .scale = 1ull << 32, .base_ns = (int64_t)from->realtime_ns};
     uint64_t ticks = to->ticks - from->ticks;
     uint64_t ns = to->monotonic_ns - from->monotonic_ns;
     if (op_clock_kind == OP_CLOCK_COUNTER && ticks != 0)

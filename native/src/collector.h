@@ -17,16 +17,16 @@ typedef struct op_collector {
     pthread_cond_t changed; /* a write ended, or the drain has work */
     bool open;
     bool truncated;
-    uint32_t session;     /* only grows */
-    uint32_t stopping;    /* the window whose result is being made; 0: none */
+    uint32_t session;  /* only grows */
+    uint32_t stopping; /* the window whose result is being made; 0: none */
     op_pool pool;
     op_spill spill;
-    op_chunk *full;       /* of any window, owner and pinning; newest first */
-    op_thread *threads;   /* that began an event since the session opened */
+    op_chunk *full;     /* of any window, owner and pinning; newest first */
+    op_thread *threads; /* that began an event since the session opened */
     uint32_t thread_count;
     uint32_t last_window; /* only grows, in children too */
     uint64_t window_bytes, max_bytes;
-    uint64_t lost; /* begins on threads for which there was no memory to note even that */
+    uint64_t lost;        /* begins on threads for which there was no memory to note even that */
     op_timeline timeline; /* of the open window */
     void *spare_contexts; /* of threads that ended, for the torch observer */
     op_steps steps;

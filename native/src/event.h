@@ -81,8 +81,8 @@ enum op_input_tag {
     OP_INPUT_BOOL = 7,        /* value in the length field */
     OP_INPUT_INT_LIST = 8,    /* length elements of two words */
     OP_INPUT_DOUBLE_LIST = 9,
-    OP_INPUT_BOOL_LIST = 10,  /* length elements of one word */
-    OP_INPUT_TEXT = 11,       /* length bytes, padded to words */
+    OP_INPUT_BOOL_LIST = 10, /* length elements of one word */
+    OP_INPUT_TEXT = 11,      /* length bytes, padded to words */
     OP_INPUT_NONE = 12,
     OP_INPUT_CUT = 13,             /* the inputs from here on did not fit */
     OP_INPUT_TENSOR_UNSTRIDED = 14 /* sparse and the like: rank sizes of two words, no strides */

@@ -26,12 +26,12 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *name;  /* str */
-    PyObject *args;  /* str or NULL */
-    uint32_t id;     /* 0 until the name was needed */
-    uint32_t open;   /* entries in use */
-    uint32_t room;   /* entries in `more` */
-    entry first;     /* the usual case needs no allocation */
+    PyObject *name; /* str */
+    PyObject *args; /* str or NULL */
+    uint32_t id;    /* 0 until the name was needed */
+    uint32_t open;  /* entries in use */
+    uint32_t room;  /* entries in `more` */
+    entry first;    /* the usual case needs no allocation */
     entry *more;
 } Range;
 
@@ -143,7 +143,8 @@ static int set_fields(Range *r, PyObject *name, PyObject *args) {
         return -1;
     }
     if (args && args != Py_None && !PyUnicode_Check(args)) {
-        PyErr_Format(PyExc_TypeError, "record_function() argument 'args' must be str or None, not %.50s",
+        PyErr_Format(PyExc_TypeError,
+                     "record_function() argument 'args' must be str or None, not %.50s",
                      Py_TYPE(args)->tp_name);
         return -1;
     }
@@ -437,15 +438,10 @@ PyDoc_STRVAR(Range_doc,
              "generators. Recorded while a profile is open; otherwise it costs a few nanoseconds.\n"
              "One object may be entered again while it is open, and from any thread.");
 
-static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
-                                    {Py_tp_new, Range_new},
-                                    {Py_tp_init, Range_init},
-                                    {Py_tp_dealloc, Range_dealloc},
-                                    {Py_tp_methods, Range_methods},
-                                    {Py_tp_members, Range_members},
-                                    {Py_tp_call, Range_call},
-                                    {Py_tp_repr, Range_repr},
-                                    {0, NULL}};
+static PyType_Slot Range_slots[] = {
+    {Py_tp_doc, (void *)Range_doc}, {Py_tp_new, Range_new},         {Py_tp_init, Range_init},
+    {Py_tp_dealloc, Range_dealloc}, {Py_tp_methods, Range_methods}, {Py_tp_members, Range_members},
+    {Py_tp_call, Range_call},       {Py_tp_repr, Range_repr},       {0, NULL}};
 static PyType_Spec Range_spec = {"pytest_opprof.record_function", sizeof(Range), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, Range_slots};
 
@@ -459,21 +455,17 @@ static PyMemberDef Decorated_members[] = {
 static PyGetSetDef Decorated_getset[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL}};
-static PyType_Slot Decorated_slots[] = {{Py_tp_call, PyVectorcall_Call},
-                                        {Py_tp_methods, Decorated_methods},
-                                        {Py_tp_members, Decorated_members},
-                                        {Py_tp_getset, Decorated_getset},
-                                        {Py_tp_descr_get, Decorated_get},
-                                        {Py_tp_traverse, Decorated_traverse},
-                                        {Py_tp_clear, Decorated_clear},
-                                        {Py_tp_dealloc, Decorated_dealloc},
-                                        {Py_tp_repr, Decorated_repr},
-                                        {0, NULL}};
-static PyType_Spec Decorated_spec = {
-    "pytest_opprof._fast.Decorated", sizeof(Decorated), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
-        Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    Decorated_slots};
+static PyType_Slot Decorated_slots[] = {
+    {Py_tp_call, PyVectorcall_Call},    {Py_tp_methods, Decorated_methods},
+    {Py_tp_members, Decorated_members}, {Py_tp_getset, Decorated_getset},
+    {Py_tp_descr_get, Decorated_get},   {Py_tp_traverse, Decorated_traverse},
+    {Py_tp_clear, Decorated_clear},     {Py_tp_dealloc, Decorated_dealloc},
+    {Py_tp_repr, Decorated_repr},       {0, NULL}};
+static PyType_Spec Decorated_spec = {"pytest_opprof._fast.Decorated", sizeof(Decorated), 0,
+                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                                         Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_HAVE_GC |
+                                         Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                     Decorated_slots};
 
 static PyMethodDef functions[] = {
     {"range_push", push, METH_O,

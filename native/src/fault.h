@@ -26,9 +26,7 @@ void op_fault_arm(enum op_fault_kind kind, unsigned nth); /* nth 0: never */
 unsigned op_fault_fired(void);                            /* failures made since arming */
 int op_fault_now(enum op_fault_kind kind);
 
-static inline void *op_malloc(size_t n) {
-    return op_fault_now(OP_FAULT_MEMORY) ? NULL : malloc(n);
-}
+static inline void *op_malloc(size_t n) { return op_fault_now(OP_FAULT_MEMORY) ? NULL : malloc(n); }
 static inline void *op_calloc(size_t n, size_t size) {
     return op_fault_now(OP_FAULT_MEMORY) ? NULL : calloc(n, size);
 }

@@ -95,16 +95,20 @@ static bool assign(grouping *g, uint64_t row) {
     if (!make_room(g))
         return false;
     uint64_t at = k.hash & g->mask;
-    while (g->slots[at] && !(g->hashes[g->slots[at] - 1] == k.hash &&
-                             same_key(g, &g->groups[g->slots[at] - 1], &k)))
+    while (g->slots[at] &&
+           !(g->hashes[g->slots[at] - 1] == k.hash && same_key(g, &g->groups[g->slots[at] - 1], &k)))
         at = (at + 1) & g->mask;
     if (!g->slots[at]) {
         g->hashes[g->count] = k.hash;
-        g->groups[g->count] = (op_group){
-            .name = k.name, .first_event = (uint32_t)row, .args_event = (uint32_t)row,
-            .kind = c->kind[row], .scope = c->scope[row], .background = k.background,
-            .is_user_annotation = k.is_user_annotation, .min_ns = INT64_MAX,
-            .is_async = (c->flags[row] & OP_FLAG_ASYNC) != 0};
+        g->groups[g->count] = (op_group){.name = k.name,
+                                         .first_event = (uint32_t)row,
+                                         .args_event = (uint32_t)row,
+                                         .kind = c->kind[row],
+                                         .scope = c->scope[row],
+                                         .background = k.background,
+                                         .is_user_annotation = k.is_user_annotation,
+                                         .min_ns = INT64_MAX,
+                                         .is_async = (c->flags[row] & OP_FLAG_ASYNC) != 0};
         g->slots[at] = (uint32_t)++g->count;
     }
     op_group *group = &g->groups[g->slots[at] - 1];
@@ -253,8 +257,8 @@ static bool trace_path(tracing *t, const op_columns *c, uint64_t row) {
     int32_t parent = c->parent[row] < 0 ? -1 : t->of_row[c->parent[row]];
     uint32_t name = op_names_group(c->name[row]);
     uint64_t at = path_hash(parent, name) & t->mask;
-    while (t->slots[at] && !(t->paths[t->slots[at] - 1].parent == parent &&
-                             t->paths[t->slots[at] - 1].name == name))
+    while (t->slots[at] &&
+           !(t->paths[t->slots[at] - 1].parent == parent && t->paths[t->slots[at] - 1].name == name))
         at = (at + 1) & t->mask;
     if (!t->slots[at]) {
         t->paths[t->count] = (op_path){.parent = parent, .name = name};

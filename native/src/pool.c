@@ -17,8 +17,8 @@ static void *map_part(const op_pool *pool, uint64_t at, uint64_t bytes) {
     int flags = pool->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
     if (pool->fd >= 0 && op_fallocate(pool->fd, (off_t)at, (off_t)bytes) != 0)
         return NULL;
-    void *p = op_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, pool->fd,
-                      pool->fd < 0 ? 0 : (off_t)at);
+    void *p =
+        op_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, pool->fd, pool->fd < 0 ? 0 : (off_t)at);
     if (p == MAP_FAILED)
         return NULL;
     /* A forked child must not write into its parent's recording, even by accident. */
@@ -106,14 +106,14 @@ int op_pool_open(op_pool *pool, const char *dir, uint64_t segment_bytes) {
     memset(pool, 0, sizeof *pool);
     pool->fd = pool->names_fd = -1;
     pool->segment_units = (uint32_t)(segment_bytes / OP_UNIT_BYTES);
-    if (segment_bytes % OP_CHUNK_MAX || !pool->segment_units ||
-        pool->segment_units > OP_SEGMENT_UNITS)
+    if (segment_bytes % OP_CHUNK_MAX || !pool->segment_units || pool->segment_units > OP_SEGMENT_UNITS)
         return op_error_set(OP_ESTATE, "pool_bytes must be a multiple of 256 KiB up to 16 MiB");
     int rc = dir ? open_files(pool, dir) : OP_OK;
     if (rc == OP_OK) {
         pool->header = map_part(pool, 0, OP_HEADER_BYTES);
         if (pool->header) {
-            *pool->header = (op_file_header){.version = OP_FILE_VERSION, .pid = (uint32_t)getpid(),
+            *pool->header = (op_file_header){.version = OP_FILE_VERSION,
+                                             .pid = (uint32_t)getpid(),
                                              .segment_bytes = segment_bytes,
                                              .clock_kind = (uint32_t)op_clock_kind};
             memcpy(pool->header->magic, OP_FILE_MAGIC, sizeof pool->header->magic);

@@ -19,8 +19,8 @@
 typedef struct op_file_header {
     char magic[8];
     uint32_t version, pid;
-    uint32_t window;        /* the open window; 0: nothing was being recorded */
-    uint32_t segments;      /* allocated so far */
+    uint32_t window;   /* the open window; 0: nothing was being recorded */
+    uint32_t segments; /* allocated so far */
     uint64_t segment_bytes;
     uint32_t clock_kind;
     uint32_t truncated;            /* events of the open window were dropped */

@@ -32,6 +32,7 @@ typedef struct op_thread {
     uint32_t capacity; /* of the stack */
     uint32_t window;   /* the window this state belongs to */
     uint32_t holes;    /* in the stack; also written by other threads, under the lock */
+    void *contexts;    /* the torch observer's, one for each place in the stack; starts with a link */
     /* ---- not needed to begin or end ---- */
     uint32_t index, os_tid;
     uint32_t session;     /* that the chunk is from */
@@ -43,7 +44,6 @@ typedef struct op_thread {
     uint64_t unmatched; /* ends whose begin is not on record in this window */
     uint64_t torch_thread;
     char name[16];
-    void *contexts; /* the torch observer's, one for each place in the stack; starts with a link */
     struct op_thread *link;
 } op_thread;
 
@@ -71,19 +71,20 @@ void *op_contexts_take(void);
 
 static inline uint32_t op_recording(void) { return __atomic_load_n(&op_window, __ATOMIC_RELAXED); }
 
-static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
-                               const uint32_t *words, uint32_t word_count) {
-    op_slot slot = {NULL, NULL, op_recording()};
-    if (slot.window == 0)
-        return slot;
+/* This thread, with room for an event and so many argument words; NULL: none, which was counted. */
+static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {
     op_thread *t = op_self;
-    if (__builtin_expect(t == NULL || t->window != slot.window || t->depth == t->capacity ||
-                             (uint32_t *)(t->next + 1) + word_count > t->tail,
-                         0)) {
-        t = op_thread_prepare(slot.window, word_count);
-        if (t == NULL)
-            return slot;
-    }
+    if (__builtin_expect(t == NULL || t->window != window || t->depth == t->capacity ||
+                             (uint32_t *)(t->next + 1) + arg_words > t->tail,
+                         0))
+        return op_thread_prepare(window, arg_words);
+    return t;
+}
+
+/* On a thread that is ready. The slot is filled where it will stay: one that came back by value
+ * would be stored in parts and then loaded whole, for which a processor waits. */
+static inline void op_begin_on(op_thread *t, op_slot *slot, uint32_t name, uint8_t kind, uint8_t flags,
+                               uint32_t aux, const uint32_t *words, uint32_t word_count) {
     op_event *e = t->next;
     op_chunk *c = t->chunk;
     e->args = 0;
@@ -104,10 +105,19 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
     t->depth++;
     t->next = e + 1;
     __atomic_store_n(&c->open, c->open + 1, __ATOMIC_RELAXED);
-    slot.event = e;
-    slot.thread = t;
+    slot->event = e;
+    slot->thread = t;
+    slot->window = t->window;
     e->start = op_ticks();
     __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
+}
+
+static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
+                               const uint32_t *words, uint32_t word_count) {
+    op_slot slot = {NULL, NULL, op_recording()};
+    op_thread *t = slot.window ? op_thread_ready(slot.window, word_count) : NULL;
+    if (t)
+        op_begin_on(t, &slot, name, kind, flags, aux, words, word_count);
     return slot;
 }
 

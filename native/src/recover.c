@@ -94,8 +94,7 @@ static int read_names(recovery *r) {
         uint32_t id, length;
         memcpy(&id, r->names.base + at, 4);
         memcpy(&length, r->names.base + at + 4, 4);
-        if (id >= OP_NAME_MAX_COUNT || length > OP_NAME_MAX_BYTES ||
-            at + 8 + length > r->names.bytes)
+        if (id >= OP_NAME_MAX_COUNT || length > OP_NAME_MAX_BYTES || at + 8 + length > r->names.bytes)
             break; /* the process died inside this record */
         r->ids[id] = op_names_intern((const char *)r->names.base + at + 8, length);
         if (id >= r->id_count)
@@ -108,10 +107,9 @@ static int read_names(recovery *r) {
 /* ---- chunks ----------------------------------------------------------------------------- */
 
 static bool plausible(const recovery *r, const op_chunk *c, uint64_t most) {
-    return c->magic == OP_CHUNK_MAGIC && c->window == r->header->window &&
-           c->bytes >= OP_CHUNK_MIN && c->bytes <= OP_CHUNK_MAX && (c->bytes & (c->bytes - 1)) == 0 &&
-           c->bytes <= most && c->count <= c->bytes / sizeof(op_event) &&
-           c->arg_words <= c->bytes / sizeof(uint32_t) &&
+    return c->magic == OP_CHUNK_MAGIC && c->window == r->header->window && c->bytes >= OP_CHUNK_MIN &&
+           c->bytes <= OP_CHUNK_MAX && (c->bytes & (c->bytes - 1)) == 0 && c->bytes <= most &&
+           c->count <= c->bytes / sizeof(op_event) && c->arg_words <= c->bytes / sizeof(uint32_t) &&
            sizeof *c + c->count * sizeof(op_event) + c->arg_words * sizeof(uint32_t) <= c->bytes;
 }
 
@@ -124,10 +122,14 @@ static int add_raw(recovery *r, const op_chunk *c, const void *args) {
         r->raw = bigger;
         r->capacity = capacity;
     }
-    r->raw[r->count++] = (op_raw){.thread = c->thread, .sequence = c->sequence,
-                                  .os_tid = c->os_tid, .torch_thread = c->torch_thread,
-                                  .count = c->count, .arg_words = c->arg_words,
-                                  .events = (const op_event *)(c + 1), .args = args,
+    r->raw[r->count++] = (op_raw){.thread = c->thread,
+                                  .sequence = c->sequence,
+                                  .os_tid = c->os_tid,
+                                  .torch_thread = c->torch_thread,
+                                  .count = c->count,
+                                  .arg_words = c->arg_words,
+                                  .events = (const op_event *)(c + 1),
+                                  .args = args,
                                   .args_at = c->bytes / (uint32_t)sizeof(uint32_t) - c->arg_words};
     return OP_OK;
 }
@@ -218,8 +220,12 @@ static int rebuild(recovery *r, op_result *result) {
     two_pairs(r->header, pairs);
     const op_timeline timeline = {.pairs = pairs, .count = 2};
     const op_steps none = {0};
-    const op_source source = {.raw = r->raw, .raw_count = r->count, .timeline = &timeline,
-                              .steps = &none, .names = r->ids, .name_count = r->id_count};
+    const op_source source = {.raw = r->raw,
+                              .raw_count = r->count,
+                              .timeline = &timeline,
+                              .steps = &none,
+                              .names = r->ids,
+                              .name_count = r->id_count};
     int rc = op_tree_build(&source, result);
     if (rc != OP_OK)
         return rc;

@@ -12,8 +12,8 @@ typedef struct op_raw {
     uint32_t thread, sequence, os_tid, count, arg_words;
     uint64_t torch_thread;
     const op_event *events;
-    const uint32_t *args;     /* its argument words */
-    uint32_t args_at;         /* word offset in the chunk of args[0] */
+    const uint32_t *args; /* its argument words */
+    uint32_t args_at;     /* word offset in the chunk of args[0] */
 } op_raw;
 
 struct op_result {

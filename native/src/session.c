@@ -96,9 +96,14 @@ int op_window_start(void) {
 /* ---- gathering the window's chunks -------------------------------------------------------- */
 
 static op_raw raw_of(const op_chunk *c, uint32_t count, uint32_t arg_words, const void *args) {
-    return (op_raw){.thread = c->thread, .sequence = c->sequence, .os_tid = c->os_tid,
-                    .torch_thread = c->torch_thread, .count = count, .arg_words = arg_words,
-                    .events = (const op_event *)(c + 1), .args = args,
+    return (op_raw){.thread = c->thread,
+                    .sequence = c->sequence,
+                    .os_tid = c->os_tid,
+                    .torch_thread = c->torch_thread,
+                    .count = count,
+                    .arg_words = arg_words,
+                    .events = (const op_event *)(c + 1),
+                    .args = args,
                     .args_at = c->bytes / (uint32_t)sizeof(uint32_t) - arg_words};
 }
 
@@ -187,8 +192,10 @@ static int collect(uint32_t window, op_result *result) {
     if (rc == OP_OK)
         rc = gather(window, &chunks);
     if (rc == OP_OK) {
-        const op_source source = {.raw = chunks.raw, .raw_count = chunks.count,
-                                  .timeline = &self->timeline, .steps = &self->steps};
+        const op_source source = {.raw = chunks.raw,
+                                  .raw_count = chunks.count,
+                                  .timeline = &self->timeline,
+                                  .steps = &self->steps};
         rc = op_tree_build(&source, result);
     }
     if (rc == OP_OK) {

@@ -20,7 +20,7 @@ typedef struct op_spill {
     uint32_t count, capacity;
     bool writing;    /* somebody writes, without the lock */
     uint32_t paused; /* by so many who want nobody to */
-    bool broken;  /* a write failed: keep what fits the pool, drop the rest */
+    bool broken;     /* a write failed: keep what fits the pool, drop the rest */
     bool drain_runs, drain_stops;
     pthread_t drain;
     int drain_tid;

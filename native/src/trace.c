@@ -435,12 +435,14 @@ static void put_trace(writer *w, const op_result *r, const char *metadata, const
     }
     PUT(w, "\"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": ");
     put_signed(w, r->trace_start);
-    PUT(w, ", \"traceEvents\": [\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: pytest-opprof\","
-           "\"pid\":\"Traces\",\"tid\":\"\",\"ts\":0.000}");
+    PUT(w,
+        ", \"traceEvents\": [\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Iteration Start: pytest-opprof\","
+        "\"pid\":\"Traces\",\"tid\":\"\",\"ts\":0.000}");
     put_threads(w, r);
     for (uint64_t row = 0; row < r->columns.count && !w->failed; row++)
         put_event(w, r, row);
-    PUT(w, ",\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window End\",\"pid\":\"\",\"tid\":\"\",\"ts\":");
+    PUT(w, ",\n{\"ph\":\"i\",\"s\":\"g\",\"name\":\"Record Window "
+           "End\",\"pid\":\"\",\"tid\":\"\",\"ts\":");
     put_microseconds(w, r->trace_duration);
     PUT(w, "}\n], \"traceName\": \"");
     put_escaped(w, name, strlen(name));

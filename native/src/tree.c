@@ -70,11 +70,11 @@ static int allocate(op_result *r, op_writable *w, uint64_t n) {
     if (!at)
         return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
                             (unsigned long long)n);
-#define TAKE(field)                                                                               \
-    do {                                                                                          \
-        w->field = (void *)at;                                                                    \
-        r->columns.field = w->field;                                                              \
-        at += n * sizeof *w->field;                                                               \
+#define TAKE(field)                                                                                    \
+    do {                                                                                               \
+        w->field = (void *)at;                                                                         \
+        r->columns.field = w->field;                                                                   \
+        at += n * sizeof *w->field;                                                                    \
     } while (0)
     TAKE(start_ns);
     TAKE(duration_ns);
@@ -137,7 +137,7 @@ typedef struct walk {
     uint32_t arg_base;
     uint64_t row;
     uint32_t *nearest; /* by depth: row of what may be a parent, there or below; UINT32_MAX: none */
-    uint32_t step;  /* the last that began before the event, + 1 */
+    uint32_t step;     /* the last that began before the event, + 1 */
     bool takes_part;
 } walk;
 
@@ -295,8 +295,8 @@ static int index_forwards(const op_result *r, const op_writable *w, forwards *ou
         if (w->sequence_nr[row] < 0 || w->forward_thread[row] != 0)
             continue;
         uint64_t thread = r->threads[w->thread[row]].torch_thread;
-        *forward_slot(out, thread, w->sequence_nr[row]) = (forward){
-            .thread = thread, .sequence = w->sequence_nr[row], .row = (uint32_t)row + 1};
+        *forward_slot(out, thread, w->sequence_nr[row]) =
+            (forward){.thread = thread, .sequence = w->sequence_nr[row], .row = (uint32_t)row + 1};
     }
     return OP_OK;
 }

@@ -11,6 +11,10 @@
 #include "names.h"
 #include "record.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -24,233 +28,329 @@ using torch::profiler::impl::ProfilerConfig;
 using torch::profiler::impl::ProfilerState;
 using torch::profiler::impl::ProfilerStateBase;
 
+// ---- names ---------------------------------------------------------------------------------
+// A program runs the same ops in the same order again and again. So a thread keeps its last few
+// thousand names, and where the latest of them stood before, what followed there is the guess for
+// what follows now; the whole text confirms it, as names of user scopes and backward nodes lie in
+// strings that come and go at the same address. A guess is known an op ahead and is in the
+// processor's cache by then. A table found by the name itself waits for memory at each op, which
+// costs as much as all the rest of it.
+
+constexpr uint32_t kRecent = 4096;
+constexpr uint32_t kKnown = 512;
+constexpr uint32_t kBuckets = 1024;
+
+struct alignas(64) KnownName {
+    uint32_t id;
+    uint32_t length;
+    uint32_t seen;       // when, counted in names
+    const char *address; // and where: what to fetch ahead of the next time
+    alignas(16) char text[96];
+};
+
+struct RecentNames {
+    uint32_t now;         // counts names
+    uint32_t guess;       // the time at which the next name is thought to have been seen before
+    uint32_t count;       // of `known`; the first place stands for every name that is not kept
+    uint16_t at[kRecent]; // places in `known`, by time
+    uint16_t buckets[kBuckets];
+    KnownName known[kKnown];
+};
+
+inline bool is_same(const KnownName *known, const char *text) {
+#if defined(__SSE2__)
+    // Whole blocks. They may go past the end of `text`, but into no page that it does not touch.
+    constexpr uintptr_t kPage = 4096, kBytes = sizeof(__m128i);
+    uint32_t last = known->length & ~(kBytes - 1);
+    if (__builtin_expect(reinterpret_cast<uintptr_t>(text) % kPage <= kPage - kBytes - last, 1)) {
+        for (uint32_t at = 0;; at += kBytes) {
+            __m128i ours = _mm_load_si128(reinterpret_cast<const __m128i *>(known->text + at));
+            __m128i theirs = _mm_loadu_si128(reinterpret_cast<const __m128i *>(text + at));
+            uint32_t differ = _mm_movemask_epi8(_mm_cmpeq_epi8(ours, theirs)) ^ 0xffff;
+            if (at == last) {
+                return (differ & ((2u << (known->length - at)) - 1)) == 0; // as far as the final zero
+            }
+            if (differ != 0) {
+                return false;
+            }
+        }
+    }
+#endif
+    return std::strcmp(known->text, text) == 0;
+}
+
+// Ends tell more than beginnings: "autograd::engine::evaluate_function: " begins every sixth name.
+uint16_t *bucket_of(RecentNames *names, const char *text, size_t length) {
+    uint64_t words[2] = {0, 0};
+    size_t bytes = std::min(length, sizeof words);
+    std::memcpy(words, text + length - bytes, bytes);
+    uint64_t h = (words[0] * 0x9e3779b97f4a7c15u ^ words[1] ^ length) * 0xc2b2ae3d27d4eb4fu;
+    return &names->buckets[(h >> 32) % kBuckets];
+}
+
+void keep_name(RecentNames *names, uint16_t *bucket, uint32_t id, const char *text, size_t length) {
+    names->count = names->count + 1 < kKnown ? names->count + 1 : 1; // the oldest makes room
+    *bucket = static_cast<uint16_t>(names->count);
+    KnownName *known = &names->known[*bucket];
+    known->id = id;
+    known->length = static_cast<uint32_t>(length);
+    known->seen = names->now;
+    std::memcpy(known->text, text, length + 1);
+}
+
+// Where the guess was wrong.
+__attribute__((noinline, cold)) uint32_t look_up(RecentNames *names, const char *text) {
+    size_t length = std::strlen(text);
+    uint16_t *bucket = bucket_of(names, text, length);
+    uint16_t *now = &names->at[names->now % kRecent];
+    if (*bucket == 0 || !is_same(&names->known[*bucket], text)) {
+        uint32_t id = op_names_intern(text, length);
+        if (length >= sizeof KnownName::text || id == OP_NAME_OVERFLOW) {
+            *now = 0;
+            names->now++;
+            return id;
+        }
+        keep_name(names, bucket, id, text, length);
+    }
+    KnownName *known = &names->known[*bucket];
+    names->guess = known->seen + 1;
+    known->seen = names->now++;
+    known->address = text;
+    *now = *bucket;
+    return known->id;
+}
+
+inline uint32_t name_of(RecentNames *names, const char *text) {
+    uint16_t place = names->at[names->guess % kRecent];
+    const KnownName *known = &names->known[place];
+    if (__builtin_expect(place == 0 || !is_same(known, text), 0)) {
+        return look_up(names, text);
+    }
+    names->at[names->now++ % kRecent] = place;
+    uint32_t next = ++names->guess;
+    const KnownName *after_next = &names->known[names->at[(next + 1) % kRecent]];
+    __builtin_prefetch(names->known[names->at[next % kRecent]].address);
+    __builtin_prefetch(after_next);
+    __builtin_prefetch(after_next->text + 32);
+    return known->id;
+}
+
 // ---- contexts ------------------------------------------------------------------------------
 // An op's context carries its slot from begin to end. One lies ready for each place in a thread's
 // stack of open records: a place is not taken again while its record is open. They are never
 // freed, so destruction is a no-op; torch may destroy one on another thread.
 
 struct Context final : at::ObserverContext {
-  op_slot slot{};
-  static void operator delete(void*) {}
+    op_slot slot{};
+    static void operator delete(void *) {}
 };
 
 constexpr uint32_t kBlock = 256;
 constexpr uint32_t kBlocks = (UINT16_MAX + 1) / kBlock;
-constexpr uint32_t kNames = 1024;
-
-struct CachedName {
-  const char* text;
-  uint32_t id;
-};
 
 // `link` comes first: the collector chains the tables of ended threads by it.
 struct ThreadTable {
-  void* link;
-  uint32_t pushed_window;  // the last window for which our state was laid on this thread
-  CachedName names[kNames];
-  Context* blocks[kBlocks];
+    void *link;
+    uint32_t pushed_window; // the last window for which our state was laid on this thread
+    Context *blocks[kBlocks];
+    RecentNames names;
 };
 
-ThreadTable* make_table(op_thread* t) {
-  t->contexts = op_contexts_take();
-  if (t->contexts == nullptr) {
-    t->contexts = std::calloc(1, sizeof(ThreadTable));
-  }
-  auto* table = static_cast<ThreadTable*>(t->contexts);
-  if (table != nullptr) {
-    table->link = nullptr;
-    table->pushed_window = 0;
-  }
-  return table;
-}
-
-inline ThreadTable* table_of(op_thread* t) {
-  return __builtin_expect(t->contexts != nullptr, 1) ? static_cast<ThreadTable*>(t->contexts)
-                                                    : make_table(t);
-}
-
-Context* make_block(ThreadTable* table, uint32_t block) {
-  auto* memory = static_cast<Context*>(std::malloc(kBlock * sizeof(Context)));
-  if (memory == nullptr) {
-    return nullptr;
-  }
-  for (uint32_t i = 0; i < kBlock; i++) {
-    new (&memory[i]) Context();
-  }
-  return table->blocks[block] = memory;
-}
-
-inline Context* context_at(ThreadTable* table, uint32_t depth) {
-  Context* block = table->blocks[depth / kBlock];
-  if (__builtin_expect(block == nullptr, 0)) {
-    block = make_block(table, depth / kBlock);
-    if (block == nullptr) {
-      return nullptr;
+ThreadTable *make_table(op_thread *t) {
+    t->contexts = op_contexts_take();
+    if (t->contexts == nullptr) {
+        t->contexts = std::aligned_alloc(alignof(ThreadTable), sizeof(ThreadTable));
+        if (t->contexts != nullptr) {
+            std::memset(t->contexts, 0, sizeof(ThreadTable));
+        }
     }
-  }
-  return &block[depth % kBlock];
+    auto *table = static_cast<ThreadTable *>(t->contexts);
+    if (table != nullptr) {
+        table->link = nullptr;
+        table->pushed_window = 0;
+    }
+    return table;
 }
 
-// ---- names ---------------------------------------------------------------------------------
-// A name's address finds its id, and a comparison confirms it: names of user scopes and backward
-// nodes live in strings that come and go at the same address.
-
-uint32_t intern_slow(CachedName* cached, const char* text) {
-  cached->id = op_names_intern(text, std::strlen(text));
-  uint32_t length;
-  const char* known = op_names_text(cached->id, &length);
-  // A name that was cut or overflowed does not compare equal: it is looked up each time.
-  cached->text = known;
-  return cached->id;
+inline ThreadTable *table_of(op_thread *t) {
+    return __builtin_expect(t->contexts != nullptr, 1) ? static_cast<ThreadTable *>(t->contexts)
+                                                       : make_table(t);
 }
 
-inline uint32_t name_of(ThreadTable* table, const char* text) {
-  auto h = reinterpret_cast<uintptr_t>(text);
-  CachedName* cached = &table->names[(h >> 4 ^ h >> 14) % kNames];
-  if (__builtin_expect(cached->text != nullptr && std::strcmp(cached->text, text) == 0, 1)) {
-    return cached->id;
-  }
-  return intern_slow(cached, text);
+Context *make_block(ThreadTable *table, uint32_t block) {
+    auto *memory = static_cast<Context *>(std::malloc(kBlock * sizeof(Context)));
+    if (memory == nullptr) {
+        return nullptr;
+    }
+    for (uint32_t i = 0; i < kBlock; i++) {
+        new (&memory[i]) Context();
+    }
+    return table->blocks[block] = memory;
+}
+
+inline Context *context_at(ThreadTable *table, uint32_t depth) {
+    Context *block = table->blocks[depth / kBlock];
+    if (__builtin_expect(block == nullptr, 0)) {
+        block = make_block(table, depth / kBlock);
+        if (block == nullptr) {
+            return nullptr;
+        }
+    }
+    return &block[depth % kBlock];
 }
 
 // ---- inputs --------------------------------------------------------------------------------
 
 class InputWriter {
- public:
-  explicit InputWriter(uint32_t* words) : words_(words) {}
+  public:
+    explicit InputWriter(uint32_t *words) : words_(words) {}
 
-  void token(op_input_tag tag, uint32_t dtype, size_t length) {
-    put(static_cast<uint32_t>(tag) | dtype << 8 | static_cast<uint32_t>(length) << 16);
-  }
-  void put(uint32_t word) { words_[count_++] = word; }
-  void put64(int64_t value) {
-    std::memcpy(words_ + count_, &value, sizeof value);
-    count_ += 2;
-  }
-  bool fits(size_t words) const { return count_ + words + 1 < OP_ARGS_MAX_WORDS; }
-  uint32_t count() const { return count_; }
+    void token(op_input_tag tag, uint32_t dtype, size_t length) {
+        put(static_cast<uint32_t>(tag) | dtype << 8 | static_cast<uint32_t>(length) << 16);
+    }
+    void put(uint32_t word) { words_[count_++] = word; }
+    void put64(int64_t value) {
+        std::memcpy(words_ + count_, &value, sizeof value);
+        count_ += 2;
+    }
+    bool fits(size_t words) const { return count_ + words + 1 < OP_ARGS_MAX_WORDS; }
+    uint32_t count() const { return count_; }
 
- private:
-  uint32_t* words_;
-  uint32_t count_ = 0;
+  private:
+    uint32_t *words_;
+    uint32_t count_ = 0;
 };
 
-constexpr size_t kScalarListLimit = 30;  // Kineto's SCALAR_LIST_LENGTH_LIMIT
+constexpr size_t kScalarListLimit = 30; // Kineto's SCALAR_LIST_LENGTH_LIMIT
 
-bool write_unstrided(InputWriter& w, const at::Tensor& x) {
-  auto sizes = x.sizes();
-  if (!w.fits(1 + 2 * sizes.size())) return false;
-  w.token(OP_INPUT_TENSOR_UNSTRIDED, static_cast<uint8_t>(x.scalar_type()), sizes.size());
-  for (int64_t v : sizes) w.put64(v);
-  return true;
+bool write_unstrided(InputWriter &w, const at::Tensor &x) {
+    auto sizes = x.sizes();
+    if (!w.fits(1 + 2 * sizes.size()))
+        return false;
+    w.token(OP_INPUT_TENSOR_UNSTRIDED, static_cast<uint8_t>(x.scalar_type()), sizes.size());
+    for (int64_t v : sizes)
+        w.put64(v);
+    return true;
 }
 
-bool write_tensor(InputWriter& w, const at::Tensor& x) {
-  // Sizes of nested and symbolic tensors are not plain; Kineto leaves them empty too.
-  if (!x.defined() || x.is_nested() || x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-    if (!w.fits(1)) return false;
-    w.token(OP_INPUT_UNDEFINED, 0, 0);
-    return true;
-  }
-  if (x.layout() != at::kStrided) return write_unstrided(w, x);
-  auto sizes = x.sizes();
-  auto strides = x.strides();
-  bool wide = false;
-  for (size_t i = 0; i < sizes.size(); i++) {
-    wide |= sizes[i] > UINT32_MAX || strides[i] > UINT32_MAX || strides[i] < 0;
-  }
-  size_t rank = sizes.size();
-  if (!w.fits(1 + rank * (wide ? 4 : 2))) return false;
-  w.token(wide ? OP_INPUT_TENSOR_WIDE : OP_INPUT_TENSOR, static_cast<uint8_t>(x.scalar_type()), rank);
-  for (auto list : {sizes, strides}) {
-    for (int64_t v : list) {
-      wide ? w.put64(v) : w.put(static_cast<uint32_t>(v));
+bool write_tensor(InputWriter &w, const at::Tensor &x) {
+    // Sizes of nested and symbolic tensors are not plain; Kineto leaves them empty too.
+    if (!x.defined() || x.is_nested() || x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+        if (!w.fits(1))
+            return false;
+        w.token(OP_INPUT_UNDEFINED, 0, 0);
+        return true;
     }
-  }
-  return true;
+    if (x.layout() != at::kStrided)
+        return write_unstrided(w, x);
+    auto sizes = x.sizes();
+    auto strides = x.strides();
+    bool wide = false;
+    for (size_t i = 0; i < sizes.size(); i++) {
+        wide |= sizes[i] > UINT32_MAX || strides[i] > UINT32_MAX || strides[i] < 0;
+    }
+    size_t rank = sizes.size();
+    if (!w.fits(1 + rank * (wide ? 4 : 2)))
+        return false;
+    w.token(wide ? OP_INPUT_TENSOR_WIDE : OP_INPUT_TENSOR, static_cast<uint8_t>(x.scalar_type()), rank);
+    for (auto list : {sizes, strides}) {
+        for (int64_t v : list) {
+            wide ? w.put64(v) : w.put(static_cast<uint32_t>(v));
+        }
+    }
+    return true;
 }
 
 int64_t bits_of(double value) {
-  int64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
+    int64_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
 // The tag of a list whose elements are numbers of one kind. Empty, it is Kineto's list of scalars;
 // of symbols, or of too many numbers, it is nothing in particular.
 op_input_tag list_tag(c10::ArrayRef<c10::IValue> elements) {
-  if (elements.empty()) return OP_INPUT_INT_LIST;
-  if (elements.size() > kScalarListLimit) return OP_INPUT_OTHER;
-  auto all = [&](auto is) { return std::all_of(elements.begin(), elements.end(), is); };
-  if (all([](const c10::IValue& e) { return e.isInt(); })) return OP_INPUT_INT_LIST;
-  if (all([](const c10::IValue& e) { return e.isDouble(); })) return OP_INPUT_DOUBLE_LIST;
-  if (all([](const c10::IValue& e) { return e.isBool(); })) return OP_INPUT_BOOL_LIST;
-  return OP_INPUT_OTHER;
+    if (elements.empty())
+        return OP_INPUT_INT_LIST;
+    if (elements.size() > kScalarListLimit)
+        return OP_INPUT_OTHER;
+    auto all = [&](auto is) { return std::all_of(elements.begin(), elements.end(), is); };
+    if (all([](const c10::IValue &e) { return e.isInt(); }))
+        return OP_INPUT_INT_LIST;
+    if (all([](const c10::IValue &e) { return e.isDouble(); }))
+        return OP_INPUT_DOUBLE_LIST;
+    if (all([](const c10::IValue &e) { return e.isBool(); }))
+        return OP_INPUT_BOOL_LIST;
+    return OP_INPUT_OTHER;
 }
 
-bool write_list(InputWriter& w, const c10::IValue& v) {
-  auto elements = v.toListRef();
-  op_input_tag tag = list_tag(elements);
-  size_t n = tag == OP_INPUT_OTHER ? 0 : elements.size();
-  if (!w.fits(1 + 2 * n)) return false;
-  w.token(tag, 0, n);
-  for (size_t i = 0; i < n; i++) {
-    if (tag == OP_INPUT_INT_LIST) {
-      w.put64(elements[i].toInt());
-    } else if (tag == OP_INPUT_DOUBLE_LIST) {
-      w.put64(bits_of(elements[i].toDouble()));
+bool write_list(InputWriter &w, const c10::IValue &v) {
+    auto elements = v.toListRef();
+    op_input_tag tag = list_tag(elements);
+    size_t n = tag == OP_INPUT_OTHER ? 0 : elements.size();
+    if (!w.fits(1 + 2 * n))
+        return false;
+    w.token(tag, 0, n);
+    for (size_t i = 0; i < n; i++) {
+        if (tag == OP_INPUT_INT_LIST) {
+            w.put64(elements[i].toInt());
+        } else if (tag == OP_INPUT_DOUBLE_LIST) {
+            w.put64(bits_of(elements[i].toDouble()));
+        } else {
+            w.put(elements[i].toBool());
+        }
+    }
+    return true;
+}
+
+bool write_tensor_list(InputWriter &w, const c10::IValue &v) {
+    const auto &tensors = v.toTensorVector();
+    if (!w.fits(1))
+        return false;
+    w.token(OP_INPUT_TENSOR_LIST, 0, tensors.size() <= UINT16_MAX ? tensors.size() : UINT16_MAX);
+    for (const auto &x : tensors) {
+        if (!write_tensor(w, x))
+            return false;
+    }
+    return true;
+}
+
+bool write_input(InputWriter &w, const c10::IValue &v) {
+    if (v.isTensor())
+        return write_tensor(w, v.toTensor());
+    if (v.isTensorList())
+        return write_tensor_list(w, v);
+    if (!w.fits(3))
+        return false;
+    if (v.isInt()) {
+        w.token(OP_INPUT_INT, 0, 0);
+        w.put64(v.toInt());
+    } else if (v.isDouble()) {
+        w.token(OP_INPUT_DOUBLE, 0, 0);
+        w.put64(bits_of(v.toDouble()));
+    } else if (v.isBool()) {
+        w.token(OP_INPUT_BOOL, 0, v.toBool());
+    } else if (v.isNone()) {
+        w.token(OP_INPUT_NONE, 0, 0);
+    } else if (v.isList()) {
+        return write_list(w, v);
     } else {
-      w.put(elements[i].toBool());
+        w.token(OP_INPUT_OTHER, 0, 0);
     }
-  }
-  return true;
+    return true;
 }
 
-bool write_tensor_list(InputWriter& w, const c10::IValue& v) {
-  const auto& tensors = v.toTensorVector();
-  if (!w.fits(1)) return false;
-  w.token(OP_INPUT_TENSOR_LIST, 0, tensors.size() <= UINT16_MAX ? tensors.size() : UINT16_MAX);
-  for (const auto& x : tensors) {
-    if (!write_tensor(w, x)) return false;
-  }
-  return true;
-}
-
-bool write_input(InputWriter& w, const c10::IValue& v) {
-  if (v.isTensor()) return write_tensor(w, v.toTensor());
-  if (v.isTensorList()) return write_tensor_list(w, v);
-  if (!w.fits(3)) return false;
-  if (v.isInt()) {
-    w.token(OP_INPUT_INT, 0, 0);
-    w.put64(v.toInt());
-  } else if (v.isDouble()) {
-    w.token(OP_INPUT_DOUBLE, 0, 0);
-    w.put64(bits_of(v.toDouble()));
-  } else if (v.isBool()) {
-    w.token(OP_INPUT_BOOL, 0, v.toBool());
-  } else if (v.isNone()) {
-    w.token(OP_INPUT_NONE, 0, 0);
-  } else if (v.isList()) {
-    return write_list(w, v);
-  } else {
-    w.token(OP_INPUT_OTHER, 0, 0);
-  }
-  return true;
-}
-
-uint32_t write_args(uint32_t* words, const at::RecordFunction& fn, bool with_inputs) {
-  InputWriter w(words + 1);
-  w.put64(static_cast<int64_t>(fn.forwardThreadId()));
-  if (with_inputs) {
-    for (const auto& input : fn.inputs()) {
-      if (!write_input(w, input)) {
-        w.token(OP_INPUT_CUT, 0, 0);
-        break;
-      }
+uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
+    InputWriter w(words + 1);
+    w.put64(static_cast<int64_t>(fn.forwardThreadId()));
+    for (const auto &input : fn.inputs()) {
+        if (!write_input(w, input)) {
+            w.token(OP_INPUT_CUT, 0, 0);
+            break;
+        }
     }
-  }
-  words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, w.count());
-  return 1 + w.count();
+    words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, w.count());
+    return 1 + w.count();
 }
 
 // ---- the state that torch takes for an open profiler -----------------------------------------
@@ -260,97 +360,105 @@ uint32_t write_args(uint32_t* words, const at::RecordFunction& fn, bool with_inp
 // state is enough for those ranges, and torch's memory reports are not for it.
 
 class OpenState final : public ProfilerStateBase {
- public:
-  OpenState() : ProfilerStateBase(ProfilerConfig(ProfilerState::Disabled)) {}
-  ActiveProfilerType profilerType() override { return ActiveProfilerType::LEGACY; }
-  void reportMemoryUsage(void*, int64_t, size_t, size_t, c10::Device) override {}
+  public:
+    OpenState() : ProfilerStateBase(ProfilerConfig(ProfilerState::Disabled)) {}
+    ActiveProfilerType profilerType() override { return ActiveProfilerType::LEGACY; }
+    void reportMemoryUsage(void *, int64_t, size_t, size_t, c10::Device) override {}
 };
 
 // One for all threads and windows, never destroyed: a forked child finds it as it is, with no lock
 // that its parent may have held.
-const std::shared_ptr<ProfilerStateBase>& open_state() {
-  static const auto* state = new std::shared_ptr<ProfilerStateBase>(std::make_shared<OpenState>());
-  return *state;
+const std::shared_ptr<ProfilerStateBase> &open_state() {
+    static const auto *state = new std::shared_ptr<ProfilerStateBase>(std::make_shared<OpenState>());
+    return *state;
 }
 
 // Torch pops only what lies on top. Under a state of another kind ours stays where it is, until the
 // guard that pushed the other one takes both away.
 void pop_state() {
-  if (ProfilerStateBase::get() == open_state().get()) {
-    try {
-      c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
-    } catch (const c10::Error&) {
+    if (ProfilerStateBase::get() == open_state().get()) {
+        try {
+            c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+        } catch (const c10::Error &) {
+        }
     }
-  }
 }
 
 // Where torch's own profiler is on, it sees those ranges already, and the slot is its.
-void push_state(ThreadTable* table, uint32_t window) {
-  table->pushed_window = window;
-  if (ProfilerStateBase::get() == nullptr) {
-    c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, open_state());
-  }
+void push_state(ThreadTable *table, uint32_t window) {
+    table->pushed_window = window;
+    if (ProfilerStateBase::get() == nullptr) {
+        c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, open_state());
+    }
 }
 
 // ---- callbacks -----------------------------------------------------------------------------
 
 // A thread whose window has no room left has no chunk, and begins events that are only counted.
-void note_torch_thread(op_thread* t, uint64_t number) {
-  t->torch_thread = number;
-  if (t->chunk != nullptr) {
-    t->chunk->torch_thread = number;
-  }
+void note_torch_thread(op_thread *t, uint64_t number) {
+    t->torch_thread = number;
+    if (t->chunk != nullptr) {
+        t->chunk->torch_thread = number;
+    }
 }
 
 std::atomic<bool> plain{true};
 
-template <bool with_inputs>
-std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& fn) {
-  uint32_t window = op_recording();
-  op_thread* t = op_self;
-  if (__builtin_expect(window == 0, 0)) {
-    return nullptr;
-  }
-  if (__builtin_expect(t == nullptr || t->window != window, 0)) {
-    t = op_thread_prepare(window, 0);
-    if (t == nullptr) {
-      return nullptr;
-    }
-  }
-  ThreadTable* table = table_of(t);
-  if (__builtin_expect(table == nullptr, 0)) {
-    return nullptr;
-  }
-  if (__builtin_expect(table->pushed_window != window, 0)) {
-    push_state(table, window);
-    note_torch_thread(t, fn.threadId());
-  }
-  Context* context = context_at(table, t->depth);
-  if (__builtin_expect(context == nullptr, 0)) {
-    return nullptr;
-  }
-  uint32_t name = name_of(table, fn.name());
-  int64_t sequence = fn.seqNr();
-  uint32_t aux = sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE
-                                                           : static_cast<uint32_t>(sequence);
-  auto scope = static_cast<uint8_t>(fn.scope());
-  if (with_inputs || __builtin_expect(fn.forwardThreadId() != 0, 0)) {
+constexpr uint32_t kForwardWords = 3;
+
+// Out of line: its array would be every op's stack frame.
+__attribute__((noinline)) Context *begin_with_inputs(const at::RecordFunction &fn, uint32_t window,
+                                                     Context *context, uint32_t name, uint32_t aux) {
     uint32_t words[OP_ARGS_MAX_WORDS + 2];
-    uint32_t count = write_args(words, fn, with_inputs);
-    context->slot = op_begin(name, OP_TORCH, scope, aux, words, count);
-  } else {
-    context->slot = op_begin(name, OP_TORCH, scope, aux, nullptr, 0);
-  }
-  if (__builtin_expect(context->slot.event == nullptr, 0)) {
-    return nullptr;
-  }
-  return std::unique_ptr<at::ObserverContext>(context);
+    uint32_t count = write_args(words, fn);
+    op_thread *t = op_thread_ready(window, count);
+    if (t == nullptr) {
+        return nullptr;
+    }
+    op_begin_on(t, &context->slot, name, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words, count);
+    return context;
 }
 
-void end(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context != nullptr) {
-    op_end(&static_cast<Context*>(context)->slot);
-  }
+// What every event of a window needs besides its record; null where there is no memory for it.
+inline Context *context_for(op_thread *t, uint32_t window, const at::RecordFunction &fn) {
+    ThreadTable *table = table_of(t);
+    if (__builtin_expect(table == nullptr, 0)) {
+        return nullptr;
+    }
+    if (__builtin_expect(table->pushed_window != window, 0)) {
+        push_state(table, window);
+        note_torch_thread(t, fn.threadId());
+    }
+    return context_at(table, t->depth);
+}
+
+template <bool with_inputs> std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
+    uint32_t window = op_recording();
+    op_thread *t = window != 0 ? op_thread_ready(window, kForwardWords) : nullptr;
+    Context *context = t != nullptr ? context_for(t, window, fn) : nullptr;
+    if (__builtin_expect(context == nullptr, 0)) {
+        return nullptr;
+    }
+    uint32_t name = name_of(&static_cast<ThreadTable *>(t->contexts)->names, fn.name());
+    int64_t sequence = fn.seqNr();
+    uint32_t aux =
+        sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE : static_cast<uint32_t>(sequence);
+    if (with_inputs) {
+        return std::unique_ptr<at::ObserverContext>(begin_with_inputs(fn, window, context, name, aux));
+    }
+    uint64_t thread = fn.forwardThreadId();
+    uint32_t words[kForwardWords] = {OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1),
+                                     static_cast<uint32_t>(thread),
+                                     static_cast<uint32_t>(thread >> 32)};
+    op_begin_on(t, &context->slot, name, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
+                thread != 0 ? kForwardWords : 0);
+    return std::unique_ptr<at::ObserverContext>(context);
+}
+
+void end(const at::RecordFunction &, at::ObserverContext *context) {
+    if (context != nullptr) {
+        op_end(&static_cast<Context *>(context)->slot);
+    }
 }
 
 // Callbacks are registered once and switched on and off: torch forbids to remove one while other
@@ -358,52 +466,50 @@ void end(const at::RecordFunction&, at::ObserverContext* context) {
 at::CallbackHandle plain_handle = 0, inputs_handle = 0;
 
 void register_once() {
-  if (plain_handle != 0) {
-    return;
-  }
-  plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<false>, end));
-  inputs_handle =
-      at::addGlobalCallback(at::RecordFunctionCallback(begin<true>, end).needsInputs(true));
-  at::disableCallback(plain_handle);
-  at::disableCallback(inputs_handle);
+    if (plain_handle != 0) {
+        return;
+    }
+    plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<false>, end));
+    inputs_handle =
+        at::addGlobalCallback(at::RecordFunctionCallback(begin<true>, end).needsInputs(true));
+    at::disableCallback(plain_handle);
+    at::disableCallback(inputs_handle);
 }
 
-}  // namespace
+} // namespace
 
 // From the thread that opens and closes windows, one at a time.
 extern "C" {
 
 __attribute__((visibility("default"))) void opprof_observer_enable(int with_inputs) {
-  register_once();
-  plain = !with_inputs;
-  at::reenableCallback(with_inputs ? inputs_handle : plain_handle);
+    register_once();
+    plain = !with_inputs;
+    at::reenableCallback(with_inputs ? inputs_handle : plain_handle);
 }
 
 // torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.
-__attribute__((visibility("default"))) void opprof_observer_step_aside() {
-  pop_state();
-}
+__attribute__((visibility("default"))) void opprof_observer_step_aside() { pop_state(); }
 
 __attribute__((visibility("default"))) void opprof_observer_disable() {
-  at::disableCallback(plain ? plain_handle : inputs_handle);
-  pop_state();  // on other threads it lies where it is, until torch's own profiler starts there
+    at::disableCallback(plain ? plain_handle : inputs_handle);
+    pop_state(); // on other threads it lies where it is, until torch's own profiler starts there
 }
 
 // Torch takes us for an open profiler on this thread from here on, not only from its first op:
 // torch.compile's ranges ask before they make one. Also when torch's own profiler has left it.
 __attribute__((visibility("default"))) void opprof_observer_adopt_thread() {
-  uint32_t window = op_recording();
-  op_thread* t = op_self;
-  if (window != 0 && (t == nullptr || t->window != window)) {
-    t = op_thread_prepare(window, 0);
-  }
-  if (window == 0 || t == nullptr) {
-    return;
-  }
-  ThreadTable* table = table_of(t);
-  if (table != nullptr) {
-    push_state(table, window);
-    note_torch_thread(t, at::RecordFunction::currentThreadId());
-  }
+    uint32_t window = op_recording();
+    op_thread *t = op_self;
+    if (window != 0 && (t == nullptr || t->window != window)) {
+        t = op_thread_prepare(window, 0);
+    }
+    if (window == 0 || t == nullptr) {
+        return;
+    }
+    ThreadTable *table = table_of(t);
+    if (table != nullptr) {
+        push_state(table, window);
+        note_torch_thread(t, at::RecordFunction::currentThreadId());
+    }
 }
 }

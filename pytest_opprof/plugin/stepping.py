@@ -146,7 +146,7 @@ class Stepping:
     def _unrepeatable(self, error: BaseException) -> str:
         call = f"call {self.calls + 1} raised {type(error).__name__}"
         if isinstance(error, CaptureBusyError):
-            return f"the test profiles itself: {call}. Leave its own profiler out, or the marker"
+            return f"the test profiles itself: {call}. Leave out its own profiler, or the marker"
         return (
             f"cannot be repeated: {call}. Build the state inside the test, take the opprof fixture and step "
             "yourself, or set warmup=0, active=1"

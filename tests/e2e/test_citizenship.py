@@ -1,4 +1,4 @@
-"""A good citizen of pytest: other plugins, options and habits see what they expect, and nothing where unused."""
+"""A good citizen of pytest: other plugins, options and habits see what they expect, or nothing at all."""
 
 import json
 from xml.etree import ElementTree as ET
@@ -186,9 +186,12 @@ def test_benchmarks_beside_it_are_left_alone(project: Project) -> None:
 LOADED = """\
     import json, sys
 
+    HEAVY = {"pytest_opprof", "cffi", "_cffi_backend", "jsonschema", "tabulate", "torch", "pytest_benchmark"}
+
     def pytest_unconfigure(config):
-        names = [name for name in sys.modules if name.partition(".")[0] in {"pytest_opprof", "cffi", "jsonschema", "_cffi_backend", "tabulate", "torch", "pytest_benchmark"}]
-        (config.rootpath / f"loaded-{getattr(config, 'workerinput', {}).get('workerid', 'main')}.json").write_text(json.dumps(sorted(names)))
+        worker = getattr(config, "workerinput", {}).get("workerid", "main")
+        loaded = sorted(name for name in sys.modules if name.partition(".")[0] in HEAVY)
+        (config.rootpath / f"loaded-{worker}.json").write_text(json.dumps(loaded))
 """
 HOOKS = [
     "pytest_opprof",

@@ -155,7 +155,7 @@ def test_what_goes_on_after_the_test_is_seen_and_harms_nobody(hostile: Session) 
     [
         (
             "test_profiles_itself_unguarded",
-            "the test profiles itself: call 2 raised CaptureBusyError. Leave its own profiler out, or the marker",
+            "the test profiles itself: call 2 raised CaptureBusyError. Leave out its own profiler, or the marker",
         ),
         (
             "test_leaves_a_profiler_running",
@@ -221,7 +221,7 @@ ENDS = {
     "first call, exit": "pytest.exit('that is it')",
     "second call, exit": "CALLS.append(0)\n    if len(CALLS) == 2: pytest.exit('that is it')",
     "second call, interrupt": "CALLS.append(0)\n    if len(CALLS) == 2: raise KeyboardInterrupt",
-    "second call, exit with a code": "CALLS.append(0)\n    if len(CALLS) == 2: pytest.exit('done', returncode=7)",
+    "second call, exit code": "CALLS.append(0)\n    if len(CALLS) == 2: pytest.exit('so', returncode=7)",
 }
 
 

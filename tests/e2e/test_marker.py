@@ -118,7 +118,10 @@ def test_what_cannot_be_captured_is_said(scheduled: tuple[Project, Session]) -> 
     assert [line for line in session.told if "nothing of it is captured" in line] == [
         "opprof: activity cuda: nothing of it is captured by this release "
         "(asked for by test_more_than_there_is and 1 more)",
-        "opprof: with_stack: nothing of it is captured by this release (asked for by test_more_than_there_is)",
+        (
+            "opprof: with_stack: nothing of it is captured by this release "
+            "(asked for by test_more_than_there_is)"
+        ),
     ]
     assert session.result("test_more_than_there_is").activities == ("cpu", "cuda")
 
@@ -250,5 +253,8 @@ def test_unknown_torch_ops_are_refused_with_the_nearest(project: Project, torch_
     gate = project.pytest("--opprof-gate=aten::clnoe.count=exact", "--deselect=test_it.py")
     assert gate.exit_code == pytest.ExitCode.USAGE_ERROR
     assert gate.told == [
-        "ERROR: opprof: unknown metric 'aten::clnoe.count' in --opprof-gate (did you mean 'aten::clone.count'?)"
+        (
+            "ERROR: opprof: unknown metric 'aten::clnoe.count' in --opprof-gate "
+            "(did you mean 'aten::clone.count'?)"
+        )
     ]

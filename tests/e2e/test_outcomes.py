@@ -192,8 +192,8 @@ def test_a_later_call_fails_the_measurement_not_the_test(outcomes: Session, name
 def test_the_summary_says_what_could_not_be_repeated(outcomes: Session) -> None:
     text = " ".join(outcomes.stdout.split())
     assert (
-        "test_it.py::test_makes_a_folder: ERROR: cannot be repeated: call 2 raised FileExistsError. "
-        "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
+        "test_it.py::test_makes_a_folder: ERROR: cannot be repeated: call 2 raised FileExistsError. Build "
+        "the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
     ) in text
     outcomes.lines.fnmatch_lines(["6 in error, 11 measured * nothing dropped * 10 other tests not run"])
 

@@ -154,7 +154,7 @@ SORT_KEYS = (None, "cpu_time_total", "self_cpu_time_total", "cpu_time", "count")
 )
 def test_sums_by_torchs_rules_are_torchs(
     spans: list[Span],
-    by_shapes: bool,  # noqa: FBT001  # drawn
+    by_shapes: bool,  # drawn
     sort_by: str | None,
     row_limit: int,
 ) -> None:
@@ -176,7 +176,9 @@ def test_our_own_sums_are_torchs_where_its_rules_change_nothing(
 
 
 @given(spans=forests(PLAIN_NAMES, odd=False), top_level=st.booleans(), row_limit=st.sampled_from([-1, 3]))
-def test_table_of_single_events_is_torchs(spans: list[Span], top_level: bool, row_limit: int) -> None:  # noqa: FBT001  # drawn
+def test_table_of_single_events_is_torchs(
+    spans: list[Span], top_level: bool, row_limit: int
+) -> None:  # drawn
     recording = HandMadeRecording(spans)
     assume(not any_op_within_its_own_name(recording))
     theirs = torch_profile(in_order(spans)).function_events.table(

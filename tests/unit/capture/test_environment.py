@@ -40,11 +40,11 @@ def test_torch_is_not_imported_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_determinism_is_told() -> None:
     torch = pytest.importorskip("torch")
     assert "deterministic" not in fingerprint().get("determinism", "").split()
-    torch.use_deterministic_algorithms(True)  # noqa: FBT003  # torch's signature
+    torch.use_deterministic_algorithms(True)  # torch's signature
     try:
         assert "deterministic" in fingerprint()["determinism"].split()
     finally:
-        torch.use_deterministic_algorithms(False)  # noqa: FBT003  # torch's signature
+        torch.use_deterministic_algorithms(False)  # torch's signature
 
 
 def test_details_name_the_release() -> None:

@@ -50,7 +50,7 @@ def test_no_activity_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("use_cuda", "expected"), [(True, {CPU, CUDA}), (False, {CPU})], ids=["on", "off"])
-def test_use_cuda_is_deprecated_and_obeyed(use_cuda: bool, expected: set[ProfilerActivity]) -> None:  # noqa: FBT001  # a case
+def test_use_cuda_is_deprecated_and_obeyed(use_cuda: bool, expected: set[ProfilerActivity]) -> None:  # a case
     with pytest.warns(FutureWarning, match="`use_cuda` is deprecated"):
         assert parse_activities([CPU] if use_cuda else [CPU, CUDA], use_cuda=use_cuda) == expected
 

@@ -24,7 +24,7 @@ OTHER = simple_test({"aten::mul": 1}, node_id="tests/sub/test_c.py::test_c")
         ({"tests/te"}, "tests/test_a.py::test_gone", False),
     ],
 )
-def test_only_whole_files_lack_tests(whole: set[str], node_id: str, lacks: bool) -> None:  # noqa: FBT001
+def test_only_whole_files_lack_tests(whole: set[str], node_id: str, lacks: bool) -> None:
     collected = Collected(node_ids=frozenset({"tests/test_a.py::test_a"}), whole_paths=frozenset(whole))
     assert collected.lacks(node_id) is lacks
 

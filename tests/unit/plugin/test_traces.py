@@ -1,0 +1,46 @@
+"""Traces of tests, as files of their own."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from windows import Window
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.errors import StoreError
+from pytest_opprof.plugin.traces import write_traces
+
+
+@pytest.fixture(scope="module")
+def recording() -> Recording:
+    with Window() as window, record_function("work"):
+        pass
+    return window.recording
+
+
+def test_each_test_has_a_file_of_its_own(tmp_path: Path, recording: Recording) -> None:
+    node_ids = ["a.py::test_it[1/2]", "a.py::test_it[1:2]", "b.py::test_it[1/2]"]
+    paths = [path for node_id in node_ids for path in write_traces(tmp_path / "traces", node_id, [recording])]
+    assert len(set(paths)) == 3
+    assert all(path.name.startswith("test_it_1_2_-") and path.name.endswith(".json.gz") for path in paths)
+    trace = json.loads(gzip.decompress(paths[0].read_bytes()))
+    assert "work" in {event.get("name") for event in trace["traceEvents"]}
+
+
+def test_each_cycle_has_a_file_of_its_own(tmp_path: Path, recording: Recording) -> None:
+    first, second = write_traces(tmp_path, "a.py::test_it", [recording, recording])
+    assert first.name.endswith(".cycle0.json.gz")
+    assert second.name.endswith(".cycle1.json.gz")
+
+
+def test_a_long_name_makes_a_file_all_the_same(tmp_path: Path, recording: Recording) -> None:
+    (path,) = write_traces(tmp_path, f"a.py::test_it[{'日本' * 500}{'x' * 500}]", [recording])
+    assert path.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, recording: Recording) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"the trace .*file/test_it-.* cannot be written"):
+        write_traces(tmp_path / "file", "a.py::test_it", [recording])
