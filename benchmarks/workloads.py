@@ -1,19 +1,30 @@
-"""What is run under observation."""
+"""What is run under observation, and how its time is taken."""
 
 from __future__ import annotations
 
+import gc
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A loop, how often it is run in one measurement, and whether it runs backward."""
+    """A loop over ops.
+
+    Attributes:
+        loop: Runs so many rounds.
+        rounds: That take a millisecond or two: short enough to run undisturbed now and then.
+    """
 
     name: str
     loop: Callable[[int], None]
     rounds: int
+
+
+FORWARD_ONLY: Final = ("add", "encoder, forward")
 
 
 def torch_workloads() -> list[Workload]:
@@ -24,10 +35,8 @@ def torch_workloads() -> list[Workload]:
     one, two = torch.ones(1), torch.ones(1)
     linear, batch = torch.nn.Linear(8, 8), torch.randn(4, 8)
     layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-    encoder, tokens = (
-        torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
-        torch.randn(2, 16, 64),
-    )
+    encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    tokens = torch.randn(2, 16, 64)
 
     def add(n: int) -> None:
         op = torch.add
@@ -48,15 +57,36 @@ def torch_workloads() -> list[Workload]:
                 encoder(tokens)
 
     return [
-        Workload(name="add", loop=add, rounds=10_000),
-        Workload(name="linear, forward and backward", loop=linear_step, rounds=300),
-        Workload(name="encoder, forward and backward", loop=encoder_step, rounds=8),
-        Workload(name="encoder, forward", loop=encoder_forward, rounds=20),
+        Workload(name="add", loop=add, rounds=1_000),
+        Workload(name="linear, forward and backward", loop=linear_step, rounds=20),
+        Workload(name="encoder, forward", loop=encoder_forward, rounds=2),
+        Workload(name="encoder, forward and backward", loop=encoder_step, rounds=1),
     ]
 
 
-def elapsed_ns(loop: Callable[[int], None], n: int) -> int:
-    """How long `n` rounds take."""
-    start = time.perf_counter_ns()
+def training_step() -> Callable[[int], None]:
+    """The loop with the most ops of all kinds."""
+    return torch_workloads()[-1].loop
+
+
+def cpu_time_ns(loop: Callable[[int], None], n: int) -> int:
+    """What `n` rounds take of the processor: on a shared machine the wall clock times the others too."""
+    start = time.thread_time_ns()
     loop(n)
-    return time.perf_counter_ns() - start
+    return time.thread_time_ns() - start
+
+
+def undisturbed(samples: Sequence[float]) -> float:
+    """The lowest decile: what a measurement reads when nobody else uses the caches meanwhile.
+
+    It is steadier than the minimum, which matters where two of them are subtracted.
+    """
+    return sorted(samples)[len(samples) // 10]
+
+
+def quieten() -> None:
+    """Keep this process on one processor, and the garbage collector out of its loops."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    gc.collect()
+    gc.freeze()
+    gc.disable()

@@ -23,6 +23,8 @@ typedef struct grouping {
     uint32_t *slots;  /* group + 1; 0: empty */
     uint64_t mask;
     uint32_t *of_row;
+    uint32_t *of_name; /* by name and the key's two bits: group + 1; 0: not met, or inputs count too */
+    uint64_t name_count;
 } grouping;
 
 static bool rehash(grouping *g, uint64_t slots) {
@@ -89,7 +91,8 @@ static bool same_key(const grouping *g, const op_group *row, const group_key *k)
     return has == k->has_inputs && (!has || op_inputs_same_shapes(theirs, k->inputs));
 }
 
-static bool assign(grouping *g, uint64_t row) {
+/* The group of an event's key, made if need be. */
+static bool find_group(grouping *g, uint64_t row, uint32_t *group) {
     const op_columns *c = &g->r->columns;
     group_key k = key_of(g, row);
     if (!make_room(g))
@@ -111,8 +114,30 @@ static bool assign(grouping *g, uint64_t row) {
                                          .is_async = (c->flags[row] & OP_FLAG_ASYNC) != 0};
         g->slots[at] = (uint32_t)++g->count;
     }
-    op_group *group = &g->groups[g->slots[at] - 1];
-    g->of_row[row] = g->slots[at] - 1;
+    *group = g->slots[at] - 1;
+    return true;
+}
+
+/* Where the key is no more than a name and two bits, it is hashed the first time only. */
+static uint32_t *short_cut(const grouping *g, uint64_t row) {
+    const op_columns *c = &g->r->columns;
+    if (!g->of_name || c->name[row] >= g->name_count)
+        return NULL;
+    uint32_t bits = (c->scope[row] == OP_SCOPE_USER) | (c->flags[row] & OP_FLAG_BACKGROUND ? 2 : 0);
+    return &g->of_name[(uint64_t)c->name[row] * 4 + bits];
+}
+
+static bool assign(grouping *g, uint64_t row) {
+    const op_columns *c = &g->r->columns;
+    uint32_t *known = short_cut(g, row), index;
+    if (known && *known)
+        index = *known - 1;
+    else if (!find_group(g, row, &index))
+        return false;
+    if (known)
+        *known = index + 1;
+    g->of_row[row] = index;
+    op_group *group = &g->groups[index];
     group->count++;
     group->self_ns += c->self_ns[row];
     if (c->duration_ns[row] >= 0) {
@@ -195,11 +220,15 @@ int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_
     r->samples = NULL;
     uint64_t n = r->columns.count;
     grouping g = {.r = r, .by_inputs = by_inputs, .of_row = op_malloc(n * sizeof(uint32_t) + 1)};
+    g.name_count = op_names_count() + 1;
+    if (!by_inputs) /* without it every event is hashed: slower, and no worse */
+        g.of_name = op_calloc(g.name_count * 4, sizeof *g.of_name);
     bool ok = g.of_row != NULL;
     for (uint64_t row = 0; ok && row < n; row++)
         ok = assign(&g, row);
     ok = ok && order_by_start(&g) && sample(&g);
     free(g.of_row);
+    free(g.of_name);
     free(g.hashes);
     free(g.slots);
     if (!ok) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import sys
 import threading
 from pathlib import Path
 from typing import Final, Self
@@ -179,6 +180,7 @@ class Collector:
             config.pool_bytes = POOL_BYTES
             config.max_bytes = limit
             if lib.op_session_open(config) == lib.OP_OK:
+                _close_with_a_worker()
                 return
         raise CollectorError(f"the collector has no memory to record into: {last_error()}")
 
@@ -216,6 +218,13 @@ class Collector:
         """A child records nothing of its parent's window, and torch is told so there."""
         self._lock = threading.Lock()
         self._disable_sources()
+
+
+def _close_with_a_worker() -> None:
+    """A worker process of multiprocessing leaves by os._exit, past atexit, but runs finalizers of its own."""
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.Finalize(None, lib.op_session_close, exitpriority=-100)
 
 
 def _byte_budget() -> int:

@@ -122,6 +122,8 @@ def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> l
         *_kept(config.invocation_params.args, positional=set(config.getoption("file_or_dir") or ())),
         *(option for dest, option in _CALMING.items() if hasattr(config.option, dest)),
         *(("-o", f"cache_dir={cache}") if config.pluginmanager.hasplugin("cacheprovider") else ()),
+        # Other arguments could lead pytest to another ini file and root, and so to other node ids.
+        *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
         *(_as_argument(config, node_id) for node_id in reversed(node_ids)),
     ]

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -93,6 +93,7 @@ class OpprofSession:
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         self._names_overflowed = 0
+        self._details = environment.details()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
 
@@ -152,6 +153,8 @@ class OpprofSession:
 
     def _would_fail(self, item: pytest.Item, stepping: Stepping) -> bool:
         """Whether a gate would fail a test that has run."""
+        if self.baseline.run is None and not item.stash[PLAN].limits:
+            return False
         try:
             found = self._compare(self._measured(_unjudged(item, Outcome.PASSED), stepping))
         except Exception:  # noqa: BLE001  # this runs inside the test; it is told when the test is judged
@@ -220,9 +223,7 @@ class OpprofSession:
             tests: The results.
             measured_in: Where that was; here unless given.
         """
-        here = measured_in or Environment(
-            fingerprint=environment.fingerprint(), details=environment.details()
-        )
+        here = measured_in or Environment(fingerprint=environment.fingerprint(), details=self._details)
         return Run(
             run_id=self._run_id,
             created=self._created,
@@ -249,6 +250,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
     return Outcome.SKIPPED if report.skipped else Outcome.FAILED
 
 
+@cache
 def version() -> str:
     """This release."""
     return importlib.metadata.version("pytest-opprof")

@@ -1,5 +1,8 @@
 """Tests that fork, leave threads behind, end the session, fill the memory, profile themselves."""
 
+import gzip
+import json
+
 import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project, Session
@@ -110,10 +113,15 @@ TESTS = """\
 
 
 @pytest.fixture(scope="module")
-def hostile(make_project: MakeProject) -> Session:
+def hostile_project(make_project: MakeProject) -> Project:
     project = make_project("hostile")
     project.write("test_it.py", TESTS)
-    return project.pytest("-v", "--opprof-traces=traces")
+    return project
+
+
+@pytest.fixture(scope="module")
+def hostile(hostile_project: Project) -> Session:
+    return hostile_project.pytest("-v", "--opprof-traces=traces")
 
 
 def test_every_hostile_test_keeps_its_outcome(hostile: Session) -> None:
@@ -173,6 +181,18 @@ def test_two_profilers_at_once_are_an_error_of_the_measurement(
 def test_hostile_names_are_printed_harmlessly(hostile: Session) -> None:
     assert "\x1b[31m" not in hostile.stdout
     hostile.lines.fnmatch_lines([r"*new\nline*"])
+
+
+def test_every_trace_of_it_loads(hostile_project: Project, hostile: Session) -> None:
+    measured = [test for test in hostile.run.tests if test.steps]
+    paths = list((hostile_project.folder / "traces").iterdir())
+    assert len(paths) == len(measured)
+    names = {
+        event.get("name")
+        for path in paths
+        for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    }
+    assert {"work", "left behind", "new\nline", "\x1b[31m", "日本", 'a"b\\c', "a" * 5000} <= names
 
 
 def test_a_full_byte_budget_is_told(project: Project) -> None:

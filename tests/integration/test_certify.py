@@ -115,6 +115,19 @@ def test_the_second_process_runs_the_same_tests_in_reverse(project: Project) -> 
     assert session.stdout.count("test session starts") == 1
 
 
+@pytest.mark.parametrize("other_ini", [False, True], ids=["no ini file", "one that does not count"])
+def test_node_ids_are_the_same_without_an_ini_file(project: Project, *, other_ini: bool) -> None:
+    (project.folder / "pytest.ini").unlink()
+    project.write("tests/deep/test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    if other_ini:
+        project.write("tests/deep/pytest.ini", INI)
+    session = project.pytest("-p", "opprof", "--opprof-save=main", ".")
+    assert not any("not certified" in line for line in session.told)
+    assert [(test.node_id, test.processes) for test in stored(project).tests] == [
+        ("tests/deep/test_it.py::test_it", 2)
+    ]
+
+
 SECOND = """\
     import pytest
 

@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 from children import answer_of
 
+
+@pytest.fixture(autouse=True)
+def session_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the session files of all processes go: a child that leaves by os._exit leaves its own there."""
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    monkeypatch.setenv("OPPROF_DIR", str(folder))
+    return folder
+
+
 # What a child says goes through a pipe: its standard output is its parent's.
 PRELUDE = """
     import gc, json, os, sys, threading
@@ -82,7 +92,7 @@ def test_child_of_an_open_window_records_nothing_of_it() -> None:
     assert said["unmatched"] == 0
 
 
-def test_child_may_record_in_a_session_of_its_own(tmp_path: Path) -> None:
+def test_child_may_record_in_a_session_of_its_own() -> None:
     said = answer_of(
         PRELUDE
         + """
@@ -104,7 +114,6 @@ def test_child_may_record_in_a_session_of_its_own(tmp_path: Path) -> None:
         "exists": collector.session_path.exists(), "threads": len(recording.threads),
     }))
     """,
-        environment={"OPPROF_DIR": str(tmp_path)},
     )
     child_names, child_path, child_file_was_there, grandchild = said["child"]
     assert child_names == ["in the child", "again"]
@@ -207,7 +216,7 @@ def test_range_around_a_fork_ends_in_both() -> None:
     assert said == [["child"], ["around"], [0]]
 
 
-def test_files_of_a_child_that_leaves_abruptly_are_its_own(tmp_path: Path) -> None:
+def test_files_of_a_child_that_leaves_abruptly_are_its_own(session_folder: Path) -> None:
     """A forked child that calls os._exit leaves its session file, as one that was killed does."""
     said = answer_of(
         PRELUDE
@@ -222,9 +231,8 @@ def test_files_of_a_child_that_leaves_abruptly_are_its_own(tmp_path: Path) -> No
     record("parent")
     print(json.dumps({"child": told, "names": names(collector.stop())}))
     """,
-        environment={"OPPROF_DIR": str(tmp_path)},
     )
-    left = {str(path) for path in tmp_path.iterdir()}
+    left = {str(path) for path in session_folder.iterdir()}
     assert left == {said["child"], f"{said['child']}.names"}
     assert said["names"] == ["parent"]
 
@@ -275,3 +283,35 @@ def test_pools_of_processes_work_in_a_window(tmp_path: Path, method: str) -> Non
         '{"worked": [[0, false], [2, false], [4, false]], '
         '"recorded": [["work"], ["work"], ["work"]], "names": ["pool"]}'
     )
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_worker_that_ends_leaves_no_file(tmp_path: Path, session_folder: Path, method: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WORKER_PROGRAM)
+    done = subprocess.run(
+        [sys.executable, program, method], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+    assert list(session_folder.iterdir()) == []
+
+
+WORKER_PROGRAM = """
+import multiprocessing, sys
+from pytest_opprof import record_function
+from pytest_opprof.capture.collector import Collector
+
+def measured():
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges"}))
+    collector.start()
+    with record_function("work"):
+        pass
+    assert len(collector.stop()) == 1
+
+if __name__ == "__main__":
+    worker = multiprocessing.get_context(sys.argv[1]).Process(target=measured)
+    worker.start()
+    worker.join()
+    print(worker.exitcode)
+"""

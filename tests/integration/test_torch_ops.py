@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -356,7 +357,7 @@ def test_collector_never_imports_torch() -> None:
     assert said == [False, [False, False], [False, False], [True, True]]
 
 
-def test_forked_child_has_torch_to_itself(torch: Any) -> None:
+def test_forked_child_has_torch_to_itself(torch: Any, tmp_path: Path) -> None:
     said = answer_of(
         PRELUDE
         + """
@@ -377,7 +378,8 @@ def test_forked_child_has_torch_to_itself(torch: Any) -> None:
     assert os.waitpid(child, 0)[1] == 0
     ones / ones
     print(json.dumps([told, names(collector.stop())]))
-    """
+    """,
+        environment={"OPPROF_DIR": str(tmp_path)},  # where the child leaves its session file
     )
     assert said == [[False, ["aten::sub"]], ["aten::add", "aten::div"]]
 
