@@ -127,6 +127,8 @@ def _ops_a_round(workload: Workload) -> int:
 def _costs(rounds: int) -> dict[str, dict[str, float]]:
     sides, costs = _sides(), {}
     names = list(sides)
+    with sides["torch"]():
+        pass  # the first session imports a hundred thousand objects
     for workload in torch_workloads():
         ops = _ops_a_round(workload) * workload.rounds
         quieten()

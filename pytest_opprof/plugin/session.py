@@ -125,8 +125,8 @@ class OpprofSession:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
         test = self._measured(test, stepping)
-        self._take(test)
         traces = self._write_traces(test.node_id, stepping, wanted=item.stash[PLAN].request.trace)
+        self._take(test)
         found = self._compare(test)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
             report.outcome = "failed"

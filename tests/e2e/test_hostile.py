@@ -192,7 +192,7 @@ def test_every_trace_of_it_loads(hostile_project: Project, hostile: Session) -> 
         for path in paths
         for event in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     }
-    assert {"work", "left behind", "new\nline", "\x1b[31m", "日本", 'a"b\\c', "a" * 5000} <= names
+    assert {"work", "left behind", "new\nline", "\x1b[31m", "日本", 'a"b\\c'} <= names
 
 
 def test_a_full_byte_budget_is_told(project: Project) -> None:
