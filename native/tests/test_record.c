@@ -19,14 +19,29 @@ static void end_on_another_thread(op_slot *slot) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-enum { BATCH = 1000 };
+/* A thread that ends whatever lies in the mailbox, until a NULL. */
+typedef struct mailbox {
+    op_slot *slot;
+    bool closed;
+} mailbox;
 
-static op_slot batch[BATCH];
+static void *end_all(void *argument) {
+    mailbox *box = argument;
+    while (!__atomic_load_n(&box->closed, __ATOMIC_ACQUIRE)) {
+        op_slot *slot = __atomic_load_n(&box->slot, __ATOMIC_ACQUIRE);
+        if (slot) {
+            op_end(slot);
+            __atomic_store_n(&box->slot, NULL, __ATOMIC_RELEASE);
+        }
+        sched_yield();
+    }
+    return NULL;
+}
 
-static void *end_batch(void *unused) {
-    for (int i = 0; i < BATCH; i++)
-        op_end(&batch[i]);
-    return unused;
+static void post(mailbox *box, op_slot *slot) {
+    __atomic_store_n(&box->slot, slot, __ATOMIC_RELEASE);
+    while (__atomic_load_n(&box->slot, __ATOMIC_ACQUIRE))
+        sched_yield();
 }
 
 /* ---- tests -------------------------------------------------------------------------------- */
@@ -118,16 +133,17 @@ static void end_on_another_thread_is_async(void) {
 /* A producer of futures: begins here, ends always there. Its stack must not fill up with them,
  * nor the pool with chunks that wait for it. */
 static void ends_elsewhere_leave_room(void) {
-    const uint32_t n = 100 * BATCH;
+    const uint32_t n = 100000;
+    mailbox box = {NULL, false};
     pthread_t thread;
     CHECK_OK(op_window_start());
+    CHECK_EQ(pthread_create(&thread, NULL, end_all, &box), 0);
     for (uint32_t i = 0; i < n; i++) {
-        batch[i % BATCH] = begin_numbered(name_id("future"), i);
-        if (i % BATCH == BATCH - 1) {
-            CHECK_EQ(pthread_create(&thread, NULL, end_batch, NULL), 0);
-            pthread_join(thread, NULL);
-        }
+        op_slot slot = begin_numbered(name_id("future"), i);
+        post(&box, &slot);
     }
+    __atomic_store_n(&box.closed, true, __ATOMIC_RELEASE);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
     op_result *r = stop_window();
     CHECK_EQ(stats_of(r).dropped, 0);
     CHECK_EQ(stats_of(r).truncated, 0);
