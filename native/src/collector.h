@@ -36,6 +36,7 @@ extern op_collector op_the_collector;
 
 /* Handlers for fork and the key that notices a thread's end; once a process. */
 int op_thread_setup(void);
+void op_thread_sweep(const op_thread *t); /* by the thread itself */
 /* With the lock held, no window open. */
 void op_thread_release_window(uint32_t window);
 void op_thread_release_session(void);

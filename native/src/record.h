@@ -32,6 +32,7 @@ typedef struct op_thread {
     uint32_t capacity; /* of the stack */
     uint32_t window;   /* the window this state belongs to */
     uint32_t holes;    /* in the stack; also written by other threads, under the lock */
+    uint32_t bearable; /* holes for which it is not worth to move what is open */
     void *contexts;    /* the torch observer's, one for each place in the stack; starts with a link */
     /* ---- not needed to begin or end ---- */
     uint32_t index, os_tid;
@@ -65,6 +66,7 @@ extern __thread op_thread *op_self
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words);
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks);
 void op_thread_trim(op_thread *t);
+void op_thread_tidy(op_thread *t);
 /* The contexts of a thread that ended, or NULL. They are never freed: torch may still call the
  * destructor of one on another thread. */
 void *op_contexts_take(void);
@@ -116,8 +118,11 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
                                const uint32_t *words, uint32_t word_count) {
     op_slot slot = {NULL, NULL, op_recording()};
     op_thread *t = slot.window ? op_thread_ready(slot.window, word_count) : NULL;
-    if (t)
-        op_begin_on(t, &slot, name, kind, flags, aux, words, word_count);
+    if (t == NULL)
+        return slot;
+    if (__builtin_expect(__atomic_load_n(&t->holes, __ATOMIC_RELAXED) != 0, 0))
+        op_thread_tidy(t);
+    op_begin_on(t, &slot, name, kind, flags, aux, words, word_count);
     return slot;
 }
 

@@ -1,4 +1,4 @@
-/* Threads: their first event in a window, a full chunk, an end from elsewhere, exit, fork. */
+/* Threads: their first event in a window, a full chunk, exit, fork. */
 #include "collector.h"
 #include "error.h"
 #include "fault.h"
@@ -9,13 +9,6 @@
 
 #define FIRST_STACK 256u
 #define DEEPEST UINT16_MAX /* op_event.depth */
-
-uint32_t op_window;
-__thread op_thread *op_self
-#if defined(__GLIBC__)
-    __attribute__((tls_model("initial-exec")))
-#endif
-    ;
 
 static op_collector *const self = &op_the_collector;
 static pthread_key_t exit_key;
@@ -96,6 +89,7 @@ static void enter_window(op_thread *t, uint32_t window) {
         put_away(t);
     t->window = window;
     t->depth = t->sequence = t->exhausted = 0;
+    t->bearable = DEEPEST / 4;
     __atomic_store_n(&t->holes, 0, __ATOMIC_RELAXED);
     t->dropped = t->unmatched = 0;
     t->chunk_bytes = OP_CHUNK_MIN;
@@ -171,7 +165,9 @@ static bool has_room(const op_thread *t, uint32_t arg_words) {
 static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
     if (t->window != window)
         enter_window(t, window);
-    op_thread_trim(t); /* what others ended takes no room, and lets go of its chunk */
+    op_thread_sweep(t);
+    if (t->depth == t->capacity) /* else not: the observer has chosen a context for this depth */
+        op_thread_trim(t);
     if (t->exhausted || (t->depth == t->capacity && !deepen(t)))
         return false;
     /* Two tries: the first chunk of a window may be too small for the largest argument block. */
@@ -201,56 +197,6 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     }
     pthread_mutex_unlock(&self->lock);
     return ready ? t : NULL;
-}
-
-/* Ended records on top of the stack leave it; their chunks are pinned once less. */
-void op_thread_trim(op_thread *t) {
-    while (t->depth) {
-        op_open *top = &t->stack[t->depth - 1];
-        if (top->event && __atomic_load_n(&top->event->end, __ATOMIC_ACQUIRE) == 0)
-            return;
-        if (top->event)
-            __atomic_store_n(&top->chunk->open, top->chunk->open - 1, __ATOMIC_RELEASE);
-        t->depth--;
-        __atomic_sub_fetch(&t->holes, 1, __ATOMIC_RELAXED);
-    }
-}
-
-/* The calling thread's own record, below its top: its place stays a hole until those above it are
- * ended, but its chunk need not wait. */
-static void let_go(op_thread *t, const op_event *e) {
-    for (uint32_t i = t->depth; i-- > 0;)
-        if (t->stack[i].event == e) {
-            op_chunk *c = t->stack[i].chunk;
-            t->stack[i].event = NULL;
-            __atomic_store_n(&c->open, c->open - 1, __ATOMIC_RELEASE);
-            return;
-        }
-}
-
-/* Out of order, or on another thread, or in a window gone by. The record gets its end; its place
- * in its owner's stack becomes a hole that the owner removes. */
-void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
-    pthread_mutex_lock(&self->lock);
-    if (slot->window == op_recording() && slot->window != 0) {
-        op_event *e = slot->event;
-        bool ours = slot->thread == op_self;
-        if (ours) /* those above it may have been ended by other threads: then it is in order */
-            op_thread_trim(op_self);
-        if (__atomic_load_n(&e->end, __ATOMIC_RELAXED) == 0) {
-            if (!ours || op_self->stack[op_self->depth - 1].event != e)
-                __atomic_store_n(&e->flags, e->flags | OP_FLAG_ASYNC, __ATOMIC_RELAXED);
-            __atomic_add_fetch(&slot->thread->holes, 1, __ATOMIC_RELAXED);
-            __atomic_store_n(&e->end, ticks, __ATOMIC_RELEASE);
-        }
-        if (ours) {
-            let_go(op_self, e);
-            op_thread_trim(op_self);
-        }
-    } else if (op_self && op_self != &gone && op_self->window == op_recording()) {
-        op_self->unmatched++;
-    }
-    pthread_mutex_unlock(&self->lock);
 }
 
 static void discard(op_thread *t) {

@@ -8,6 +8,10 @@
 
 static folder here;
 
+/* Under ASan a child of a process of several threads may find the allocator locked for good, and
+ * looks for leaks at its exit: such a child does next to nothing there, and leaves by _exit(). */
+static bool others_run;
+
 /* Runs `body` in a child; a check that fails there fails here. */
 static void in_child(void (*body)(void)) {
     fflush(stdout);
@@ -15,7 +19,9 @@ static void in_child(void (*body)(void)) {
     CHECK(child >= 0);
     if (child == 0) {
         body();
-        exit(0); /* as Python's os._exit() would not: exit handlers run too */
+        if (others_run)
+            _exit(0);
+        exit(0);
     }
     int status;
     CHECK_EQ(waitpid(child, &status, 0), child);
@@ -142,6 +148,9 @@ static void count_tasks_at_fork(void) { tasks_at_fork = count_tasks(); }
 
 /* Not so much that it starts a thread: TSan knows only of those before the fork. */
 static void intern_and_record(void) {
+#if defined(__SANITIZE_ADDRESS__)
+    return;
+#endif
     name_id("only in the child");
     open_session(&here);
     CHECK_OK(op_window_start());
@@ -155,6 +164,7 @@ static void intern_and_record(void) {
 static void forks_under_recording_threads(void) {
     pthread_t threads[3];
     uint32_t name = name_id("forever");
+    others_run = true;
     stop_recording = 0;
     open_session_with((op_config){.pool_dir = here.path,
                                   .spill_dir = here.path,
@@ -166,8 +176,8 @@ static void forks_under_recording_threads(void) {
     CHECK_OK(op_window_start());
     for (int i = 0; i < COUNT(40); i++) {
         in_child(i % 10 ? nothing_at_all : intern_and_record);
-        CHECK_EQ(tasks_at_fork,
-                 before); /* Python counts them too, and warns of one that is not its own */
+        /* Python counts them too, and warns of one that is not its own. */
+        CHECK_EQ(tasks_at_fork, before);
         if (i % 3 == 0) {
             op_result_free(stop_window());
             CHECK_OK(op_window_start());
@@ -180,6 +190,7 @@ static void forks_under_recording_threads(void) {
     check_sound(r);
     op_result_free(r);
     op_session_close();
+    others_run = false;
 }
 
 static void record_here(void) {

@@ -19,29 +19,30 @@ static void end_on_another_thread(op_slot *slot) {
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
-/* A thread that ends whatever lies in the mailbox, until a NULL. */
-typedef struct mailbox {
-    op_slot *slot;
-    bool closed;
-} mailbox;
+enum { BATCH = 1000 };
 
-static void *end_all(void *argument) {
-    mailbox *box = argument;
-    while (!__atomic_load_n(&box->closed, __ATOMIC_ACQUIRE)) {
-        op_slot *slot = __atomic_load_n(&box->slot, __ATOMIC_ACQUIRE);
-        if (slot) {
-            op_end(slot);
-            __atomic_store_n(&box->slot, NULL, __ATOMIC_RELEASE);
-        }
-        sched_yield();
-    }
+static op_slot batch[BATCH + 1]; /* the last of the batch before, then this one */
+
+static void *end_batch(void *last) {
+    for (op_slot *slot = batch; slot < (op_slot *)last; slot++)
+        op_end(slot);
     return NULL;
 }
 
-static void post(mailbox *box, op_slot *slot) {
-    __atomic_store_n(&box->slot, slot, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&box->slot, __ATOMIC_ACQUIRE))
-        sched_yield();
+/* Begins `n` events here, and has them ended on other threads, a batch at a time; `in_flight` of
+ * them only with the next batch. */
+static void record_futures(uint32_t n, uint32_t in_flight) {
+    pthread_t thread;
+    batch[0] = (op_slot){0};
+    for (uint32_t i = 0; i < n; i++) {
+        batch[1 + i % BATCH] = begin("future");
+        if (i % BATCH == BATCH - 1) {
+            CHECK_EQ(pthread_create(&thread, NULL, end_batch, &batch[BATCH + 1 - in_flight]), 0);
+            pthread_join(thread, NULL);
+            batch[0] = in_flight ? batch[BATCH] : (op_slot){0};
+        }
+    }
+    op_end(&batch[0]);
 }
 
 /* ---- tests -------------------------------------------------------------------------------- */
@@ -130,46 +131,81 @@ static void end_on_another_thread_is_async(void) {
     op_result_free(r);
 }
 
-/* A producer of futures: begins here, ends always there. Its stack must not fill up with them,
- * nor the pool with chunks that wait for it. */
-static void ends_elsewhere_leave_room(void) {
-    const uint32_t n = 100000;
-    mailbox box = {NULL, false};
-    pthread_t thread;
+static void check_futures(uint32_t n, uint32_t in_flight) {
     CHECK_OK(op_window_start());
-    CHECK_EQ(pthread_create(&thread, NULL, end_all, &box), 0);
-    for (uint32_t i = 0; i < n; i++) {
-        op_slot slot = begin_numbered(name_id("future"), i);
-        post(&box, &slot);
-    }
-    __atomic_store_n(&box.closed, true, __ATOMIC_RELEASE);
-    CHECK_EQ(pthread_join(thread, NULL), 0);
+    record_futures(n, in_flight);
     op_result *r = stop_window();
     CHECK_EQ(stats_of(r).dropped, 0);
     CHECK_EQ(stats_of(r).truncated, 0);
-    check_numbered(r, 0, n);
+    CHECK_EQ(stats_of(r).unmatched_ends, 0);
+    CHECK_EQ(columns_of(r).count, n);
     check_sound(r);
     op_result_free(r);
 }
 
-/* Two asyncio tasks whose ranges always overlap: no end is in order. */
+/* A producer of futures: begins here, ends always there. Its stack must not fill up with them, nor
+ * the pool with chunks that wait for it. */
+static void ends_elsewhere_leave_room(void) { check_futures(100 * BATCH, 0); }
+
+/* The same where one is always in flight: the stack deepens, but the chunks go. */
+static void futures_in_flight_hold_no_chunks(void) { check_futures(200 * BATCH, 1); }
+
+/* Two asyncio tasks whose ranges always overlap, in a range of the loop: no end of theirs is in
+ * order. */
 static void overlapping_tasks_leave_room(void) {
-    const uint32_t n = 60000; /* under the deepest nesting, above what the pool holds */
+    const uint32_t n = 200000; /* above the deepest nesting, and above what the pool holds */
     CHECK_OK(op_window_start());
-    op_slot last = begin_numbered(name_id("task"), 0);
+    op_slot loop = begin("loop");
+    op_slot last = begin("task");
     for (uint32_t i = 1; i < n; i++) {
-        op_slot next = begin_numbered(name_id("task"), i);
+        op_slot next = begin("task");
         op_end(&last);
         last = next;
     }
     op_end(&last);
-    op_slot after = begin_numbered(name_id("after"), n);
+    op_end(&loop);
+    op_slot after = begin("after");
     op_end(&after);
     op_result *r = stop_window();
-    check_numbered(r, 0, n + 1);
+    op_columns c = columns_of(r);
     check_sound(r);
     CHECK_EQ(stats_of(r).truncated, 0);
-    CHECK_EQ(columns_of(r).parent[row_of(r, "after")], -1);
+    CHECK_EQ(stats_of(r).dropped, 0);
+    CHECK_EQ(c.count, n + 2);
+    for (uint32_t i = 1; i <= n; i++)
+        CHECK_EQ(c.parent[i], 0);
+    CHECK_EQ(c.parent[n + 1], -1);
+    op_result_free(r);
+}
+
+/* An op of torch keeps its place in the stack, whatever was ended below it; what is open above it
+ * moves down, and both end as they would have. */
+static void an_op_keeps_its_place(void) {
+    const uint32_t op_at = 1000;
+    op_slot op = {0};
+    CHECK_OK(op_window_start());
+    op_slot last = begin("task");
+    for (uint32_t i = 1; i < UINT16_MAX; i++) {
+        op_slot next =
+            op_begin(name_id("task"), i == op_at ? OP_TORCH : OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+        if (i == op_at)
+            op = next;
+        if (last.event != op.event)
+            op_end(&last);
+        last = next;
+    }
+    CHECK(op_self->depth < UINT16_MAX / 2);
+    CHECK(op_self->stack[op_at].event == op.event);
+    op_slot inside = begin("inside");
+    op_end(&inside);
+    op_end(&last);
+    op_end(&op);
+    CHECK_EQ(op_self->depth, 0);
+    op_result *r = stop_window();
+    check_sound(r);
+    CHECK_EQ(stats_of(r).dropped, 0);
+    CHECK_EQ(stats_of(r).unmatched_ends, 0);
+    CHECK_EQ(columns_of(r).parent[row_of(r, "inside")], UINT16_MAX - 1);
     op_result_free(r);
 }
 
@@ -345,7 +381,9 @@ int main(void) {
     RUN(out_of_order_ends_are_async);
     RUN(end_on_another_thread_is_async);
     RUN(ends_elsewhere_leave_room);
+    RUN(futures_in_flight_hold_no_chunks);
     RUN(overlapping_tasks_leave_room);
+    RUN(an_op_keeps_its_place);
     RUN(nesting_past_the_deepest_is_counted);
     RUN(ranges_across_windows_end_in_neither);
     RUN(stale_ends_touch_nothing);
