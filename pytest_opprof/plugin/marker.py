@@ -28,6 +28,7 @@ _KNOWN: Final = (
     "group_by_input_shape",
     "trace",
 )
+_MAY_BE_NONE: Final = ("activities", "schedule", "limits", "gates")
 _MOST_CALLS: Final = 10_000
 
 
@@ -72,7 +73,8 @@ def request_of(item: pytest.Item) -> ProfileRequest:
     where = f"@pytest.mark.profile of {item.nodeid}"
     if not isinstance(item, pytest.Function):
         raise UsageError(f"{where}: only test functions and methods can be profiled, and this is none")
-    arguments = dict(mark.kwargs)
+    given = mark.kwargs.items()
+    arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
     if mark.args:
         if len(mark.args) > 1 or "activities" in arguments:
             raise UsageError(f"{where}: all arguments but `activities` are given by name")

@@ -194,3 +194,28 @@ def test_without_a_wish_the_workers_find_something_all_the_same(project: Project
     off = project.pytest("-n", "2", "--opprof=off", plugins=XDIST, writes_run=False)
     assert off.exit_code == 0
     assert "= opprof =" not in off.stdout
+
+
+def test_a_result_that_is_lost_on_the_way_fails_the_session(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import shutil, tempfile
+        from pathlib import Path
+        import pytest
+
+        @pytest.mark.profile
+        def test_it():
+            for folder in Path(tempfile.gettempdir()).glob("opprof-workers-*"):
+                if folder.is_dir():
+                    shutil.rmtree(folder)
+                    folder.touch()
+        """,
+    )
+    temporary = project.folder / "tmp"
+    temporary.mkdir()
+    session = project.pytest("-n", "1", plugins=XDIST, env={"TMPDIR": str(temporary)})
+    assert session.outcomes == {"test_it": "passed"}
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    (line,) = session.told
+    assert "cannot be written: a part of its path is a file" in line

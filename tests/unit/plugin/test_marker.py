@@ -79,6 +79,11 @@ def test_activities_are_read_as_torch_reads_them(
     assert (request.activities, request.missing) == (activities, missing)
 
 
+def test_none_is_as_good_as_nothing(make_item: MakeItem) -> None:
+    request = request_of(make_item(marked("activities=None, schedule=None, limits=None, gates=None")))
+    assert (request.activities, request.calls, request.limits, request.gates) == (("cpu",), 4, (), {})
+
+
 def test_the_error_names_the_test_and_the_nearest_argument(make_item: MakeItem) -> None:
     with pytest.raises(
         UsageError, match=r"\.py::test_it: unknown argument 'actve' \(did you mean 'active'\?\)"
