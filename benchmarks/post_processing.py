@@ -7,20 +7,27 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.child import measured
 from benchmarks.table import Bound, Row, nanoseconds
-from benchmarks.workloads import torch_workloads
+from benchmarks.workloads import training_step
 
-EVENTS = 300_000
-_OPS_A_STEP = 1_229
+_EVENTS: Final = 300_000
+_OPS_A_STEP: Final = 1_229
+_PROCESSES: Final = 3
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Time, and memory above what the process had before it profiled."""
-    steps = str((EVENTS // 10 if quick else EVENTS) // _OPS_A_STEP)
-    ours, torch = measured("post_processing", "ours", steps), measured("post_processing", "torch", steps)
+    """The least time and memory of some processes a side, taken in turn."""
+    steps = str((_EVENTS // 10 if quick else _EVENTS) // _OPS_A_STEP)
+    found: dict[str, list[dict[str, float]]] = {"ours": [], "torch": []}
+    for _ in range(1 if quick else _PROCESSES):
+        for side, measurements in found.items():
+            measurements.append(measured("post_processing", side, steps))
+    ours, torch = (
+        {figure: min(one[figure] for one in side) for figure in side[0]} for side in found.values()
+    )
     return [
         Row(
             what=f"stop, events, key averages, table: {ours['events']:,} events",
@@ -30,7 +37,13 @@ def rows(*, quick: bool) -> list[Row]:
             bound=300,
         ),
         Row(
-            what="memory of the same, share of torch.profiler's",
+            what="the same, and then a look at each event",
+            ours=nanoseconds(ours["read_ns"]),
+            peer=f"torch.profiler {nanoseconds(torch['read_ns'])}",
+            figure=torch["read_ns"] / ours["read_ns"],
+        ),
+        Row(
+            what="memory for the first, at its highest",
             ours=f"{ours['kib'] / 1024:.0f} MiB",
             peer=f"torch.profiler {torch['kib'] / 1024:.0f} MiB",
             figure=ours["kib"] / torch["kib"],
@@ -45,21 +58,28 @@ def _status_kib(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(field))
 
 
+def _memory_so_far_kib() -> int:
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM begins anew
+    return _status_kib("VmRSS")
+
+
 def _side(name: str, steps: int) -> dict[str, float]:
+    loop = training_step()
+    loop(2)
+    before = _memory_so_far_kib()
     if name == "ours":
         from pytest_opprof import profile  # noqa: PLC0415  # one side only in each process
     else:
         from torch.profiler import profile  # type: ignore[no-redef]  # noqa: PLC0415
     make: Any = profile
-    loop = next(w.loop for w in torch_workloads() if w.name == "encoder, forward and backward")
     for _ in range(2):  # the first session pays for imports
         with make() as warm:
             loop(2)
         warm.key_averages().table()
     del warm
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins here
-    before = _status_kib("VmRSS")
+    if name == "torch":  # and for memory: torch's compiler is not charged to its profiler
+        before = _memory_so_far_kib()
     profiler = make()
     profiler.start()
     loop(steps)
@@ -68,7 +88,11 @@ def _side(name: str, steps: int) -> dict[str, float]:
     events = profiler.events()
     profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
     took = time.perf_counter_ns() - start
-    return {"ns": took, "kib": max(_status_kib("VmHWM") - before, 1), "events": len(events)}
+    kib = _status_kib("VmHWM") - before
+    for event in events:
+        assert event.cpu_time_total >= 0, event
+    read = time.perf_counter_ns() - start
+    return {"ns": took, "read_ns": read, "kib": kib, "events": len(events)}
 
 
 if __name__ == "__main__":

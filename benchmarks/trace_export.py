@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.child import measured
 from benchmarks.table import Row, nanoseconds
-from benchmarks.workloads import torch_workloads
+from benchmarks.workloads import training_step
 
 _STEPS = 80
 
@@ -40,7 +40,7 @@ def _exported(profiler: Any, path: Path) -> int:
 
 
 def _side(name: str, steps: int) -> dict[str, float]:
-    loop = next(w.loop for w in torch_workloads() if w.name == "encoder, forward and backward")
+    loop = training_step()
     if name == "ours":
         from pytest_opprof import profile  # noqa: PLC0415  # one side only in each process
     else:
