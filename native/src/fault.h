@@ -30,6 +30,9 @@ static inline void *op_malloc(size_t n) { return op_fault_now(OP_FAULT_MEMORY) ?
 static inline void *op_calloc(size_t n, size_t size) {
     return op_fault_now(OP_FAULT_MEMORY) ? NULL : calloc(n, size);
 }
+static inline void *op_aligned_alloc(size_t alignment, size_t n) {
+    return op_fault_now(OP_FAULT_MEMORY) ? NULL : aligned_alloc(alignment, n);
+}
 static inline void *op_realloc(void *p, size_t n) {
     return op_fault_now(OP_FAULT_MEMORY) ? NULL : realloc(p, n);
 }
@@ -65,6 +68,7 @@ static inline int op_thread_start(pthread_t *t, const pthread_attr_t *a, void *(
 
 #define op_malloc(n) malloc(n)
 #define op_calloc(n, size) calloc(n, size)
+#define op_aligned_alloc(alignment, n) aligned_alloc(alignment, n)
 #define op_realloc(p, n) realloc(p, n)
 #define op_mmap(a, n, prot, flags, fd, at) mmap(a, n, prot, flags, fd, at)
 #define op_fallocate(fd, at, n) posix_fallocate(fd, at, n)

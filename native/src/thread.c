@@ -18,13 +18,14 @@ static op_thread gone = {.dead = 1, .window = UINT32_MAX};
 
 /* With the lock held, so that a fork finds it listed or not made yet. */
 static op_thread *create(void) {
-    op_thread *t = op_calloc(1, sizeof *t);
+    op_thread *t = op_aligned_alloc(_Alignof(op_thread), sizeof *t);
     op_open *stack = op_malloc(FIRST_STACK * sizeof *stack);
     if (!t || !stack || pthread_setspecific(exit_key, t) != 0) {
         free(t);
         free(stack);
         return NULL;
     }
+    memset(t, 0, sizeof *t);
     t->stack = stack;
     t->capacity = FIRST_STACK;
     t->os_tid = (uint32_t)syscall(SYS_gettid);

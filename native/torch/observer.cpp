@@ -48,10 +48,19 @@ struct alignas(64) KnownName {
     alignas(16) char text[96];
 };
 
-struct RecentNames {
-    uint32_t now;         // counts names
-    uint32_t guess;       // the time at which the next name is thought to have been seen before
-    uint32_t count;       // of `known`; the first place stands for every name that is not kept
+constexpr uint32_t kBlock = 256;
+constexpr uint32_t kBlocks = (UINT16_MAX + 1) / kBlock;
+
+struct Context;
+
+// What the observer keeps for a thread; what every op needs comes first, in one cache line.
+struct ThreadTable {
+    void *link;             // the collector chains the tables of ended threads by it
+    uint32_t pushed_window; // the last window for which our state was laid on this thread
+    uint32_t now;           // counts names
+    uint32_t guess;         // the time at which the next name is thought to have been seen before
+    uint32_t count;         // of `known`; the first place stands for every name that is not kept
+    Context *blocks[kBlocks];
     uint16_t at[kRecent]; // places in `known`, by time
     uint16_t buckets[kBuckets];
     KnownName known[kKnown];
@@ -80,7 +89,7 @@ inline bool is_same(const KnownName *known, const char *text) {
 }
 
 // Ends tell more than beginnings: "autograd::engine::evaluate_function: " begins every sixth name.
-uint16_t *bucket_of(RecentNames *names, const char *text, size_t length) {
+uint16_t *bucket_of(ThreadTable *names, const char *text, size_t length) {
     uint64_t words[2] = {0, 0};
     size_t bytes = std::min(length, sizeof words);
     std::memcpy(words, text + length - bytes, bytes);
@@ -88,7 +97,7 @@ uint16_t *bucket_of(RecentNames *names, const char *text, size_t length) {
     return &names->buckets[(h >> 32) % kBuckets];
 }
 
-void keep_name(RecentNames *names, uint16_t *bucket, uint32_t id, const char *text, size_t length) {
+void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, const char *text, size_t length) {
     names->count = names->count + 1 < kKnown ? names->count + 1 : 1; // the oldest makes room
     *bucket = static_cast<uint16_t>(names->count);
     KnownName *known = &names->known[*bucket];
@@ -99,7 +108,7 @@ void keep_name(RecentNames *names, uint16_t *bucket, uint32_t id, const char *te
 }
 
 // Where the guess was wrong.
-__attribute__((noinline, cold)) uint32_t look_up(RecentNames *names, const char *text) {
+__attribute__((noinline, cold)) uint32_t look_up(ThreadTable *names, const char *text) {
     size_t length = std::strlen(text);
     uint16_t *bucket = bucket_of(names, text, length);
     uint16_t *now = &names->at[names->now % kRecent];
@@ -120,7 +129,7 @@ __attribute__((noinline, cold)) uint32_t look_up(RecentNames *names, const char 
     return known->id;
 }
 
-inline uint32_t name_of(RecentNames *names, const char *text) {
+inline uint32_t name_of(ThreadTable *names, const char *text) {
     uint16_t place = names->at[names->guess % kRecent];
     const KnownName *known = &names->known[place];
     if (__builtin_expect(place == 0 || !is_same(known, text), 0)) {
@@ -143,17 +152,6 @@ inline uint32_t name_of(RecentNames *names, const char *text) {
 struct Context final : at::ObserverContext {
     op_slot slot{};
     static void operator delete(void *) {}
-};
-
-constexpr uint32_t kBlock = 256;
-constexpr uint32_t kBlocks = (UINT16_MAX + 1) / kBlock;
-
-// `link` comes first: the collector chains the tables of ended threads by it.
-struct ThreadTable {
-    void *link;
-    uint32_t pushed_window; // the last window for which our state was laid on this thread
-    Context *blocks[kBlocks];
-    RecentNames names;
 };
 
 ThreadTable *make_table(op_thread *t) {
@@ -439,7 +437,7 @@ template <bool with_inputs> std::unique_ptr<at::ObserverContext> begin(const at:
     if (__builtin_expect(context == nullptr, 0)) {
         return nullptr;
     }
-    uint32_t name = name_of(&static_cast<ThreadTable *>(t->contexts)->names, fn.name());
+    uint32_t name = name_of(static_cast<ThreadTable *>(t->contexts), fn.name());
     int64_t sequence = fn.seqNr();
     uint32_t aux =
         sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE : static_cast<uint32_t>(sequence);
