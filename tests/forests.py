@@ -107,6 +107,10 @@ class HandMadeRecording:
         return [span.step for span in self.spans]
 
     @property
+    def launcher(self) -> list[int]:
+        return [-1] * len(self.spans)
+
+    @property
     def kind(self) -> list[int]:
         return [OpKind.RANGE if span.scope == USER_SCOPE else OpKind.TORCH for span in self.spans]
 

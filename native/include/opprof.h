@@ -48,6 +48,8 @@ typedef struct op_step {
 typedef struct op_thread_info {
     uint32_t index, os_tid;
     uint64_t torch_thread; /* torch's own number, 0: no torch op on it */
+    int32_t device_type, device_index; /* torch's numbers; 0, -1: a thread of the host */
+    int64_t resource;                  /* of a device: the stream */
     char name[16];
 } op_thread_info;
 
@@ -61,6 +63,7 @@ typedef struct op_columns {
     const uint32_t *name, *thread, *forward_thread;
     const uint32_t *args;         /* 1 + word offset into op_result_args(); 0: none */
     const int32_t *parent, *step; /* -1: none */
+    const int32_t *launcher;      /* of a device event: the host event that caused it; -1: none known */
     const uint8_t *kind, *flags, *scope;
 } op_columns;
 

@@ -13,7 +13,15 @@ enum op_kind {
     OP_NVTX = 4,        /* NVTX range */
     OP_PYTHON_CALL = 5, /* Python function */
     OP_C_CALL = 6,      /* builtin called from Python */
-    OP_MARK = 7         /* an instant */
+    OP_MARK = 7,        /* an instant */
+    OP_MEMORY = 8,      /* an instant: memory taken or given back (OP_ARGS_MEMORY) */
+    OP_RUNTIME = 9,     /* a call of a device's runtime: a host event */
+    OP_DRIVER = 10,     /* a call of its driver: a host event */
+    OP_KERNEL = 11,     /* from here on: what ran on a device */
+    OP_MEMCPY = 12,
+    OP_MEMSET = 13,
+    OP_SYNC = 14,
+    OP_DEVICE_RANGE = 15 /* from the first to the last kernel launched in a range */
 };
 
 #define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */
@@ -64,8 +72,13 @@ typedef struct op_chunk {
 /* Argument block: one header word (type in the low byte, words after the header above it). */
 enum op_args_type {
     OP_ARGS_TEXT = 1, /* byte length, then the bytes */
-    OP_ARGS_TORCH = 2 /* forward thread (2 words), then one token an input */
+    OP_ARGS_TORCH = 2, /* forward thread (2 words), then one token an input */
+    /* OP_ARGS_MEMORY_WORDS words: two each for the address, the bytes (negative: given back), the
+     * bytes that the allocator has given out and those it holds (-1: unknown); then one each for
+     * the device's type and index (torch's numbers, index -1 for the host). */
+    OP_ARGS_MEMORY = 3
 };
+#define OP_ARGS_MEMORY_WORDS 10u
 #define OP_ARGS_HEADER(type, words) ((uint32_t)(type) | ((uint32_t)(words) << 8))
 #define OP_ARGS_MAX_WORDS 1024u
 

@@ -50,7 +50,7 @@ int op_raw_order(const void *a, const void *b); /* for qsort */
 typedef struct op_writable {
     int64_t *start_ns, *duration_ns, *self_ns, *sequence_nr;
     uint32_t *name, *thread, *forward_thread, *args;
-    int32_t *parent, *step;
+    int32_t *parent, *step, *launcher;
     uint8_t *kind, *flags, *scope;
 } op_writable;
 

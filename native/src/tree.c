@@ -65,7 +65,7 @@ static int64_t to_ns(const timeline *t, uint32_t *at, uint64_t ticks) {
 /* ---- storage ---------------------------------------------------------------------------- */
 
 static int allocate(op_result *r, op_writable *w, uint64_t n) {
-    size_t bytes = n * (4 * sizeof(int64_t) + 6 * sizeof(uint32_t) + 3) + 64;
+    size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + 3) + 64;
     char *at = r->storage = op_malloc(bytes);
     if (!at)
         return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
@@ -86,6 +86,7 @@ static int allocate(op_result *r, op_writable *w, uint64_t n) {
     TAKE(args);
     TAKE(parent);
     TAKE(step);
+    TAKE(launcher);
     TAKE(kind);
     TAKE(flags);
     TAKE(scope);
@@ -119,7 +120,7 @@ static int list_threads(const op_source *s, op_result *r) {
         const op_raw *raw = &s->raw[i];
         if (i == 0 || raw->thread != s->raw[i - 1].thread)
             r->threads[r->thread_count++] =
-                (op_thread_info){.index = raw->thread, .os_tid = raw->os_tid};
+                (op_thread_info){.index = raw->thread, .os_tid = raw->os_tid, .device_index = -1};
         if (raw->torch_thread)
             r->threads[r->thread_count - 1].torch_thread = raw->torch_thread;
     }
@@ -200,6 +201,7 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     bool numbered = e->kind == OP_TORCH && e->aux != OP_NO_SEQUENCE;
     w->sequence_nr[row] = numbered ? (int64_t)e->aux : -1;
     w->forward_thread[row] = 0;
+    w->launcher[row] = -1;
     w->args[row] = 0;
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);

@@ -29,20 +29,39 @@ class OpKind(enum.IntEnum):
     PYTHON_CALL = 5
     C_CALL = 6
     MARK = 7
+    MEMORY = 8
+    RUNTIME = 9
+    DRIVER = 10
+    KERNEL = 11
+    MEMCPY = 12
+    MEMSET = 13
+    SYNC = 14
+    DEVICE_RANGE = 15
+
+    @property
+    def is_on_device(self) -> bool:
+        """It ran on a device and not on the host."""
+        return self >= OpKind.KERNEL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadInfo:
-    """A thread that recorded at least one event.
+    """A thread that recorded at least one event, or a stream of a device that ran one.
 
     Attributes:
         torch_thread: Torch's own number for it, as `Recording.forward_thread` has them; 0 where it ran no op.
+        device_type: Torch's number of the kind of device; 0 for the host.
+        device_index: Which device of that kind; -1 for the host.
+        resource: Of a device: the stream.
     """
 
     index: int
     os_tid: int
     name: str
     torch_thread: int = 0
+    device_type: int = 0
+    device_index: int = -1
+    resource: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +164,7 @@ class Recording:
         forward_thread: Torch's number of the thread that ran the forward op; 0 for none.
         parent: Index of the event around; -1 for none.
         step: Index into `steps`; -1 for none.
+        launcher: Of a device event: index of the host event that caused it; -1 for none known.
         kind: Numbers of `OpKind`.
         flags: ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``.
         scope: Torch's RecordScope; 7 for every user annotation.
@@ -172,6 +192,7 @@ class Recording:
         self._args_at = self._view(columns.args, "I")
         self.parent = self._view(columns.parent, "i")
         self.step = self._view(columns.step, "i")
+        self.launcher = self._view(columns.launcher, "i")
         self.kind = self._view(columns.kind, "B")
         self.flags = self._view(columns.flags, "B")
         self.scope = self._view(columns.scope, "B")
@@ -198,6 +219,9 @@ class Recording:
                 os_tid=rows[i].os_tid,
                 name=ffi.string(rows[i].name).decode("utf-8", "replace"),
                 torch_thread=rows[i].torch_thread,
+                device_type=rows[i].device_type,
+                device_index=rows[i].device_index,
+                resource=rows[i].resource,
             )
             for i in range(count[0])
         )

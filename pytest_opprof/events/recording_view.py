@@ -57,6 +57,10 @@ class RecordingView(Protocol):
         """The index of the step that each event belongs to, -1 for none."""
 
     @property
+    def launcher(self) -> Sequence[int]:
+        """Of a device event: the host event that caused it; -1 for none known."""
+
+    @property
     def kind(self) -> Sequence[int]:
         """What each event is: the numbers of ``OpKind``."""
 
