@@ -26,6 +26,9 @@ CTEST = $(shell command -v ctest || echo $(BIN)/ctest)
 # Not after `make dev`, whose install rebuilds itself at import.
 NATIVE := $(if $(wildcard $(VENV)/.rebuilding),,$(shell find native -type f 2>/dev/null))
 
+# How `make dev` installs: the C code is built again at import.
+REBUILDING := --no-build-isolation -Ceditable.rebuild=true -Ceditable.verbose=false
+
 C_SOURCES = $(shell find native -name '*.[ch]' -o -name '*.cpp')
 
 .PHONY: help
@@ -51,7 +54,7 @@ $(VENV)/.torch: | $(BIN)/python
 	fi
 
 $(VENV)/.peers: pyproject.toml | $(VENV)/.installed
-	$(PIP) install --quiet --editable '.[dev,peers]'
+	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev,peers]'
 	@touch $@
 
 .PHONY: install
@@ -111,7 +114,7 @@ bench: install $(VENV)/.peers ## our costs against torch.profiler's and other pe
 .PHONY: dev
 dev: $(BIN)/python ## an editable install that rebuilds the C code at import
 	$(PIP) install --quiet 'scikit-build-core>=0.11' 'cffi>=1.17' 'cmake>=3.25' 'ninja>=1.11'
-	$(PIP) install --quiet --no-build-isolation -Ceditable.rebuild=true -Ceditable.verbose=false --editable '.[dev]'
+	$(PIP) install --quiet $(REBUILDING) --editable '.[dev]'
 	@touch $(VENV)/.rebuilding $(VENV)/.installed
 	@$(MAKE) install
 
