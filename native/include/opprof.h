@@ -47,7 +47,7 @@ typedef struct op_step {
 
 typedef struct op_thread_info {
     uint32_t index, os_tid;
-    uint64_t torch_thread; /* torch's own number, 0: no torch op on it */
+    uint64_t torch_thread;             /* torch's own number, 0: no torch op on it */
     int32_t device_type, device_index; /* torch's numbers; 0, -1: a thread of the host */
     int64_t resource;                  /* of a device: the stream */
     char name[16];
@@ -74,8 +74,12 @@ typedef struct op_group {
     uint32_t args_event; /* an event with this row's inputs */
     uint8_t kind, scope, is_user_annotation, background;
     uint8_t is_async;
+    int32_t device_type; /* torch's number; 0: the host */
     uint64_t count;
-    int64_t total_ns, self_ns, min_ns, max_ns;
+    int64_t total_ns, self_ns; /* on the host */
+    int64_t device_total_ns,
+        self_device_ns;     /* of work launched in its events; by them and no op inside */
+    int64_t min_ns, max_ns; /* of the events' durations */
 } op_group;
 
 typedef struct op_path {
@@ -110,8 +114,9 @@ const op_thread_info *op_result_threads(const op_result *result, uint32_t *count
 void op_result_name_thread(op_result *result, uint32_t index, const char *name);
 const op_step *op_result_steps(const op_result *result, uint32_t *count);
 const uint32_t *op_result_args(const op_result *result, uint64_t *words);
-/* Rows in the order of their first start. `samples` is 3 arrays of rows x steps one after the
- * other: count, total_ns, self_ns. Both belong to the result until the next call. */
+/* Rows in the order of their first start. `samples` is 5 arrays of rows x steps one after the
+ * other: count, total_ns, self_ns, device_total_ns, self_device_ns. Both belong to the result until the
+ * next call. */
 int op_result_groups(op_result *result, int by_inputs, const op_group **rows, uint64_t *count,
                      const int64_t **samples);
 /* At most `limit` nodes, the costliest, each with its caller. Belongs to the result. */

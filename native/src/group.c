@@ -1,4 +1,5 @@
 /* Key averages and call paths: one hash lookup an event, rows in the order of their first start. */
+#include "device_time.h"
 #include "error.h"
 #include "fault.h"
 #include "inputs.h"
@@ -23,8 +24,9 @@ typedef struct grouping {
     uint32_t *slots;  /* group + 1; 0: empty */
     uint64_t mask;
     uint32_t *of_row;
-    uint32_t *of_name; /* by name and the key's two bits: group + 1; 0: not met, or inputs count too */
+    uint32_t *of_name; /* by name and the key's bits: group + 1; 0: not met, or inputs count too */
     uint64_t name_count;
+    op_device_time device;
 } grouping;
 
 static bool rehash(grouping *g, uint64_t slots) {
@@ -62,6 +64,7 @@ static bool make_room(grouping *g) {
 typedef struct group_key {
     uint32_t name;
     uint8_t is_user_annotation, background;
+    int32_t device_type;
     bool has_inputs;
     op_inputs inputs;
     uint64_t hash;
@@ -71,9 +74,11 @@ static group_key key_of(const grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
     group_key k = {.name = op_names_group(c->name[row]),
                    .is_user_annotation = c->scope[row] == OP_SCOPE_USER,
-                   .background = (c->flags[row] & OP_FLAG_BACKGROUND) != 0};
+                   .background = (c->flags[row] & OP_FLAG_BACKGROUND) != 0,
+                   .device_type = op_device_type_of(c, g->r->threads, row)};
     k.hash = ((uint64_t)k.name << 2 | (uint64_t)k.is_user_annotation << 1 | k.background) *
              0x9e3779b97f4a7c15u;
+    k.hash += (uint64_t)k.device_type;
     if (g->by_inputs && inputs_at(g->r, row, &k.inputs)) {
         k.has_inputs = true;
         k.hash ^= op_inputs_shape_hash(k.inputs);
@@ -84,7 +89,7 @@ static group_key key_of(const grouping *g, uint64_t row) {
 
 static bool same_key(const grouping *g, const op_group *row, const group_key *k) {
     if (row->name != k->name || row->is_user_annotation != k->is_user_annotation ||
-        row->background != k->background)
+        row->background != k->background || row->device_type != k->device_type)
         return false;
     op_inputs theirs;
     bool has = g->by_inputs && inputs_at(g->r, row->args_event, &theirs);
@@ -110,6 +115,7 @@ static bool find_group(grouping *g, uint64_t row, uint32_t *group) {
                                          .scope = c->scope[row],
                                          .background = k.background,
                                          .is_user_annotation = k.is_user_annotation,
+                                         .device_type = k.device_type,
                                          .min_ns = INT64_MAX,
                                          .is_async = (c->flags[row] & OP_FLAG_ASYNC) != 0};
         g->slots[at] = (uint32_t)++g->count;
@@ -118,10 +124,11 @@ static bool find_group(grouping *g, uint64_t row, uint32_t *group) {
     return true;
 }
 
-/* Where the key is no more than a name and two bits, it is hashed the first time only. */
+/* Where the key is no more than a name and two bits, it is hashed the first time only: any event of
+ * the host, and most, since a device has fewer than it launches. */
 static uint32_t *short_cut(const grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
-    if (!g->of_name || c->name[row] >= g->name_count)
+    if (!g->of_name || c->name[row] >= g->name_count || op_is_on_device(c->kind[row]))
         return NULL;
     uint32_t bits = (c->scope[row] == OP_SCOPE_USER) | (c->flags[row] & OP_FLAG_BACKGROUND ? 2 : 0);
     return &g->of_name[(uint64_t)c->name[row] * 4 + bits];
@@ -138,10 +145,13 @@ static bool assign(grouping *g, uint64_t row) {
         *known = index + 1;
     g->of_row[row] = index;
     op_group *group = &g->groups[index];
+    bool on_device = op_is_on_device(c->kind[row]);
     group->count++;
-    group->self_ns += c->self_ns[row];
+    group->self_ns += on_device ? 0 : c->self_ns[row];
+    group->device_total_ns += g->device.total_ns ? g->device.total_ns[row] : 0;
+    group->self_device_ns += g->device.self_ns ? g->device.self_ns[row] : 0;
     if (c->duration_ns[row] >= 0) {
-        group->total_ns += c->duration_ns[row];
+        group->total_ns += on_device ? 0 : c->duration_ns[row];
         if (c->duration_ns[row] < group->min_ns)
             group->min_ns = c->duration_ns[row];
         if (c->duration_ns[row] > group->max_ns)
@@ -155,7 +165,7 @@ static bool assign(grouping *g, uint64_t row) {
 static bool sample(grouping *g) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count, plane = g->count * steps;
-    int64_t *samples = op_calloc(plane * 3 + 1, sizeof *samples);
+    int64_t *samples = op_calloc(plane * 5 + 1, sizeof *samples);
     if (!samples)
         return false;
     for (uint64_t row = 0; row < c->count; row++) {
@@ -163,6 +173,12 @@ static bool sample(grouping *g) {
             continue;
         uint64_t at = g->of_row[row] * steps + (uint64_t)c->step[row];
         samples[at]++;
+        if (g->device.total_ns) {
+            samples[3 * plane + at] += g->device.total_ns[row];
+            samples[4 * plane + at] += g->device.self_ns[row];
+        }
+        if (op_is_on_device(c->kind[row]))
+            continue;
         if (c->duration_ns[row] >= 0)
             samples[plane + at] += c->duration_ns[row];
         samples[2 * plane + at] += c->self_ns[row];
@@ -223,7 +239,7 @@ int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_
     g.name_count = op_names_count() + 1;
     if (!by_inputs) /* without it every event is hashed: slower, and no worse */
         g.of_name = op_calloc(g.name_count * 4, sizeof *g.of_name);
-    bool ok = g.of_row != NULL;
+    bool ok = g.of_row != NULL && op_device_time_sum(r, &g.device) == OP_OK;
     for (uint64_t row = 0; ok && row < n; row++)
         ok = assign(&g, row);
     ok = ok && order_by_start(&g) && sample(&g);
@@ -231,6 +247,7 @@ int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_
     free(g.of_name);
     free(g.hashes);
     free(g.slots);
+    op_device_time_free(&g.device);
     if (!ok) {
         free(g.groups);
         return op_error_set(OP_ENOMEM, "no memory to group %llu events", (unsigned long long)n);
@@ -363,7 +380,7 @@ int op_result_paths(op_result *r, uint32_t limit, const op_path **nodes, uint64_
     tracing t = {.of_row = op_malloc(c->count * sizeof(int32_t) + 1)};
     bool ok = t.of_row != NULL;
     for (uint64_t row = 0; ok && row < c->count; row++) {
-        bool outside = r->step_count && c->step[row] < 0;
+        bool outside = (r->step_count && c->step[row] < 0) || op_is_on_device(c->kind[row]);
         t.of_row[row] = -1;
         ok = outside || trace_path(&t, c, row);
     }

@@ -117,9 +117,17 @@ class OpGroup:
         is_async: The earliest event ended out of order or on another thread.
         total_ns: Sum of durations, those of nested events of the same name included.
         self_ns: The same less what was spent in the events inside.
+        min_ns: The shortest duration.
+        max_ns: The longest.
         step_counts: Per step of the recording.
         step_total_ns: Per step of the recording.
         step_self_ns: Per step of the recording.
+        device_type: Torch's number of where the events ran; 0 for the host. Events of a device have device
+            time only, and `total_ns` 0.
+        device_total_ns: Sum of the kernels, copies and fills launched in the events.
+        self_device_ns: The same for what was launched by them, and by no op or range inside.
+        step_device_total_ns: Per step of the recording.
+        step_self_device_ns: Per step of the recording.
     """
 
     name: str
@@ -137,6 +145,11 @@ class OpGroup:
     step_counts: tuple[int, ...]
     step_total_ns: tuple[int, ...]
     step_self_ns: tuple[int, ...]
+    device_type: int = 0
+    device_total_ns: int = 0
+    self_device_ns: int = 0
+    step_device_total_ns: tuple[int, ...] = ()
+    step_self_device_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,8 +310,8 @@ class Recording:
         samples = ffi.new("int64_t **")
         check(lib.op_result_groups(self._result, by_inputs, rows, count, samples))
         n, steps = count[0], len(self.steps)
-        flat = ffi.unpack(samples[0], 3 * n * steps) if n * steps else []
-        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(3)]
+        flat = ffi.unpack(samples[0], 5 * n * steps) if n * steps else []
+        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(5)]
 
         def of(plane: int, row: int) -> tuple[int, ...]:
             return tuple(planes[plane][row * steps : (row + 1) * steps])
@@ -323,6 +336,11 @@ class Recording:
                     step_counts=of(0, i),
                     step_total_ns=of(1, i),
                     step_self_ns=of(2, i),
+                    device_type=row.device_type,
+                    device_total_ns=row.device_total_ns,
+                    self_device_ns=row.self_device_ns,
+                    step_device_total_ns=of(3, i),
+                    step_self_device_ns=of(4, i),
                 )
             )
         return groups

@@ -26,7 +26,14 @@ MAX_LISTED_STEPS = 1_000
 STEP_NAME = "ProfilerStep*"
 _UNNAMED = "(unnamed)"
 
-_KINDS = {"TORCH": OpKind.OP, "PYTHON_CALL": OpKind.CALL, "C_CALL": OpKind.CALL}
+_KINDS = {
+    "TORCH": OpKind.OP,
+    "PYTHON_CALL": OpKind.CALL,
+    "C_CALL": OpKind.CALL,
+    "RUNTIME": OpKind.CALL,
+    "DRIVER": OpKind.CALL,
+}
+_INSTANTS = frozenset({"MARK", "MEMORY"})
 _RowKey = tuple[str, OpKind, bool]
 
 
@@ -103,8 +110,11 @@ def _rows(cycles: Sequence[Cycle], *, steps: int) -> list[OpRow]:
     first_step = 0
     for cycle in cycles:
         for group in cycle.groups:
-            # Instants have no duration, and what began outside every step is nobody's.
-            if group.kind.name == "MARK" or not (group.background or any(group.step_counts)):
+            # Instants have no duration, devices a time of their own, and what began outside every step
+            # is nobody's.
+            if group.kind.name in _INSTANTS or group.device_type:
+                continue
+            if not (group.background or any(group.step_counts)):
                 continue
             key = (_name(group.name), _kind(group), group.background)
             if key not in sums:

@@ -27,6 +27,9 @@ class Kind(enum.IntEnum):
     TORCH = 2
     PYTHON_CALL = 5
     MARK = 7
+    MEMORY = 8
+    RUNTIME = 9
+    KERNEL = 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,7 @@ class Group:
     step_counts: tuple[int, ...]
     step_total_ns: tuple[int, ...] = ()
     step_self_ns: tuple[int, ...] = ()
+    device_type: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +134,26 @@ def test_kinds_are_told_apart() -> None:
         op("y", 1, 1, kind=Kind.RANGE),
         op("z", 1, 1, kind=Kind.PYTHON_CALL),
         op("w", 1, 1, is_user_annotation=True),
+        op("cudaLaunchKernel", 1, 1, kind=Kind.RUNTIME),
     )
     test = with_measurement(EMPTY, [cycle(*groups)])
     kinds = {found.name: found.kind for found in test.ops}
-    assert kinds == {"x": OpKind.OP, "y": OpKind.RANGE, "z": OpKind.CALL, "w": OpKind.RANGE}
+    assert kinds == {
+        "x": OpKind.OP,
+        "y": OpKind.RANGE,
+        "z": OpKind.CALL,
+        "w": OpKind.RANGE,
+        "cudaLaunchKernel": OpKind.CALL,
+    }
+
+
+def test_instants_and_devices_are_no_rows() -> None:
+    groups = (
+        op("x", 1, 1),
+        op("[memory]", 1, 1, kind=Kind.MEMORY),
+        op("gemm", 1, 1, kind=Kind.KERNEL, device_type=1),
+    )
+    assert [found.name for found in with_measurement(EMPTY, [cycle(*groups)]).ops] == ["x"]
 
 
 def test_costliest_ops_keep_step_times() -> None:
