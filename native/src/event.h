@@ -71,7 +71,7 @@ typedef struct op_chunk {
 
 /* Argument block: one header word (type in the low byte, words after the header above it). */
 enum op_args_type {
-    OP_ARGS_TEXT = 1, /* byte length, then the bytes */
+    OP_ARGS_TEXT = 1,  /* byte length, then the bytes */
     OP_ARGS_TORCH = 2, /* forward thread (2 words), then one token an input */
     /* OP_ARGS_MEMORY_WORDS words: two each for the address, the bytes (negative: given back), the
      * bytes that the allocator has given out and those it holds (-1: unknown); then one each for
