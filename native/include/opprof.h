@@ -89,6 +89,13 @@ typedef struct op_path {
     int64_t total_ns, self_ns;
 } op_path;
 
+/* What libraries emit by themselves, and whether a window records it. */
+enum op_injected {
+    OP_INJECTED_TORCH = 1, /* torch's ops through ITT */
+    OP_INJECTED_ITT = 2,   /* ITT tasks of other domains */
+    OP_INJECTED_NVTX = 4
+};
+
 typedef struct op_result op_result;
 
 int op_session_open(const op_config *config); /* a second call while open is 0 and changes nothing */
@@ -97,6 +104,8 @@ int op_session_is_open(void);
 const char *op_session_path(void); /* the session file; "" when there is none */
 const char *op_session_clock(void);
 int op_window_start(void);
+void op_window_accept(
+    uint32_t injected);              /* bits of op_injected, for all windows to come; all at first */
 int op_window_stop(op_result **out); /* the caller frees it */
 /* What was recorded so far, while recording goes on; other threads may wait meanwhile. */
 int op_window_peek(op_result **out);

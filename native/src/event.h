@@ -76,7 +76,10 @@ enum op_args_type {
     /* OP_ARGS_MEMORY_WORDS words: two each for the address, the bytes (negative: given back), the
      * bytes that the allocator has given out and those it holds (-1: unknown); then one each for
      * the device's type and index (torch's numbers, index -1 for the host). */
-    OP_ARGS_MEMORY = 3
+    OP_ARGS_MEMORY = 3,
+    /* Named values (fields.h), each a word of its key's name id, a word of its type (low byte) and
+     * count, and then so many values. */
+    OP_ARGS_FIELDS = 4
 };
 #define OP_ARGS_MEMORY_WORDS 10u
 #define OP_ARGS_HEADER(type, words) ((uint32_t)(type) | ((uint32_t)(words) << 8))

@@ -1,97 +1,20 @@
 /* The ITT collector: what INTEL_LIBITTNOTIFY64 names. Each copy of ittnotify in the process calls
- * __itt_api_init once, at its first ITT call, and we point its functions at ours. Layouts follow
- * ittnotify_config.h of ITT API 3.x (struct ___itt_global up to api_list_ptr, ___itt_domain,
- * ___itt_string_handle), which no 3.x release has changed up to these fields.
+ * __itt_api_init once, at its first ITT call, and we point its functions at ours.
  *
  * Ops and ranges are told apart by domain: torch's emit_itt names its ops in "PyTorch". */
 #include "fault.h"
+#include "fields.h"
+#include "itt_abi.h"
 #include "names.h"
-#include "record.h"
+#include "pushed.h"
 
-#include <stdbool.h>
 #include <string.h>
 
-typedef struct itt_api_info {
-    const char *name;
-    void **func_ptr;
-    void *init_func, *null_func;
-    int group;
-} itt_api_info;
-
-typedef struct itt_domain {
-    volatile int flags; /* 0: the inline macros do not call us */
-    const char *nameA;
-    void *nameW;
-    int extra1; /* ours: enum owner */
-    void *extra2;
-    struct itt_domain *next;
-} itt_domain;
-
-enum owner { UNKNOWN = 0, TORCH = 1, OTHER = 2 };
-
-typedef struct itt_string {
-    const char *strA;
-    void *strW;
-    int extra1; /* ours: the interned id */
-    void *extra2;
-    struct itt_string *next;
-} itt_string;
-
-typedef struct itt_id {
-    unsigned long long d1, d2, d3;
-} itt_id;
-
-typedef struct itt_global {
-    unsigned char magic[8];
-    unsigned long version_major, version_minor, version_build;
-    volatile long api_initialized, mutex_initialized, atomic_counter;
-    pthread_mutex_t mutex;
-    void *lib, *error_handler;
-    const char **dll_path_ptr;
-    itt_api_info *api_list_ptr; /* ends at a NULL name */
-} itt_global;
+enum owner { UNKNOWN = 0, TORCH = 1, OTHER = 2 }; /* in a domain's extra1 */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the two lists; never with another */
 static itt_domain *domains;
 static itt_string *strings;
-
-/* ---- tasks: what a thread began and has not ended ----------------------------------------- */
-
-typedef struct tasks {
-    op_slot *slots;
-    size_t count, room;
-    size_t skipped; /* begun on top of those, for want of memory without a slot */
-} tasks;
-
-static pthread_key_t tasks_key;
-static pthread_once_t tasks_once = PTHREAD_ONCE_INIT;
-static int have_key;
-
-static void free_tasks(void *value) {
-    free(((tasks *)value)->slots);
-    free(value);
-}
-
-static void lock_lists(void) { pthread_mutex_lock(&lock); }
-
-static void unlock_lists(void) { pthread_mutex_unlock(&lock); }
-
-static void make_key(void) {
-    have_key = pthread_key_create(&tasks_key, free_tasks) == 0 &&
-               pthread_atfork(lock_lists, unlock_lists, unlock_lists) == 0;
-}
-
-static tasks *tasks_here(void) {
-    tasks *t = pthread_getspecific(tasks_key);
-    if (t)
-        return t;
-    t = op_calloc(1, sizeof *t);
-    if (t && pthread_setspecific(tasks_key, t)) {
-        free(t);
-        t = NULL;
-    }
-    return t;
-}
 
 /* A copy of ittnotify makes domains and handles of its own before it has loaded us (torch's first
  * ones are such): their extra fields are 0 until we see them. */
@@ -117,37 +40,143 @@ static uint32_t name_id(itt_string *name) {
     return (uint32_t)id;
 }
 
-static bool make_room(tasks *t) {
-    size_t room = t->room ? t->room * 2 : 64;
-    op_slot *bigger = op_realloc(t->slots, room * sizeof *bigger);
-    if (!bigger)
-        return false;
-    t->slots = bigger;
-    t->room = room;
-    return true;
+/* ---- tasks ------------------------------------------------------------------------------ */
+
+#define ROOM_FOR_METADATA 64u /* words kept free behind each task's own block */
+
+static uint32_t domain_key; /* what a task's block calls its domain */
+
+static void put_domain(op_fields *fields, itt_domain *domain) {
+    op_fields_clear(fields);
+    if (!domain || !domain->nameA || !*domain->nameA)
+        return;
+    uintptr_t name = (uintptr_t)__atomic_load_n(&domain->extra2, __ATOMIC_RELAXED);
+    if (name == 0) {
+        name = op_names_intern(domain->nameA, strlen(domain->nameA));
+        __atomic_store_n(&domain->extra2, (void *)name, __ATOMIC_RELAXED);
+    }
+    op_fields_put_word(fields, domain_key, OP_FIELD_NAME, (uint32_t)name);
+}
+
+/* Whether the open window wants what this domain emits. */
+static bool is_accepted(itt_domain *domain) {
+    return op_accepts(owner_of(domain) == TORCH ? OP_INJECTED_TORCH : OP_INJECTED_ITT);
+}
+
+static op_slot begin_in(itt_domain *domain, itt_string *name) {
+    if (owner_of(domain) == TORCH)
+        return op_begin(name_id(name), OP_ITT, 0, 0, NULL, 0);
+    op_fields fields;
+    put_domain(&fields, domain);
+    uint32_t words = op_fields_close(&fields);
+    if (!op_thread_ready(op_recording(), words + ROOM_FOR_METADATA))
+        return (op_slot){0};
+    return op_begin(name_id(name), OP_ITT, OP_SCOPE_USER, 0, fields.words, words);
 }
 
 static void task_begin(itt_domain *domain, itt_id task, itt_id parent, itt_string *name) {
-    (void)task;
     (void)parent;
-    tasks *t = tasks_here();
-    if (!t)
+    op_pushed *p = is_accepted(domain) ? op_pushed_add(domain) : NULL;
+    if (!p)
         return;
-    if (t->skipped || (t->count == t->room && !make_room(t))) {
-        t->skipped++;
-        return;
-    }
-    uint8_t scope = owner_of(domain) == TORCH ? 0 : OP_SCOPE_USER;
-    t->slots[t->count++] = op_begin(name_id(name), OP_ITT, scope, 0, NULL, 0);
+    memcpy(p->id, &task, sizeof p->id);
+    p->slot = begin_in(domain, name);
 }
 
-static void task_end(const itt_domain *domain) {
-    (void)domain;
-    tasks *t = tasks_here();
-    if (t && t->skipped)
-        t->skipped--;
-    else if (t && t->count)
-        op_end(&t->slots[--t->count]);
+static void task_end(itt_domain *domain) {
+    op_pushed ended;
+    if (is_accepted(domain) && op_pushed_take(domain, &ended))
+        op_end(&ended.slot);
+}
+
+static void marker(itt_domain *domain, itt_id id, itt_string *name, int scope) {
+    (void)id;
+    (void)scope;
+    if (!is_accepted(domain))
+        return;
+    op_fields fields;
+    put_domain(&fields, domain);
+    uint32_t words = op_fields_close(&fields);
+    op_instant(name_id(name), OP_MARK, OP_SCOPE_USER, fields.words, words);
+}
+
+/* ---- metadata: of the task that is open on this thread ------------------------------------- */
+
+enum { U64 = 1, S64, U32, S32, U16, S16, FLOAT, DOUBLE };
+#define METADATA_MAX 64 /* numbers of one key */
+
+/* The numbers of an array, each as 64 bits of the field type that is returned; 0: an unknown type. */
+static uint32_t widen(int type, const void *data, size_t count, uint64_t *out) {
+    for (size_t i = 0; i < count; i++) {
+        int64_t number = 0;
+        double real = 0;
+        switch (type) {
+        case U64:
+        case S64:
+            number = ((const int64_t *)data)[i];
+            break;
+        case U32:
+            number = ((const uint32_t *)data)[i];
+            break;
+        case S32:
+            number = ((const int32_t *)data)[i];
+            break;
+        case U16:
+            number = ((const uint16_t *)data)[i];
+            break;
+        case S16:
+            number = ((const int16_t *)data)[i];
+            break;
+        case FLOAT:
+            real = (double)((const float *)data)[i];
+            break;
+        case DOUBLE:
+            real = ((const double *)data)[i];
+            break;
+        default:
+            return 0;
+        }
+        if (type >= FLOAT)
+            memcpy(&out[i], &real, sizeof real);
+        else
+            out[i] = (uint64_t)number;
+    }
+    bool is_signed = type == S64 || type == S32 || type == S16;
+    return type >= FLOAT ? OP_FIELD_DOUBLE : is_signed ? OP_FIELD_SIGNED : OP_FIELD_UNSIGNED;
+}
+
+/* The task's block so far, to be written again with more in it. What its chunk has no room for any
+ * more is left out: metadata follows its task's begin, and comes in time. */
+static const op_pushed *reopen(itt_domain *domain, itt_id id, op_fields *fields) {
+    unsigned long long number[3] = {id.d1, id.d2, id.d3};
+    const op_pushed *p = is_accepted(domain) ? op_pushed_find(number) : NULL;
+    if (!p || !p->slot.event)
+        return NULL;
+    op_fields_clear(fields);
+    const uint32_t *block = op_args_of(&p->slot);
+    if (block)
+        op_fields_reopen(fields, block);
+    return p;
+}
+
+static void metadata_add(itt_domain *domain, itt_id id, itt_string *key, int type, size_t count,
+                         const void *data) {
+    op_fields fields;
+    uint64_t numbers[METADATA_MAX];
+    if (!data || count > METADATA_MAX)
+        return;
+    uint32_t kind = widen(type, data, count, numbers);
+    const op_pushed *p = kind ? reopen(domain, id, &fields) : NULL;
+    if (p && op_fields_put_numbers(&fields, name_id(key), kind, numbers, (uint32_t)count))
+        op_args_replace(&p->slot, fields.words, op_fields_close(&fields));
+}
+
+static void metadata_text(itt_domain *domain, itt_id id, itt_string *key, const char *data,
+                          size_t length) {
+    op_fields fields;
+    const op_pushed *p = data ? reopen(domain, id, &fields) : NULL;
+    if (p && op_fields_put_text(&fields, name_id(key), data, length))
+        op_args_replace(&p->slot, fields.words, op_fields_close(&fields));
 }
 
 /* ---- names ------------------------------------------------------------------------------ */
@@ -206,11 +235,26 @@ typedef struct binding {
 static const binding bindings[] = {
     {"__itt_task_begin", (void (*)(void))task_begin},
     {"__itt_task_end", (void (*)(void))task_end},
+    {"__itt_marker", (void (*)(void))marker},
+    {"__itt_metadata_add", (void (*)(void))metadata_add},
+    {"__itt_metadata_str_add", (void (*)(void))metadata_text},
+    {"__itt_metadata_str_addA", (void (*)(void))metadata_text},
     {"__itt_domain_create", (void (*)(void))domain_create},
     {"__itt_domain_createA", (void (*)(void))domain_create},
     {"__itt_string_handle_create", (void (*)(void))string_create},
     {"__itt_string_handle_createA", (void (*)(void))string_create},
 };
+
+static bool is_set_up;
+
+static void lock_lists(void) { pthread_mutex_lock(&lock); }
+
+static void unlock_lists(void) { pthread_mutex_unlock(&lock); }
+
+static void set_up(void) {
+    domain_key = op_names_intern("domain", strlen("domain"));
+    is_set_up = op_pushed_setup() == 0 && pthread_atfork(lock_lists, unlock_lists, unlock_lists) == 0;
+}
 
 void __itt_api_init(itt_global *global, int groups);
 void __itt_api_fini(itt_global *global);
@@ -218,8 +262,9 @@ void __itt_api_fini(itt_global *global);
 /* What we do not record goes to the library's own no-op: its initial function would call us again. */
 void __itt_api_init(itt_global *global, int groups) {
     (void)groups;
-    pthread_once(&tasks_once, make_key);
-    if (!global || !global->api_list_ptr || !have_key)
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_up);
+    if (!global || !global->api_list_ptr || !is_set_up)
         return;
     for (itt_api_info *api = global->api_list_ptr; api->name; api++) {
         void *chosen = api->null_func;

@@ -3,6 +3,8 @@
 
 #include "collector.h"
 
+#include <string.h>
+
 uint32_t op_window;
 __thread op_thread *op_self
 #if defined(__GLIBC__)
@@ -107,4 +109,29 @@ void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
         op_self->unmatched++;
     }
     pthread_mutex_unlock(&self->lock);
+}
+
+static bool is_in_reach(const op_slot *slot) {
+    const op_thread *t = op_self;
+    return slot->event && t == slot->thread && slot->window == op_recording() &&
+           t->window == slot->window && (const char *)slot->event > (const char *)t->chunk &&
+           (const char *)slot->event < (const char *)t->chunk + t->chunk->bytes;
+}
+
+const uint32_t *op_args_of(const op_slot *slot) {
+    if (!is_in_reach(slot) || slot->event->args == 0)
+        return NULL;
+    return (const uint32_t *)op_self->chunk + slot->event->args;
+}
+
+bool op_args_replace(const op_slot *slot, const uint32_t *words, uint32_t word_count) {
+    op_thread *t = op_self;
+    if (!is_in_reach(slot) || (uint32_t *)t->next + word_count > t->tail)
+        return false;
+    op_chunk *c = t->chunk;
+    t->tail -= word_count;
+    memcpy(t->tail, words, word_count * sizeof *words);
+    __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->event->args, (uint32_t)(t->tail - (uint32_t *)c), __ATOMIC_RELEASE);
+    return true;
 }

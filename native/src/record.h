@@ -13,6 +13,8 @@
 #include "clock.h"
 #include "event.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -69,6 +71,10 @@ extern __thread op_thread *op_self
 /* This thread, ready to begin an event with so many argument words; NULL: count it as dropped. */
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words);
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks);
+/* The argument block of the calling thread's open record, and another one in its place. NULL, false:
+ * there is none, or its chunk is full and out of reach. */
+const uint32_t *op_args_of(const op_slot *slot);
+bool op_args_replace(const op_slot *slot, const uint32_t *words, uint32_t word_count);
 void op_thread_trim(op_thread *t);
 void op_thread_tidy(op_thread *t);
 /* The contexts of a thread that ended, or NULL. They are never freed: torch may still call the
@@ -129,6 +135,34 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
         op_thread_tidy(t);
     op_begin_on(t, &slot, name, kind, flags, aux, words, word_count);
     return slot;
+}
+
+/* An event that takes no time, and is around nothing. */
+static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const uint32_t *words,
+                              uint32_t word_count) {
+    uint32_t window = op_recording();
+    op_thread *t = window ? op_thread_ready(window, word_count) : NULL;
+    if (t == NULL)
+        return;
+    op_event *e = t->next;
+    op_chunk *c = t->chunk;
+    e->args = 0;
+    if (word_count) {
+        t->tail -= word_count;
+        __builtin_memcpy(t->tail, words, word_count * sizeof *words);
+        e->args = (uint32_t)(t->tail - (uint32_t *)c);
+        __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
+    }
+    e->name = name;
+    e->aux = OP_NO_SEQUENCE;
+    e->kind = kind;
+    __atomic_store_n(&e->flags, flags, __ATOMIC_RELAXED);
+    e->depth = (uint16_t)t->depth;
+    t->next = e + 1;
+    __builtin_prefetch(e + OP_AHEAD, 1);
+    e->start = op_ticks();
+    __atomic_store_n(&e->end, e->start, __ATOMIC_RELAXED);
+    __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
 }
 
 static inline void op_end(const op_slot *slot) {

@@ -2,6 +2,7 @@
  * Every name goes through one JSON string writer, escaped once however often it occurs. */
 #include "error.h"
 #include "fault.h"
+#include "fields.h"
 #include "inputs.h"
 #include "names.h"
 #include "result.h"
@@ -199,6 +200,18 @@ static void put_double(writer *w, int64_t bits) {
     put_text(w, text);
 }
 
+/* JSON has no word for what is no number: it goes as a string. */
+static void put_json_double(writer *w, int64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    bool is_number = value - value == 0;
+    if (!is_number)
+        PUT(w, "\"");
+    put_double(w, bits);
+    if (!is_number)
+        PUT(w, "\"");
+}
+
 static void put_value(writer *w, const uint32_t *token) {
     uint32_t tag = *token & 0xff, n = *token >> 16;
     switch (tag) {
@@ -306,6 +319,60 @@ static void put_inputs_part(writer *w, op_inputs inputs, enum input_part part) {
     PUT(w, "]");
 }
 
+/* ---- named values -------------------------------------------------------------------------- */
+
+static void put_field_value(writer *w, const op_field *field, uint32_t at) {
+    int64_t number;
+    switch (field->type) {
+    case OP_FIELD_SIGNED:
+    case OP_FIELD_UNSIGNED:
+    case OP_FIELD_DOUBLE:
+        memcpy(&number, field->values + (size_t)at * 2, sizeof number);
+        if (field->type == OP_FIELD_DOUBLE)
+            put_json_double(w, number);
+        else if (field->type == OP_FIELD_SIGNED)
+            put_signed(w, number);
+        else
+            put_unsigned(w, (uint64_t)number);
+        break;
+    case OP_FIELD_BOOL:
+        put_text(w, field->values[0] ? "true" : "false");
+        break;
+    case OP_FIELD_COLOR: {
+        char text[16];
+        snprintf(text, sizeof text, "\"#%08x\"", field->values[0]);
+        put_text(w, text);
+        break;
+    }
+    default:
+        PUT(w, "\"");
+        if (field->type == OP_FIELD_NAME)
+            put_name(w, field->values[0]);
+        else
+            put_escaped(w, (const char *)field->values, field->count);
+        PUT(w, "\"");
+    }
+}
+
+static void put_fields(writer *w, const uint32_t *block, const uint32_t *limit) {
+    const uint32_t *at = NULL;
+    op_field field;
+    while (op_fields_next(block, limit, &at, &field)) {
+        bool is_number = field.type >= OP_FIELD_SIGNED && field.type <= OP_FIELD_DOUBLE;
+        bool is_list = is_number && field.count != 1;
+        PUT(w, ",\"");
+        put_name(w, field.key);
+        put_text(w, is_list ? "\":[" : "\":");
+        for (uint32_t i = 0; i < (is_number ? field.count : 1); i++) {
+            if (i)
+                PUT(w, ",");
+            put_field_value(w, &field, i);
+        }
+        if (is_list)
+            PUT(w, "]");
+    }
+}
+
 static void put_args(writer *w, const op_result *r, uint32_t at) {
     const uint32_t *block = r->args + at - 1, *limit = r->args + r->arg_words;
     op_inputs inputs;
@@ -325,6 +392,8 @@ static void put_args(writer *w, const op_result *r, uint32_t at) {
         PUT(w, ",\"args\":\"");
         put_escaped(w, (const char *)(block + 2), block[1]);
         PUT(w, "\"");
+    } else {
+        put_fields(w, block, limit);
     }
 }
 

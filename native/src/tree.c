@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "fault.h"
+#include "fields.h"
 #include "inputs.h"
 #include "names.h"
 
@@ -176,6 +177,14 @@ static void read_torch_args(walk *k, uint64_t row) {
         k->w.forward_thread[row] = r->args[k->w.args[row]];
 }
 
+/* Blocks read from a file hold the file's ids; the copy that the result owns gets ours. */
+static void rename_fields(const walk *k, uint64_t row) {
+    const op_result *r = k->result;
+    if (k->source->names)
+        op_fields_rename(r->args + k->w.args[row] - 1, r->args + r->arg_words, k->source->names,
+                         k->source->name_count);
+}
+
 static uint32_t name_here(const op_source *s, uint32_t name) {
     if (!s->names)
         return name;
@@ -206,6 +215,7 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
         read_torch_args(k, row);
+        rename_fields(k, row);
     }
     w->parent[row] = parent_of(k, e->depth, first_row);
     k->nearest[e->depth] = flags & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;

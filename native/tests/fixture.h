@@ -3,6 +3,7 @@
 #define FIXTURE_H
 
 #include "check.h"
+#include "fields.h"
 #include "names.h"
 #include "pool.h"
 #include "record.h"
@@ -99,6 +100,34 @@ static inline int64_t row_of(const op_result *r, const char *name) {
         }
     CHECK(found >= 0);
     return found;
+}
+
+typedef struct field_list {
+    uint32_t count;
+    op_field fields[OP_FIELDS_MAX_WORDS / 3];
+} field_list;
+
+/* The named values of a row. */
+static inline field_list fields_of(const op_result *r, int64_t row) {
+    field_list list = {0};
+    uint64_t words;
+    const uint32_t *args = op_result_args(r, &words), *at = NULL;
+    uint32_t block = columns_of(r).args[row];
+    while (block && op_fields_next(args + block - 1, args + words, &at, &list.fields[list.count]))
+        list.count++;
+    return list;
+}
+
+static inline int64_t field_number(const op_field *field, uint32_t at) {
+    int64_t value;
+    memcpy(&value, field->values + 2 * at, sizeof value);
+    return value;
+}
+
+static inline double field_real(const op_field *field, uint32_t at) {
+    double value;
+    memcpy(&value, field->values + 2 * at, sizeof value);
+    return value;
 }
 
 /* Numbers from 0 to the end, no gap, for a thread that recorded nothing else. */

@@ -37,10 +37,13 @@ static void (*itt_task_end)(const domain *);
 static domain *(*itt_domain_create)(const char *);
 static string_handle *(*itt_string_handle_create)(const char *);
 static void (*itt_pause)(void);
+static void (*itt_marker)(const domain *, id, string_handle *, int);
+static void (*itt_metadata_add)(const domain *, id, string_handle *, int, size_t, const void *);
+static void (*itt_metadata_str_add)(const domain *, id, string_handle *, const char *, size_t);
 
 static void do_nothing(void) {}
 
-static api_info functions[6];
+static api_info functions[10];
 
 static struct {
     unsigned char magic[8];
@@ -69,6 +72,9 @@ static void a_copy_of_ittnotify_is_bound(void) {
     bind(2, "__itt_domain_create", &itt_domain_create);
     bind(3, "__itt_string_handle_create", &itt_string_handle_create);
     bind(4, "__itt_pause", &itt_pause);
+    bind(5, "__itt_marker", &itt_marker);
+    bind(6, "__itt_metadata_add", &itt_metadata_add);
+    bind(7, "__itt_metadata_str_addA", &itt_metadata_str_add);
     __itt_api_init(NULL, 0);
     __itt_api_init(&global, 0);
     CHECK(itt_task_begin && itt_task_end && itt_domain_create && itt_string_handle_create);
@@ -107,6 +113,78 @@ static void tasks_nest(void) {
     CHECK_EQ(c.parent[row_of(r, "primitive")], row_of(r, "op"));
     CHECK_EQ(c.name[2], OP_NAME_NONE);
     op_result_free(r);
+}
+
+/* A task says where it belongs and what it carries; the last metadata of a key comes last. */
+static void tasks_carry_their_domain_and_metadata(void) {
+    domain *other = itt_domain_create("oneDNN");
+    string_handle *key = itt_string_handle_create("batch"), *text = itt_string_handle_create("impl");
+    const id first = {1, 2, 3}, second = {4, 5, 6};
+    const int32_t negative = -7;
+    const float halves[2] = {0.5f, 1.5f};
+    CHECK_OK(op_window_start());
+    itt_metadata_add(other, first, key, 4, 1, &negative); /* of no task */
+    itt_task_begin(other, first, no_id, itt_string_handle_create("outer"));
+    itt_task_begin(other, second, no_id, itt_string_handle_create("inner"));
+    itt_metadata_add(other, first, key, 4, 1, &negative);
+    itt_metadata_add(other, no_id, key, 7, 2, halves);
+    itt_metadata_str_add(other, second, text, "jit:avx2", 8);
+    itt_metadata_add(other, second, key, 99, 1, &negative);   /* no such type */
+    itt_metadata_add(other, second, key, 4, 1000, &negative); /* too many to read */
+    itt_marker(other, no_id, itt_string_handle_create("here"), 3);
+    itt_task_end(other);
+    itt_task_end(other);
+    op_result *r = stop_window();
+    field_list outer = fields_of(r, row_of(r, "outer")), inner = fields_of(r, row_of(r, "inner"));
+    CHECK_EQ(outer.count, 2);
+    CHECK_EQ(outer.fields[0].values[0], name_id("oneDNN"));
+    CHECK_EQ(outer.fields[1].key, name_id("batch"));
+    CHECK_EQ(field_number(&outer.fields[1], 0), -7);
+    CHECK_EQ(inner.count, 3);
+    CHECK_EQ(inner.fields[1].count, 2);
+    CHECK(field_real(&inner.fields[1], 1) == 1.5);
+    CHECK_EQ(memcmp(inner.fields[2].values, "jit:avx2", 8), 0);
+    int64_t here = row_of(r, "here");
+    CHECK_EQ(columns_of(r).kind[here], OP_MARK);
+    CHECK_EQ(columns_of(r).duration_ns[here], 0);
+    CHECK_EQ(columns_of(r).parent[here], row_of(r, "inner"));
+    check_sound(r);
+    op_result_free(r);
+}
+
+/* Whatever the chunk has no room for any more is left out; what is there is whole. */
+static void metadata_without_end_is_cut(void) {
+    domain *other = itt_domain_create("oneDNN");
+    CHECK_OK(op_window_start());
+    itt_task_begin(other, no_id, no_id, itt_string_handle_create("task"));
+    for (uint64_t i = 0; i < 1000; i++) {
+        itt_metadata_add(other, no_id, itt_string_handle_create("n"), 1, 1, &i);
+        itt_task_begin(other, (id){7, 7, i}, no_id, itt_string_handle_create("small"));
+        itt_task_end(other);
+    }
+    itt_task_end(other);
+    op_result *r = stop_window();
+    field_list f = fields_of(r, row_of(r, "task"));
+    CHECK(f.count > 10);
+    for (uint32_t i = 1; i < f.count; i++)
+        CHECK_EQ(field_number(&f.fields[i], 0), i - 1);
+    check_sound(r);
+    op_result_free(r);
+}
+
+static void domains_are_recorded_if_asked_for(void) {
+    domain *torch = itt_domain_create("PyTorch"), *other = itt_domain_create("oneDNN");
+    op_window_accept(OP_INJECTED_TORCH);
+    CHECK_OK(op_window_start());
+    itt_task_begin(torch, no_id, no_id, itt_string_handle_create("op"));
+    itt_task_begin(other, no_id, no_id, itt_string_handle_create("primitive"));
+    itt_task_end(other);
+    itt_task_end(torch);
+    op_result *r = stop_window();
+    CHECK_EQ(columns_of(r).count, 1);
+    row_of(r, "op");
+    op_result_free(r);
+    op_window_accept(OP_INJECTED_TORCH | OP_INJECTED_ITT | OP_INJECTED_NVTX);
 }
 
 /* Made by a library before it had loaded us: nothing of ours is in it. */
@@ -207,6 +285,9 @@ int main(void) {
     RUN(a_copy_of_ittnotify_is_bound);
     RUN(equal_names_are_one_handle);
     RUN(tasks_nest);
+    RUN(tasks_carry_their_domain_and_metadata);
+    RUN(metadata_without_end_is_cut);
+    RUN(domains_are_recorded_if_asked_for);
     RUN(handles_from_before_are_understood);
     RUN(ends_without_a_begin_are_ignored);
     RUN(threads_have_tasks_of_their_own);

@@ -12,15 +12,20 @@ from typing import Final, Self
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
-from pytest_opprof.capture.injection import itt_is_armed
+from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import TorchOps, imported_torch, torch_ops
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
 from pytest_opprof.units import parse_bytes
 
-SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt"})
+SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx"})
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
+_INJECTED: Final = {
+    "ops-itt": lib.OP_INJECTED_TORCH,
+    "itt": lib.OP_INJECTED_ITT,
+    "nvtx": lib.OP_INJECTED_NVTX,
+}
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
 
 
@@ -80,8 +85,8 @@ class Collector:
 
         Args:
             sources: Of `SOURCES`. "ranges" are always recorded; "ops" are torch's, by the observer where it
-                can be built, else through ITT, which "ops-itt" chooses outright; "itt" are the tasks of other
-                libraries.
+                can be built, else through ITT, which "ops-itt" chooses outright; "itt" and "nvtx" are what
+                other libraries emit.
             record_shapes: Accepted here so that a later window with shapes finds everything ready.
 
         Raises:
@@ -112,19 +117,24 @@ class Collector:
         self.open(sources=self._sources)
         gc.collect()  # else a collection that was due anyway lands in the window, or does not
         with self._lock:
-            check(lib.op_window_start())
             self._active = (self._torch_ops,) if self._torch_ops else ()
+            self._window_sources = (
+                "ranges",
+                *(source.name for source in self._active),
+                *(
+                    injection.name.lower()
+                    for injection in INJECTIONS
+                    if injection.name.lower() in self._sources and injection.is_armed
+                ),
+            )
+            lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
+            check(lib.op_window_start())
             try:
                 for source in self._active:
                     source.enable(record_shapes=record_shapes)
             except BaseException:
                 self._discard_window()
                 raise
-            self._window_sources = (
-                "ranges",
-                *(source.name for source in self._active),
-                *(("itt",) if "itt" in self._sources and itt_is_armed() else ()),
-            )
 
     def stop(self) -> Recording:
         """Close the window.

@@ -1,15 +1,81 @@
-"""Our library as the ITT collector of this process, which must be named before torch is loaded."""
+"""Our library as the ITT collector and the NVTX tool of this process: named before anybody calls them.
+
+Both interfaces look for a library in an environment variable, once, at the first call of each library that
+carries a copy of the interface. So the variable must be set before that call.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_ITT_VARIABLE: Final = "INTEL_LIBITTNOTIFY64"
-_ARMED_MARK: Final = "OPPROF_ITT_ARMED"  # in the environment: child processes inherit both
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """An interface that loads the library which a variable names.
+
+    Attributes:
+        name: What users call it.
+        variable: Names the library.
+        mark: Beside the variable in the environment, once we set it; child processes inherit both.
+        callers: Packages that have made the first call when their import is done.
+    """
+
+    name: str
+    variable: str
+    mark: str
+    callers: tuple[str, ...]
+
+    def arm(self) -> str | None:
+        """Name our library, for this process and its children.
+
+        Returns:
+            None when done, else the sentence why not: it is too late, or another tool was named before.
+        """
+        ours = str(library_path())
+        named = os.environ.get(self.variable)
+        if named and named != ours:
+            return f"{self.name} is collected by another tool: {self.variable}={named}"
+        early = [caller for caller in self.callers if caller in sys.modules]
+        if early and not named:
+            return (
+                f"{early[0]} was imported before the {self.name} collector could be named: "
+                f"export {self.variable}={ours} before pytest starts"
+            )
+        os.environ[self.variable] = ours
+        os.environ[self.mark] = "1"
+        return None
+
+    @property
+    def is_armed(self) -> bool:
+        """Whether libraries loaded from here on, or from the start, call our collector."""
+        return os.environ.get(self.variable) == str(library_path()) and self._is_in_reach()
+
+    def _is_in_reach(self) -> bool:
+        """Either we set the variable in time, or the user exported it before Python started."""
+        return os.environ.get(self.mark) == "1" or self._exported_at_start()
+
+    def _exported_at_start(self) -> bool:
+        """The environment this process was started with, which later changes do not touch."""
+        try:
+            started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return any(entry.startswith(self.variable.encode() + b"=") for entry in started_with)
+
+
+ITT: Final = Injection(
+    name="ITT", variable="INTEL_LIBITTNOTIFY64", mark="OPPROF_ITT_ARMED", callers=("torch",)
+)
+# The nvtx package asks at import and keeps the answer; CuPy and others ask when they emit their first range.
+NVTX: Final = Injection(
+    name="NVTX", variable="NVTX_INJECTION64_PATH", mark="OPPROF_NVTX_ARMED", callers=("nvtx",)
+)
+INJECTIONS: Final = (ITT, NVTX)
 
 
 def library_path() -> Path:
@@ -18,42 +84,3 @@ def library_path() -> Path:
     if spec is None or spec.origin is None:
         raise ImportError("pytest_opprof was installed without its native modules; install it again")
     return Path(spec.origin).parent / "libopprof.so"
-
-
-def arm_itt() -> str | None:
-    """Name our library as the ITT collector, for this process and its children.
-
-    Returns:
-        None when done, else the sentence why not: it is too late, or another tool was named before.
-    """
-    ours = str(library_path())
-    named = os.environ.get(_ITT_VARIABLE)
-    if named and named != ours:
-        return f"ITT is collected by another tool: {_ITT_VARIABLE}={named}"
-    if "torch" in sys.modules and not named:
-        return (
-            "torch was imported before the ITT collector could be named: "
-            f"export {_ITT_VARIABLE}={ours} before pytest starts"
-        )
-    os.environ[_ITT_VARIABLE] = ours
-    os.environ[_ARMED_MARK] = "1"
-    return None
-
-
-def itt_is_armed() -> bool:
-    """Whether libraries loaded from here on, or from the start, call our collector."""
-    return os.environ.get(_ITT_VARIABLE) == str(library_path()) and _collector_is_in_reach()
-
-
-def _collector_is_in_reach() -> bool:
-    """Either we set the variable before torch came, or the user exported it before Python started."""
-    return os.environ.get(_ARMED_MARK) == "1" or _exported_at_start()
-
-
-def _exported_at_start() -> bool:
-    """The environment this process was started with, which later changes do not touch."""
-    try:
-        started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return any(entry.startswith(_ITT_VARIABLE.encode() + b"=") for entry in started_with)

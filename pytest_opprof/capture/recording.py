@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.fields import FieldValue, decode_fields
 from pytest_opprof.capture.inputs import Inputs, decode_inputs, decode_text
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.trace_file import write_trace
@@ -294,6 +295,14 @@ class Recording:
         """The ``args`` of a ``record_function``; None where there were none."""
         block = self._block(event)
         return None if block is None else decode_text(block)
+
+    def fields(self, event: int) -> dict[str, FieldValue]:
+        """What an event of another library carries, such as its NVTX domain, colour and payload.
+
+        Also what a `_RecordFunctionFast` was given by keyword. Empty where it carries nothing.
+        """
+        block = self._block(event)
+        return {} if block is None else decode_fields(block, name_text)
 
     def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
         """The events summed up by name (and by the shapes of their inputs), in order of first start.

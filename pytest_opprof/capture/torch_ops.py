@@ -127,7 +127,7 @@ class IttOps:
         Raises:
             CaptureUnavailableError: The collector was not armed before torch was imported.
         """
-        if not injection.itt_is_armed():
+        if not injection.ITT.is_armed:
             raise CaptureUnavailableError(
                 "torch's ITT ranges cannot be collected: torch was imported before the collector was armed; "
                 f"export INTEL_LIBITTNOTIFY64={injection.library_path()} before pytest starts"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_opprof.capture.injection import ITT, NVTX, Injection, library_path
 from pytest_opprof.errors import OpprofError
 
 
@@ -40,7 +41,8 @@ def diagnose(*, store: str) -> Iterator[Finding]:
     """Look at everything that a profiled test may need."""
     yield _collector()
     yield _torch_ops()
-    yield _itt()
+    yield _injection(ITT, needs="torch is imported")
+    yield _injection(NVTX, needs="the first range is emitted")
     yield _store(store)
 
 
@@ -89,19 +91,18 @@ def _torch_ops() -> Finding:
     )
 
 
-def _itt() -> Finding:
-    from pytest_opprof.capture.injection import library_path  # noqa: PLC0415
-
-    named = os.environ.get("INTEL_LIBITTNOTIFY64")
+def _injection(injection: Injection, *, needs: str) -> Finding:
+    variable = injection.variable
+    named = os.environ.get(variable)
     if named == str(library_path()):
-        return Finding(part="ITT", state="ok", text="INTEL_LIBITTNOTIFY64 names our collector")
+        return Finding(part=injection.name, state="ok", text=f"{variable} names our collector")
     if named:
-        return Finding(part="ITT", state="taken", text=f"by another tool: INTEL_LIBITTNOTIFY64={named}")
+        return Finding(part=injection.name, state="taken", text=f"by another tool: {variable}={named}")
     return Finding(
-        part="ITT",
+        part=injection.name,
         state="off",
-        text="ask for it: --opprof-capture=ranges,ops,itt; where torch is imported before pytest reads its "
-        f"options, export INTEL_LIBITTNOTIFY64={library_path()}",
+        text=f"ask for it: --opprof-capture=ranges,ops,{injection.name.lower()}; where {needs} before pytest "
+        'reads its options: eval "$(opprof env)"',
     )
 
 

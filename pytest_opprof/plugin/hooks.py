@@ -25,7 +25,7 @@ _MARKER: Final = (
 
 OPTIONS: Final = pytest.StashKey[Options]()
 SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
-ARMING: Final = pytest.StashKey[str]()
+ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
 UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
 
 
@@ -36,14 +36,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: list[str]) -> None:
-    """Name the ITT collector before a conftest imports torch, where ITT is wanted or nothing else works."""
-    asked = _asked_sources(early_config, args)
-    if "itt" in asked or "ops-itt" in asked or not _has_compiler():
-        from pytest_opprof.capture.injection import arm_itt  # noqa: PLC0415  # loaded where it is needed
+    """Name our library to ITT and NVTX before a conftest makes the first call of them.
 
-        problem = arm_itt()
-        if problem:
-            early_config.stash[ARMING] = problem
+    ITT where it is wanted or nothing else sees torch's ops, NVTX where it is wanted.
+    """
+    asked = _asked_sources(early_config, args)
+    by_itt = "itt" in asked or "ops-itt" in asked or not _has_compiler()
+    if by_itt or "nvtx" in asked:
+        from pytest_opprof.capture.injection import ITT, NVTX  # noqa: PLC0415  # loaded where it is needed
+
+        wanted = [injection for injection, is_wanted in ((ITT, by_itt), (NVTX, "nvtx" in asked)) if is_wanted]
+        early_config.stash[ARMING] = [problem for problem in (one.arm() for one in wanted) if problem]
 
 
 def _asked_sources(config: pytest.Config, args: list[str]) -> list[str]:

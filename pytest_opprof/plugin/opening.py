@@ -122,9 +122,9 @@ def _problems(session: OpprofSession) -> list[str]:
         collector.open(sources=session.options.capture)
     except OpprofError as error:
         return [str(error)]
-    late = session.config.stash.get(ARMING, None)
+    late = session.config.stash.get(ARMING, [])
     no_recovery = None if collector.session_path else "no folder takes a session file: no crash recovery"
-    return [*collector.problems.values(), *filter(None, [late, no_recovery])]
+    return [*collector.problems.values(), *late, *filter(None, [no_recovery])]
 
 
 def _capturing(sources: frozenset[str]) -> str:
@@ -134,5 +134,6 @@ def _capturing(sources: frozenset[str]) -> str:
         "ops-itt": "torch ops through ITT (names only)",
         "ranges": "ranges",
         "itt": "ITT tasks",
+        "nvtx": "NVTX ranges",
     }
     return ", ".join(text for source, text in words.items() if source in sources)

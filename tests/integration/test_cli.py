@@ -10,6 +10,7 @@ import pytest
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.capture.injection import library_path
 from pytest_opprof.cli.main import COMMANDS, main
 from pytest_opprof.compare.document import read_comparison
 from pytest_opprof.compare.verdicts import Verdict
@@ -135,6 +136,19 @@ def test_init_ignores_only_what_it_must(
     assert main(["init", str(tmp_path), f"--store={store}"]) == 0
     assert told in capsys.readouterr().out
     assert (tmp_path / ".gitignore").read_text() == ignored
+
+
+def test_env_prints_what_to_export(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["env"]) == 0
+    both = capsys.readouterr().out.splitlines()
+    assert both == [
+        f"export {variable}={library_path()}"
+        for variable in ("INTEL_LIBITTNOTIFY64", "NVTX_INJECTION64_PATH")
+    ]
+    assert main(["env", "nvtx"]) == 0
+    assert capsys.readouterr().out.splitlines() == both[1:]
+    assert main(["env", "ops"]) == 2
+    assert "'ops' needs no variable; these do: itt, nvtx" in capsys.readouterr().err
 
 
 def test_help_lists_every_command() -> None:

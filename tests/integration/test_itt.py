@@ -24,7 +24,7 @@ PRELUDE = """
     import json, sys, threading
     from pytest_opprof import record_function
     from pytest_opprof.capture.collector import Collector
-    from pytest_opprof.capture.injection import arm_itt, itt_is_armed
+    from pytest_opprof.capture.injection import ITT
 
     collector = Collector.instance()
 
@@ -55,7 +55,7 @@ STEP = """
 @needs_torch
 def test_torch_ops_come_by_name() -> None:
     said = answer_of(
-        PRELUDE + "\n    assert arm_itt() is None" + STEP.replace("SOURCE", '"ops-itt"'),
+        PRELUDE + "\n    assert ITT.arm() is None" + STEP.replace("SOURCE", '"ops-itt"'),
         environment=UNARMED | EMITTER_ALLOWED,
     )
     assert said["sources"] == ["ranges", "ops-itt"]
@@ -81,7 +81,7 @@ def test_variable_may_be_exported_before_python_starts() -> None:
 @needs_torch
 def test_itt_takes_over_where_nothing_compiles(tmp_path: Path) -> None:
     said = answer_of(
-        PRELUDE + "\n    assert arm_itt() is None" + STEP.replace("SOURCE", '"ops"'),
+        PRELUDE + "\n    assert ITT.arm() is None" + STEP.replace("SOURCE", '"ops"'),
         environment=UNARMED
         | EMITTER_ALLOWED
         | {"CXX": "/no/such/compiler", "OPPROF_CACHE_DIR": str(tmp_path)}
@@ -118,7 +118,7 @@ def no_kept_observer(folder: Path) -> dict[str, str | None]:
 @needs_torch
 def test_arming_after_torch_is_too_late() -> None:
     said = answer_of(
-        PRELUDE + "\n    import torch\n    print(json.dumps([arm_itt(), itt_is_armed()]))",
+        PRELUDE + "\n    import torch\n    print(json.dumps([ITT.arm(), ITT.is_armed]))",
         environment=UNARMED,
     )
     reason, armed = said
@@ -128,7 +128,7 @@ def test_arming_after_torch_is_too_late() -> None:
 
 def test_collector_of_another_tool_stays() -> None:
     said = answer_of(
-        PRELUDE + "\n    print(json.dumps([arm_itt(), itt_is_armed()]))",
+        PRELUDE + "\n    print(json.dumps([ITT.arm(), ITT.is_armed]))",
         environment=UNARMED | {"INTEL_LIBITTNOTIFY64": "/opt/vtune/lib.so"},
     )
     assert said == [
@@ -139,7 +139,7 @@ def test_collector_of_another_tool_stays() -> None:
 
 def test_arming_twice_is_arming_once() -> None:
     said = answer_of(
-        PRELUDE + "\n    print(json.dumps([arm_itt(), arm_itt(), itt_is_armed()]))", environment=UNARMED
+        PRELUDE + "\n    print(json.dumps([ITT.arm(), ITT.arm(), ITT.is_armed]))", environment=UNARMED
     )
     assert said == [None, None, True]
 
@@ -152,7 +152,7 @@ def test_tasks_of_other_libraries_are_ranges() -> None:
     said = answer_of(
         PRELUDE
         + """
-    assert arm_itt() is None
+    assert ITT.arm() is None
     import ittapi
 
     start("itt")
@@ -191,7 +191,7 @@ def test_tasks_open_at_the_windows_edges() -> None:
     said = answer_of(
         PRELUDE
         + """
-    assert arm_itt() is None
+    assert ITT.arm() is None
     import ittapi
 
     early, late = ittapi.task("early"), ittapi.task("late")

@@ -1,56 +1,68 @@
-"""Naming our library as the ITT collector of this process."""
+"""Naming our library as the ITT collector and the NVTX tool of this process."""
 
 import os
 import sys
 
 import pytest
 
-from pytest_opprof.capture.injection import arm_itt, itt_is_armed, library_path
+from pytest_opprof.capture.injection import INJECTIONS, Injection, library_path
 
-VARIABLE, MARK = "INTEL_LIBITTNOTIFY64", "OPPROF_ITT_ARMED"
+each = pytest.mark.parametrize("injection", INJECTIONS, ids=lambda injection: injection.name)
 
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a collector, and put back as it was: monkeypatch notes what it sets or takes away."""
-    for name in (VARIABLE, MARK):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
+    for injection in INJECTIONS:
+        for name in (injection.variable, injection.mark):
+            monkeypatch.setenv(name, "")
+            monkeypatch.delenv(name)
 
 
 def test_library_is_where_it_says() -> None:
     assert library_path().read_bytes().startswith(b"\x7fELF")
 
 
-def test_arming_names_our_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert not itt_is_armed()
-    assert arm_itt() is None
-    assert os.environ[VARIABLE] == str(library_path())
-    assert itt_is_armed()
+@each
+def test_arming_names_our_library(injection: Injection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, injection.callers[0], raising=False)
+    assert not injection.is_armed
+    assert injection.arm() is None
+    assert os.environ[injection.variable] == str(library_path())
+    assert injection.is_armed
 
 
-def test_arming_after_torch_says_what_to_export(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", sys)
-    reason = arm_itt()
+@each
+def test_arming_after_the_caller_says_what_to_export(
+    injection: Injection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = injection.callers[0]
+    monkeypatch.setitem(sys.modules, caller, sys)
+    reason = injection.arm()
     assert reason is not None
-    assert f"export {VARIABLE}={library_path()} before pytest starts" in reason
-    assert VARIABLE not in os.environ
-    assert not itt_is_armed()
+    assert reason.startswith(f"{caller} was imported before the {injection.name} collector could be named")
+    assert f"export {injection.variable}={library_path()} before pytest starts" in reason
+    assert injection.variable not in os.environ
+    assert not injection.is_armed
 
 
-def test_collector_of_another_tool_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "/opt/tool.so")
-    assert arm_itt() == f"ITT is collected by another tool: {VARIABLE}=/opt/tool.so"
-    assert os.environ[VARIABLE] == "/opt/tool.so"
-    assert not itt_is_armed()
+@each
+def test_collector_of_another_tool_stays(injection: Injection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(injection.variable, "/opt/tool.so")
+    name, variable = injection.name, injection.variable
+    assert injection.arm() == f"{name} is collected by another tool: {variable}=/opt/tool.so"
+    assert os.environ[injection.variable] == "/opt/tool.so"
+    assert not injection.is_armed
 
 
-def test_variable_set_late_by_hand_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch may have looked for it already; what this process was started with says more."""
-    monkeypatch.setenv(VARIABLE, str(library_path()))
-    started_with = os.environb.get(VARIABLE.encode()) in initial_environment()
-    assert itt_is_armed() == started_with
+@each
+def test_variable_set_late_by_hand_is_not_trusted(
+    injection: Injection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library may have looked for it already; what this process was started with says more."""
+    monkeypatch.setenv(injection.variable, str(library_path()))
+    started_with = os.environb.get(injection.variable.encode()) in initial_environment()
+    assert injection.is_armed == started_with
 
 
 def initial_environment() -> list[bytes]:

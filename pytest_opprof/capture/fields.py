@@ -1,0 +1,58 @@
+"""Argument blocks of named values, decoded when somebody asks for them (``native/src/fields.h``)."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+FieldValue: TypeAlias = str | int | float | bool | list[int] | list[float]
+
+_ARGS_FIELDS: Final = 4
+
+
+class _Type(enum.IntEnum):
+    NAME = 1
+    COLOR = 2
+    BOOL = 3
+    SIGNED = 4
+    UNSIGNED = 5
+    DOUBLE = 6
+    TEXT = 7
+
+
+_NUMBERS: Final = {_Type.SIGNED: "q", _Type.UNSIGNED: "Q", _Type.DOUBLE: "d"}
+
+
+def decode_fields(block: memoryview[int], name_text: Callable[[int], str]) -> dict[str, FieldValue]:
+    """The values of a block by their names; none where it is a block of another kind.
+
+    A key that was given twice has its last value. A colour is ``#aarrggbb``.
+    """
+    if block[0] & 0xFF != _ARGS_FIELDS:
+        return {}
+    words = block[1 : 1 + (block[0] >> 8)]
+    return {name_text(key): _value(kind, payload, name_text) for key, kind, payload in _fields(words)}
+
+
+def _fields(words: memoryview[int]) -> Iterator[tuple[int, _Type, bytes]]:
+    at = 0
+    while at < len(words):
+        key, kind, count = words[at], _Type(words[at + 1] & 0xFF), words[at + 1] >> 8
+        size = count if kind is _Type.TEXT else 8 * count if kind in _NUMBERS else 4
+        end = at + 2 + (size + 3) // 4
+        yield key, kind, bytes(words[at + 2 : end])[:size]
+        at = end
+
+
+def _value(kind: _Type, payload: bytes, name_text: Callable[[int], str]) -> FieldValue:
+    if kind is _Type.TEXT:
+        return payload.decode("utf-8", "backslashreplace")
+    if kind in _NUMBERS:
+        numbers = list(struct.unpack(f"={len(payload) // 8}{_NUMBERS[kind]}", payload))
+        return numbers[0] if len(numbers) == 1 else numbers
+    (word,) = struct.unpack("=I", payload)
+    if kind is _Type.COLOR:
+        return f"#{word:08x}"
+    return bool(word) if kind is _Type.BOOL else name_text(word)

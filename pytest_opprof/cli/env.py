@@ -1,0 +1,32 @@
+"""``opprof env``: the variables that name our collector to ITT and NVTX, for a shell to export."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+
+from pytest_opprof.capture.injection import INJECTIONS, library_path
+from pytest_opprof.errors import UsageError
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser(
+        "env", help='print what to export before Python starts: eval "$(opprof env)"'
+    )
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help="itt or nvtx; both unless given")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line a variable.
+
+    Raises:
+        UsageError: A source has no variable.
+    """
+    by_source = {injection.name.lower(): injection for injection in INJECTIONS}
+    unknown = [source for source in args.sources if source not in by_source]
+    if unknown:
+        raise UsageError(f"{unknown[0]!r} needs no variable; these do: {', '.join(by_source)}")
+    for source in args.sources or by_source:
+        print(f"export {by_source[source].variable}={shlex.quote(str(library_path()))}")
+    return 0
