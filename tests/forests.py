@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.recording import (
     FLAG_ASYNC,
     FLAG_UNFINISHED,
@@ -152,13 +153,28 @@ class HandMadeRecording:
             shapes=shapes, strides=shapes, dtypes=["float"] * len(shapes), concrete=[""] * len(shapes)
         )
 
-    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
+    def memory(self, event: int) -> MemoryChange | None:
+        del event
+        return None
+
+    @property
+    def cpu_memory(self) -> list[int]:
+        return [0] * len(self.spans)
+
+    self_cpu_memory = device_memory = self_device_memory = cpu_memory
+
+    def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         self.group_calls += 1
         groups: dict[tuple[object, ...], OpGroup] = {}
         for i in sorted(range(len(self)), key=self.start_ns.__getitem__):
             span = self.spans[i]
             name = "ProfilerStep*" if span.name.startswith("ProfilerStep#") else span.name
-            key = (name, span.scope == USER_SCOPE, span.is_background, str(span.shapes) if by_inputs else "")
+            key = (
+                name,
+                span.scope == USER_SCOPE,
+                span.is_background,
+                str(span.shapes) if by_inputs or by_values else "",
+            )
             sofar = groups.get(key) or self._empty_group(i, name)
             groups[key] = replace(
                 sofar,

@@ -26,9 +26,15 @@ class Window:
     _modules_left_alone: ClassVar[int] = 0
 
     def __init__(
-        self, *, sources: frozenset[str] = RANGES, record_shapes: bool = False, begins_step: bool = False
+        self,
+        *,
+        sources: frozenset[str] = RANGES,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        begins_step: bool = False,
     ) -> None:
         self._sources = sources
+        self._profile_memory = profile_memory
         self._record_shapes = record_shapes
         self._begins_step = begins_step
 
@@ -36,7 +42,7 @@ class Window:
         collector = Collector.instance()
         collector.open(sources=self._sources)
         self._leave_modules_alone()
-        collector.start(record_shapes=self._record_shapes)
+        collector.start(record_shapes=self._record_shapes, profile_memory=self._profile_memory)
         if self._begins_step:
             collector.step_begin(0)
         return self

@@ -78,9 +78,30 @@ typedef struct op_group {
     uint64_t count;
     int64_t total_ns, self_ns; /* on the host */
     int64_t device_total_ns,
-        self_device_ns;     /* of work launched in its events; by them and no op inside */
-    int64_t min_ns, max_ns; /* of the events' durations */
+        self_device_ns;                  /* of work launched in its events; by them and no op inside */
+    int64_t min_ns, max_ns;              /* of the events' durations */
+    int64_t cpu_memory, self_cpu_memory; /* bytes taken less given back; self: by no event inside */
+    int64_t device_memory, self_device_memory; /* the same of all devices */
 } op_group;
+
+/* What an allocator did in one event of kind OP_MEMORY. */
+typedef struct op_memory {
+    uint64_t address;                        /* 0: asked for and not to be had */
+    int64_t bytes;                           /* negative: given back */
+    int64_t total_allocated, total_reserved; /* by then, as the allocator counts; -1: unknown */
+    int32_t device_type, device_index;       /* torch's numbers; index -1: the host */
+} op_memory;
+
+/* Bytes taken less given back, one entry an event: inside it, and by it and no event inside it. */
+typedef struct op_memory_columns {
+    const int64_t *cpu, *self_cpu, *device, *self_device;
+} op_memory_columns;
+
+typedef struct op_memory_use {
+    int64_t allocated, freed; /* bytes taken, and of these given back */
+    int64_t peak;             /* the most of these bytes in use at once */
+    uint64_t allocations;
+} op_memory_use;
 
 typedef struct op_path {
     int32_t parent; /* index of the calling node, always smaller; -1: a root */
@@ -123,11 +144,22 @@ const op_thread_info *op_result_threads(const op_result *result, uint32_t *count
 void op_result_name_thread(op_result *result, uint32_t index, const char *name);
 const op_step *op_result_steps(const op_result *result, uint32_t *count);
 const uint32_t *op_result_args(const op_result *result, uint64_t *words);
-/* Rows in the order of their first start. `samples` is 5 arrays of rows x steps one after the
- * other: count, total_ns, self_ns, device_total_ns, self_device_ns. Both belong to the result until the
- * next call. */
+enum op_group_inputs {
+    OP_GROUP_BY_NAME = 0,
+    OP_GROUP_BY_SHAPES = 1,
+    OP_GROUP_BY_INPUTS = 2 /* shapes, strides, types and values */
+};
+/* Rows in the order of their first start. `samples` is 6 arrays of rows x steps one after the
+ * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory. Both belong to the
+ * result until the next call. */
 int op_result_groups(op_result *result, int by_inputs, const op_group **rows, uint64_t *count,
                      const int64_t **samples);
+/* 1: the event is memory taken or given back, and *out says what; 0: it is not. */
+int op_result_memory(const op_result *result, uint64_t event, op_memory *out);
+/* Made when first asked for; it belongs to the result. */
+int op_result_memory_columns(op_result *result, op_memory_columns *out);
+/* One entry a step, and one more for the whole window. Belongs to the result until the next call. */
+int op_result_memory_use(op_result *result, int on_device, const op_memory_use **rows);
 /* At most `limit` nodes, the costliest, each with its caller. Belongs to the result. */
 int op_result_paths(op_result *result, uint32_t limit, const op_path **nodes, uint64_t *count);
 /* Chrome trace events. `metadata` is JSON members ("a": 1, "b": 2) or "". */

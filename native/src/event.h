@@ -30,6 +30,8 @@ enum op_kind {
 #define OP_FLAG_ASYNC 0x10      /* ended out of order or on another thread: no parent of anything */
 #define OP_FLAG_UNFINISHED 0x20 /* open when the window closed */
 #define OP_FLAG_BACKGROUND 0x40 /* during a step, on a thread that is no part of it (columns only) */
+#define OP_FLAG_CREDITED                                                                               \
+    0x80 /* memory that the event around it accounts for, or nobody (columns only) */
 #define OP_NO_SEQUENCE UINT32_MAX
 
 /* Written in place when the event begins; `end` is filled in later. Events of a thread stand in
@@ -75,13 +77,16 @@ enum op_args_type {
     OP_ARGS_TORCH = 2, /* forward thread (2 words), then one token an input */
     /* OP_ARGS_MEMORY_WORDS words: two each for the address, the bytes (negative: given back), the
      * bytes that the allocator has given out and those it holds (-1: unknown); then one each for
-     * the device's type and index (torch's numbers, index -1 for the host). */
+     * the device's type and index (torch's numbers, index -1 for the host). Address 0: memory that
+     * was asked for and not to be had. */
     OP_ARGS_MEMORY = 3,
     /* Named values (fields.h), each a word of its key's name id, a word of its type (low byte) and
      * count, and then so many values. */
     OP_ARGS_FIELDS = 4
 };
 #define OP_ARGS_MEMORY_WORDS 10u
+/* Of what is given back; a result has the bytes of when it was taken, 0 if before the window. */
+#define OP_BYTES_UNKNOWN INT64_MIN
 #define OP_ARGS_HEADER(type, words) ((uint32_t)(type) | ((uint32_t)(words) << 8))
 #define OP_ARGS_MAX_WORDS 1024u
 
@@ -100,9 +105,15 @@ enum op_input_tag {
     OP_INPUT_BOOL_LIST = 10, /* length elements of one word */
     OP_INPUT_TEXT = 11,      /* length bytes, padded to words */
     OP_INPUT_NONE = 12,
-    OP_INPUT_CUT = 13,             /* the inputs from here on did not fit */
-    OP_INPUT_TENSOR_UNSTRIDED = 14 /* sparse and the like: rank sizes of two words, no strides */
+    OP_INPUT_CUT = 13,              /* the inputs from here on did not fit */
+    OP_INPUT_TENSOR_UNSTRIDED = 14, /* sparse and the like: rank sizes of two words, no strides */
+    /* Which tensor the token before is, in length words: two for the address of its TensorImpl, two
+     * for that of its storage, one each for the device's type and index. */
+    OP_INPUT_IDENTITY = 15
 };
+
+/* What the torch observer looks at besides the ops themselves. */
+enum op_observe { OP_OBSERVE_INPUTS = 1, OP_OBSERVE_MEMORY = 2, OP_OBSERVE_IDENTITIES = 4 };
 
 #ifdef __cplusplus
 #define OP_STATIC_ASSERT static_assert

@@ -1,4 +1,4 @@
-/* Key averages and call paths: one hash lookup an event, rows in the order of their first start. */
+/* Key averages: one hash lookup an event, rows in the order of their first start. */
 #include "device_time.h"
 #include "error.h"
 #include "fault.h"
@@ -13,11 +13,10 @@ static bool inputs_at(const op_result *r, uint64_t row, op_inputs *out) {
     return at && op_inputs_of(r->args + at - 1, r->args + r->arg_words, out);
 }
 
-/* ---- key averages ----------------------------------------------------------------------- */
-
 typedef struct grouping {
     op_result *r;
-    bool by_inputs;
+    enum op_group_inputs by_inputs;
+    op_memory_columns memory;
     op_group *groups;
     uint64_t count, capacity;
     uint64_t *hashes; /* of each group */
@@ -81,7 +80,8 @@ static group_key key_of(const grouping *g, uint64_t row) {
     k.hash += (uint64_t)k.device_type;
     if (g->by_inputs && inputs_at(g->r, row, &k.inputs)) {
         k.has_inputs = true;
-        k.hash ^= op_inputs_shape_hash(k.inputs);
+        k.hash ^= g->by_inputs == OP_GROUP_BY_SHAPES ? op_inputs_shape_hash(k.inputs)
+                                                     : op_inputs_hash(k.inputs);
     }
     k.hash ^= k.hash >> 32;
     return k;
@@ -93,7 +93,10 @@ static bool same_key(const grouping *g, const op_group *row, const group_key *k)
         return false;
     op_inputs theirs;
     bool has = g->by_inputs && inputs_at(g->r, row->args_event, &theirs);
-    return has == k->has_inputs && (!has || op_inputs_same_shapes(theirs, k->inputs));
+    if (has != k->has_inputs || !has)
+        return has == k->has_inputs;
+    return g->by_inputs == OP_GROUP_BY_SHAPES ? op_inputs_same_shapes(theirs, k->inputs)
+                                              : op_inputs_same(theirs, k->inputs);
 }
 
 /* The group of an event's key, made if need be. */
@@ -134,8 +137,14 @@ static uint32_t *short_cut(const grouping *g, uint64_t row) {
     return &g->of_name[(uint64_t)c->name[row] * 4 + bits];
 }
 
+#define NO_GROUP UINT32_MAX
+
 static bool assign(grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
+    if (c->flags[row] & OP_FLAG_CREDITED) { /* its bytes are another event's */
+        g->of_row[row] = NO_GROUP;
+        return true;
+    }
     uint32_t *known = short_cut(g, row), index;
     if (known && *known)
         index = *known - 1;
@@ -150,6 +159,12 @@ static bool assign(grouping *g, uint64_t row) {
     group->self_ns += on_device ? 0 : c->self_ns[row];
     group->device_total_ns += g->device.total_ns ? g->device.total_ns[row] : 0;
     group->self_device_ns += g->device.self_ns ? g->device.self_ns[row] : 0;
+    if (g->r->memory_count) {
+        group->cpu_memory += g->memory.cpu[row];
+        group->self_cpu_memory += g->memory.self_cpu[row];
+        group->device_memory += g->memory.device[row];
+        group->self_device_memory += g->memory.self_device[row];
+    }
     if (c->duration_ns[row] >= 0) {
         group->total_ns += on_device ? 0 : c->duration_ns[row];
         if (c->duration_ns[row] < group->min_ns)
@@ -165,11 +180,11 @@ static bool assign(grouping *g, uint64_t row) {
 static bool sample(grouping *g) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count, plane = g->count * steps;
-    int64_t *samples = op_calloc(plane * 5 + 1, sizeof *samples);
+    int64_t *samples = op_calloc(plane * 6 + 1, sizeof *samples);
     if (!samples)
         return false;
     for (uint64_t row = 0; row < c->count; row++) {
-        if (c->step[row] < 0)
+        if (c->step[row] < 0 || g->of_row[row] == NO_GROUP)
             continue;
         uint64_t at = g->of_row[row] * steps + (uint64_t)c->step[row];
         samples[at]++;
@@ -182,6 +197,8 @@ static bool sample(grouping *g) {
         if (c->duration_ns[row] >= 0)
             samples[plane + at] += c->duration_ns[row];
         samples[2 * plane + at] += c->self_ns[row];
+        if (g->r->memory_count)
+            samples[5 * plane + at] += g->memory.cpu[row];
     }
     g->r->samples = samples;
     return true;
@@ -220,7 +237,8 @@ static bool order_by_start(grouping *g) {
             sorted[i].min_ns = 0;
     }
     for (uint64_t row = 0; row < g->r->columns.count; row++)
-        g->of_row[row] = place[g->of_row[row]];
+        if (g->of_row[row] != NO_GROUP)
+            g->of_row[row] = place[g->of_row[row]];
     free(place);
     free(order);
     free(g->groups);
@@ -235,7 +253,11 @@ int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_
     r->groups = NULL;
     r->samples = NULL;
     uint64_t n = r->columns.count;
-    grouping g = {.r = r, .by_inputs = by_inputs, .of_row = op_malloc(n * sizeof(uint32_t) + 1)};
+    grouping g = {.r = r, .by_inputs = (enum op_group_inputs)by_inputs};
+    int rc = r->memory_count ? op_result_memory_columns(r, &g.memory) : OP_OK;
+    if (rc != OP_OK)
+        return rc;
+    g.of_row = op_malloc(n * sizeof(uint32_t) + 1);
     g.name_count = op_names_count() + 1;
     if (!by_inputs) /* without it every event is hashed: slower, and no worse */
         g.of_name = op_calloc(g.name_count * 4, sizeof *g.of_name);
@@ -256,143 +278,5 @@ int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_
     *rows = r->groups;
     *count = g.count;
     *samples = r->samples;
-    return OP_OK;
-}
-
-/* ---- call paths ------------------------------------------------------------------------- */
-
-typedef struct tracing {
-    op_path *paths;
-    uint64_t count, capacity;
-    uint32_t *slots;
-    uint64_t mask;
-    int32_t *of_row;
-} tracing;
-
-static uint64_t path_hash(int32_t parent, uint32_t name) {
-    uint64_t h = ((uint64_t)(uint32_t)parent << 32 | name) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
-}
-
-static bool paths_make_room(tracing *t) {
-    if (t->count < t->capacity)
-        return true;
-    uint64_t capacity = t->capacity ? t->capacity * 2 : 1024;
-    op_path *paths = op_realloc(t->paths, capacity * sizeof *paths);
-    if (paths)
-        t->paths = paths;
-    uint32_t *slots = paths ? op_calloc(capacity * 2, sizeof *slots) : NULL;
-    if (!slots)
-        return false;
-    free(t->slots);
-    t->slots = slots;
-    t->capacity = capacity;
-    t->mask = capacity * 2 - 1;
-    for (uint64_t i = 0; i < t->count; i++) {
-        uint64_t at = path_hash(t->paths[i].parent, t->paths[i].name) & t->mask;
-        while (slots[at])
-            at = (at + 1) & t->mask;
-        slots[at] = (uint32_t)i + 1;
-    }
-    return true;
-}
-
-static bool trace_path(tracing *t, const op_columns *c, uint64_t row) {
-    if (!paths_make_room(t))
-        return false;
-    int32_t parent = c->parent[row] < 0 ? -1 : t->of_row[c->parent[row]];
-    uint32_t name = op_names_group(c->name[row]);
-    uint64_t at = path_hash(parent, name) & t->mask;
-    while (t->slots[at] &&
-           !(t->paths[t->slots[at] - 1].parent == parent && t->paths[t->slots[at] - 1].name == name))
-        at = (at + 1) & t->mask;
-    if (!t->slots[at]) {
-        t->paths[t->count] = (op_path){.parent = parent, .name = name};
-        t->slots[at] = (uint32_t)++t->count;
-    }
-    op_path *path = &t->paths[t->slots[at] - 1];
-    path->count++;
-    path->self_ns += c->self_ns[row];
-    path->total_ns += c->duration_ns[row] > 0 ? c->duration_ns[row] : 0;
-    t->of_row[row] = (int32_t)t->slots[at] - 1;
-    return true;
-}
-
-typedef struct ranked {
-    int64_t total_ns;
-    uint32_t path;
-} ranked;
-
-static int costliest_first(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->total_ns != y->total_ns)
-        return x->total_ns < y->total_ns ? 1 : -1;
-    return (x->path > y->path) - (x->path < y->path);
-}
-
-/* Keep the costliest, with every caller of a kept node: a caller made before its callees, so that
- * numbering the kept ones in their old order keeps `parent` smaller than the node. */
-static bool prune(tracing *t, uint32_t limit) {
-    if (t->count <= limit)
-        return true;
-    ranked *rank = op_malloc(t->count * sizeof *rank);
-    int32_t *place = op_calloc(t->count, sizeof *place);
-    if (!rank || !place) {
-        free(rank);
-        free(place);
-        return false;
-    }
-    for (uint64_t i = 0; i < t->count; i++)
-        rank[i] = (ranked){.total_ns = t->paths[i].total_ns, .path = (uint32_t)i};
-    qsort(rank, t->count, sizeof *rank, costliest_first);
-    uint32_t kept = 0;
-    for (uint64_t i = 0; i < t->count; i++) {
-        uint32_t missing = 0;
-        for (int32_t p = (int32_t)rank[i].path; p >= 0 && !place[p] && kept + missing <= limit;
-             p = t->paths[p].parent)
-            missing++;
-        if (kept + missing > limit)
-            continue;
-        for (int32_t p = (int32_t)rank[i].path; p >= 0 && !place[p]; p = t->paths[p].parent)
-            place[p] = 1;
-        kept += missing;
-    }
-    uint32_t next = 0;
-    for (uint64_t i = 0; i < t->count; i++) {
-        if (!place[i])
-            continue;
-        op_path path = t->paths[i];
-        if (path.parent >= 0)
-            path.parent = place[path.parent];
-        place[i] = (int32_t)next;
-        t->paths[next++] = path;
-    }
-    t->count = next;
-    free(rank);
-    free(place);
-    return true;
-}
-
-int op_result_paths(op_result *r, uint32_t limit, const op_path **nodes, uint64_t *count) {
-    free(r->paths);
-    r->paths = NULL;
-    const op_columns *c = &r->columns;
-    tracing t = {.of_row = op_malloc(c->count * sizeof(int32_t) + 1)};
-    bool ok = t.of_row != NULL;
-    for (uint64_t row = 0; ok && row < c->count; row++) {
-        bool outside = (r->step_count && c->step[row] < 0) || op_is_on_device(c->kind[row]);
-        t.of_row[row] = -1;
-        ok = outside || trace_path(&t, c, row);
-    }
-    ok = ok && prune(&t, limit);
-    free(t.of_row);
-    free(t.slots);
-    if (!ok) {
-        free(t.paths);
-        return op_error_set(OP_ENOMEM, "no memory for the call tree");
-    }
-    r->paths = t.paths;
-    *nodes = t.paths;
-    *count = t.count;
     return OP_OK;
 }

@@ -84,6 +84,7 @@ static uint32_t payload_words(uint32_t token) {
     case OP_INPUT_DOUBLE_LIST:
         return 2 * n;
     case OP_INPUT_BOOL_LIST:
+    case OP_INPUT_IDENTITY:
         return n;
     case OP_INPUT_TEXT:
         return (n + 3) / 4;
@@ -92,15 +93,17 @@ static uint32_t payload_words(uint32_t token) {
     }
 }
 
-/* A tensor list's members follow as tokens of their own. */
+/* A tensor list's members follow as tokens of their own. Which tensor one is, is no input's value. */
 bool op_inputs_next(op_inputs *inputs, const uint32_t **token) {
-    if (inputs->at >= inputs->end || TAG(*inputs->at) == OP_INPUT_CUT)
-        return false;
-    uint32_t words = 1 + payload_words(*inputs->at);
-    if (words > (size_t)(inputs->end - inputs->at))
-        return false;
-    *token = inputs->at;
-    inputs->at += words;
+    do {
+        if (inputs->at >= inputs->end || TAG(*inputs->at) == OP_INPUT_CUT)
+            return false;
+        uint32_t words = 1 + payload_words(*inputs->at);
+        if (words > (size_t)(inputs->end - inputs->at))
+            return false;
+        *token = inputs->at;
+        inputs->at += words;
+    } while (TAG(**token) == OP_INPUT_IDENTITY);
     return true;
 }
 
@@ -137,8 +140,31 @@ uint64_t op_inputs_shape_hash(op_inputs inputs) {
     return h ^ h >> 32;
 }
 
+/* All that there is to know of the inputs. */
+static uint32_t token_words(const uint32_t *token) { return 1 + payload_words(*token); }
+
+uint64_t op_inputs_hash(op_inputs inputs) {
+    uint64_t h = 0x9e3779b97f4a7c15u;
+    const uint32_t *token;
+    while (op_inputs_next(&inputs, &token))
+        for (uint32_t i = 0; i < token_words(token); i++)
+            h = (h ^ h >> 29 ^ token[i]) * 0xc4ceb9fe1a85ec53u;
+    return h ^ h >> 32;
+}
+
+bool op_inputs_same(op_inputs a, op_inputs b) {
+    const uint32_t *x = NULL, *y = NULL;
+    for (;;) {
+        bool more_a = op_inputs_next(&a, &x), more_b = op_inputs_next(&b, &y);
+        if (!more_a || !more_b)
+            return more_a == more_b;
+        if (*x != *y || memcmp(x, y, token_words(x) * sizeof *x) != 0)
+            return false;
+    }
+}
+
 bool op_inputs_same_shapes(op_inputs a, op_inputs b) {
-    const uint32_t *x, *y;
+    const uint32_t *x = NULL, *y = NULL;
     for (;;) {
         bool more_a = op_inputs_next(&a, &x), more_b = op_inputs_next(&b, &y);
         if (!more_a || !more_b)

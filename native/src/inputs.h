@@ -16,6 +16,8 @@ bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out);
 bool op_inputs_next(op_inputs *inputs, const uint32_t **token);
 uint64_t op_inputs_shape_hash(op_inputs inputs);
 bool op_inputs_same_shapes(op_inputs a, op_inputs b);
+uint64_t op_inputs_hash(op_inputs inputs); /* of values, strides and types too */
+bool op_inputs_same(op_inputs a, op_inputs b);
 int64_t op_input_word(const uint32_t *token, uint32_t index); /* size, stride or element */
 const char *op_dtype_name(uint32_t dtype);
 

@@ -165,6 +165,21 @@ static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const 
     __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
 }
 
+/* What an allocator did: event.h, OP_ARGS_MEMORY. */
+typedef struct op_memory_change {
+    uint64_t address;
+    int64_t bytes, total_allocated, total_reserved;
+    int32_t device_type, device_index;
+} op_memory_change;
+OP_STATIC_ASSERT(sizeof(op_memory_change) == OP_ARGS_MEMORY_WORDS * sizeof(uint32_t),
+                 "the block's words as they are");
+
+static inline void op_memory_changed(uint32_t name, const op_memory_change *change) {
+    uint32_t words[1 + OP_ARGS_MEMORY_WORDS] = {OP_ARGS_HEADER(OP_ARGS_MEMORY, OP_ARGS_MEMORY_WORDS)};
+    __builtin_memcpy(words + 1, change, sizeof *change);
+    op_instant(name, OP_MEMORY, 0, words, 1 + OP_ARGS_MEMORY_WORDS);
+}
+
 static inline void op_end(const op_slot *slot) {
     op_event *e = slot->event;
     if (e == NULL)

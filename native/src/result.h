@@ -30,6 +30,9 @@ struct op_result {
     op_group *groups;
     int64_t *samples;
     op_path *paths;
+    uint64_t memory_count; /* events of kind OP_MEMORY */
+    int64_t *memory;       /* four columns; NULL: not asked for yet */
+    op_memory_use *memory_use;
 };
 
 /* What the columns are made from. Arrays are sorted by thread and sequence. */
@@ -44,6 +47,9 @@ typedef struct op_source {
 
 op_result *op_result_new(void);
 int op_tree_build(const op_source *source, op_result *result);
+/* While the columns are made: of an event of kind OP_MEMORY its flags, and when all are there. */
+uint8_t op_memory_note(op_result *result, uint64_t event);
+int op_memory_settle(op_result *result, uint8_t *flags);
 int op_raw_order(const void *a, const void *b); /* for qsort */
 
 /* The columns as the collector's own code may write them. */

@@ -23,6 +23,8 @@ void op_result_free(op_result *r) {
     free(r->groups);
     free(r->samples);
     free(r->paths);
+    free(r->memory);
+    free(r->memory_use);
     free(r);
 }
 
@@ -218,7 +220,10 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
         rename_fields(k, row);
     }
     w->parent[row] = parent_of(k, e->depth, first_row);
-    k->nearest[e->depth] = flags & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
+    if (e->kind == OP_MEMORY) /* around nothing */
+        w->flags[row] |= op_memory_note(k->result, row);
+    else
+        k->nearest[e->depth] = flags & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
     if (w->parent[row] >= 0 && !(flags & OP_FLAG_ASYNC) && end)
         w->self_ns[w->parent[row]] -= w->duration_ns[row];
     place_in_step(k, raw->os_tid, e->start, row);
@@ -385,7 +390,8 @@ static int build(const op_source *s, op_result *r, walk *k) {
     walk_threads(k);
     r->stats.events = n;
     r->stats.threads = r->thread_count;
-    return steps_of_backward(r, &k->w);
+    rc = op_memory_settle(r, k->w.flags);
+    return rc == OP_OK ? steps_of_backward(r, &k->w) : rc;
 }
 
 int op_tree_build(const op_source *source, op_result *result) {

@@ -2,14 +2,13 @@
 // Compiled on the user's machine against the user's torch (capture/torch_ops.py), because
 // RecordFunction's layout is torch's to change.
 
-#include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
 #include "names.h"
 #include "record.h"
+#include "write_inputs.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -197,171 +196,38 @@ inline Context *context_at(ThreadTable *table, uint32_t depth) {
     return &block[depth % kBlock];
 }
 
-// ---- inputs --------------------------------------------------------------------------------
-
-class InputWriter {
-  public:
-    explicit InputWriter(uint32_t *words) : words_(words) {}
-
-    void token(op_input_tag tag, uint32_t dtype, size_t length) {
-        put(static_cast<uint32_t>(tag) | dtype << 8 | static_cast<uint32_t>(length) << 16);
-    }
-    void put(uint32_t word) { words_[count_++] = word; }
-    void put64(int64_t value) {
-        std::memcpy(words_ + count_, &value, sizeof value);
-        count_ += 2;
-    }
-    bool fits(size_t words) const { return count_ + words + 1 < OP_ARGS_MAX_WORDS; }
-    uint32_t count() const { return count_; }
-
-  private:
-    uint32_t *words_;
-    uint32_t count_ = 0;
-};
-
-constexpr size_t kScalarListLimit = 30; // Kineto's SCALAR_LIST_LENGTH_LIMIT
-
-bool write_unstrided(InputWriter &w, const at::Tensor &x) {
-    auto sizes = x.sizes();
-    if (!w.fits(1 + 2 * sizes.size()))
-        return false;
-    w.token(OP_INPUT_TENSOR_UNSTRIDED, static_cast<uint8_t>(x.scalar_type()), sizes.size());
-    for (int64_t v : sizes)
-        w.put64(v);
-    return true;
-}
-
-bool write_tensor(InputWriter &w, const at::Tensor &x) {
-    // Sizes of nested and symbolic tensors are not plain; Kineto leaves them empty too.
-    if (!x.defined() || x.is_nested() || x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-        if (!w.fits(1))
-            return false;
-        w.token(OP_INPUT_UNDEFINED, 0, 0);
-        return true;
-    }
-    if (x.layout() != at::kStrided)
-        return write_unstrided(w, x);
-    auto sizes = x.sizes();
-    auto strides = x.strides();
-    bool wide = false;
-    for (size_t i = 0; i < sizes.size(); i++) {
-        wide |= sizes[i] > UINT32_MAX || strides[i] > UINT32_MAX || strides[i] < 0;
-    }
-    size_t rank = sizes.size();
-    if (!w.fits(1 + rank * (wide ? 4 : 2)))
-        return false;
-    w.token(wide ? OP_INPUT_TENSOR_WIDE : OP_INPUT_TENSOR, static_cast<uint8_t>(x.scalar_type()), rank);
-    for (auto list : {sizes, strides}) {
-        for (int64_t v : list) {
-            wide ? w.put64(v) : w.put(static_cast<uint32_t>(v));
-        }
-    }
-    return true;
-}
-
-int64_t bits_of(double value) {
-    int64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-// The tag of a list whose elements are numbers of one kind. Empty, it is Kineto's list of scalars;
-// of symbols, or of too many numbers, it is nothing in particular.
-op_input_tag list_tag(c10::ArrayRef<c10::IValue> elements) {
-    if (elements.empty())
-        return OP_INPUT_INT_LIST;
-    if (elements.size() > kScalarListLimit)
-        return OP_INPUT_OTHER;
-    auto all = [&](auto is) { return std::all_of(elements.begin(), elements.end(), is); };
-    if (all([](const c10::IValue &e) { return e.isInt(); }))
-        return OP_INPUT_INT_LIST;
-    if (all([](const c10::IValue &e) { return e.isDouble(); }))
-        return OP_INPUT_DOUBLE_LIST;
-    if (all([](const c10::IValue &e) { return e.isBool(); }))
-        return OP_INPUT_BOOL_LIST;
-    return OP_INPUT_OTHER;
-}
-
-bool write_list(InputWriter &w, const c10::IValue &v) {
-    auto elements = v.toListRef();
-    op_input_tag tag = list_tag(elements);
-    size_t n = tag == OP_INPUT_OTHER ? 0 : elements.size();
-    if (!w.fits(1 + 2 * n))
-        return false;
-    w.token(tag, 0, n);
-    for (size_t i = 0; i < n; i++) {
-        if (tag == OP_INPUT_INT_LIST) {
-            w.put64(elements[i].toInt());
-        } else if (tag == OP_INPUT_DOUBLE_LIST) {
-            w.put64(bits_of(elements[i].toDouble()));
-        } else {
-            w.put(elements[i].toBool());
-        }
-    }
-    return true;
-}
-
-bool write_tensor_list(InputWriter &w, const c10::IValue &v) {
-    const auto &tensors = v.toTensorVector();
-    if (!w.fits(1))
-        return false;
-    w.token(OP_INPUT_TENSOR_LIST, 0, tensors.size() <= UINT16_MAX ? tensors.size() : UINT16_MAX);
-    for (const auto &x : tensors) {
-        if (!write_tensor(w, x))
-            return false;
-    }
-    return true;
-}
-
-bool write_input(InputWriter &w, const c10::IValue &v) {
-    if (v.isTensor())
-        return write_tensor(w, v.toTensor());
-    if (v.isTensorList())
-        return write_tensor_list(w, v);
-    if (!w.fits(3))
-        return false;
-    if (v.isInt()) {
-        w.token(OP_INPUT_INT, 0, 0);
-        w.put64(v.toInt());
-    } else if (v.isDouble()) {
-        w.token(OP_INPUT_DOUBLE, 0, 0);
-        w.put64(bits_of(v.toDouble()));
-    } else if (v.isBool()) {
-        w.token(OP_INPUT_BOOL, 0, v.toBool());
-    } else if (v.isNone()) {
-        w.token(OP_INPUT_NONE, 0, 0);
-    } else if (v.isList()) {
-        return write_list(w, v);
-    } else {
-        w.token(OP_INPUT_OTHER, 0, 0);
-    }
-    return true;
-}
-
-uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
-    InputWriter w(words + 1);
-    w.put64(static_cast<int64_t>(fn.forwardThreadId()));
-    for (const auto &input : fn.inputs()) {
-        if (!write_input(w, input)) {
-            w.token(OP_INPUT_CUT, 0, 0);
-            break;
-        }
-    }
-    words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, w.count());
-    return 1 + w.count();
-}
-
 // ---- the state that torch takes for an open profiler -----------------------------------------
 // While it lies on a thread, _RecordFunctionFast (torch.compile's and Triton's launch ranges)
 // makes RecordFunctions, as it does under torch.profiler. It derives from torch's own base class,
 // because torch casts whatever lies in that slot, and it says that it is disabled: that there is a
-// state is enough for those ranges, and torch's memory reports are not for it.
+// state is enough for those ranges. Torch's allocators ask it too, at each allocation and each free
+// on such a thread, whether to report them.
+
+std::atomic<bool> with_memory{false};
+uint32_t memory_name = 0, out_of_memory_name = 0;
+
+void record_memory(uint32_t name, const void *address, int64_t bytes, size_t allocated, size_t reserved,
+                   c10::Device device) {
+    const op_memory_change change = {
+        reinterpret_cast<uintptr_t>(address), bytes,
+        static_cast<int64_t>(allocated),      static_cast<int64_t>(reserved),
+        static_cast<int32_t>(device.type()),  device.index()};
+    op_memory_changed(name, &change);
+}
 
 class OpenState final : public ProfilerStateBase {
   public:
     OpenState() : ProfilerStateBase(ProfilerConfig(ProfilerState::Disabled)) {}
     ActiveProfilerType profilerType() override { return ActiveProfilerType::LEGACY; }
-    void reportMemoryUsage(void *, int64_t, size_t, size_t, c10::Device) override {}
+    bool memoryProfilingEnabled() const override { return with_memory.load(std::memory_order_relaxed); }
+    void reportMemoryUsage(void *address, int64_t bytes, size_t allocated, size_t reserved,
+                           c10::Device device) override {
+        record_memory(memory_name, address, bytes, allocated, reserved, device);
+    }
+    void reportOutOfMemory(int64_t bytes, size_t allocated, size_t reserved,
+                           c10::Device device) override {
+        record_memory(out_of_memory_name, nullptr, bytes, allocated, reserved, device);
+    }
 };
 
 // One for all threads and windows, never destroyed: a forked child finds it as it is, with no lock
@@ -472,6 +338,9 @@ void register_once() {
         at::addGlobalCallback(at::RecordFunctionCallback(begin<true>, end).needsInputs(true));
     at::disableCallback(plain_handle);
     at::disableCallback(inputs_handle);
+    constexpr char kMemory[] = "[memory]", kOutOfMemory[] = "[OutOfMemory]";
+    memory_name = op_names_intern(kMemory, sizeof kMemory - 1);
+    out_of_memory_name = op_names_intern(kOutOfMemory, sizeof kOutOfMemory - 1);
 }
 
 } // namespace
@@ -479,10 +348,12 @@ void register_once() {
 // From the thread that opens and closes windows, one at a time.
 extern "C" {
 
-__attribute__((visibility("default"))) void opprof_observer_enable(int with_inputs) {
+__attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flags) {
     register_once();
-    plain = !with_inputs;
-    at::reenableCallback(with_inputs ? inputs_handle : plain_handle);
+    plain = (flags & OP_OBSERVE_INPUTS) == 0;
+    with_identities = (flags & OP_OBSERVE_IDENTITIES) != 0;
+    with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
+    at::reenableCallback(plain ? plain_handle : inputs_handle);
 }
 
 // torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.
@@ -490,6 +361,7 @@ __attribute__((visibility("default"))) void opprof_observer_step_aside() { pop_s
 
 __attribute__((visibility("default"))) void opprof_observer_disable() {
     at::disableCallback(plain ? plain_handle : inputs_handle);
+    with_memory = false;
     pop_state(); // on other threads it lies where it is, until torch's own profiler starts there
 }
 

@@ -103,8 +103,12 @@ class Collector:
                 self._open_session()
             self._find_torch()
 
-    def start(self, *, record_shapes: bool = False) -> None:
+    def start(self, *, record_shapes: bool = False, profile_memory: bool = False) -> None:
         """Open a window: from here on everything is recorded, on all threads.
+
+        Args:
+            record_shapes: Also what ops are given.
+            profile_memory: Also what torch's allocators take and give back.
 
         Raises:
             CaptureBusyError: A window is open already; it goes on unharmed.
@@ -126,12 +130,13 @@ class Collector:
                     for injection in INJECTIONS
                     if injection.name.lower() in self._sources and injection.is_armed
                 ),
+                *(("memory",) if profile_memory and any(s.sees_memory for s in self._active) else ()),
             )
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
             check(lib.op_window_start())
             try:
                 for source in self._active:
-                    source.enable(record_shapes=record_shapes)
+                    source.enable(record_shapes=record_shapes, profile_memory=profile_memory)
             except BaseException:
                 self._discard_window()
                 raise

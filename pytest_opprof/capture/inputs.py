@@ -12,6 +12,7 @@ from typing import Any, Final
 _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
 _FORWARD_WORDS: Final = 2
+_IDENTITY_LAYOUT: Final = "=QQii"
 
 # Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
 _DTYPES: Final = (
@@ -68,6 +69,7 @@ class _Tag(enum.IntEnum):
     NONE = 12
     CUT = 13
     TENSOR_UNSTRIDED = 14
+    IDENTITY = 15
 
 
 _TENSORS: Final = frozenset({_Tag.TENSOR, _Tag.TENSOR_WIDE, _Tag.TENSOR_UNSTRIDED})
@@ -110,13 +112,11 @@ def decode_text(block: memoryview[int]) -> str | None:
 
 def decode_inputs(block: memoryview[int]) -> Inputs | None:
     """The inputs of a block that a torch op wrote, else None; None too where shapes were not recorded."""
-    if block[0] & 0xFF != _ARGS_TORCH:
-        return None
-    words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
-    if not len(words):
+    words = _input_words(block)
+    if words is None:
         return None
     inputs = Inputs(shapes=[], strides=[], dtypes=[], concrete=[])
-    tokens = _tokens(words)
+    tokens = (token for token in _tokens(words) if token.tag is not _Tag.IDENTITY)
     for token in tokens:
         sizes: list[Any]
         strides: list[Any]
@@ -131,6 +131,13 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
         inputs.dtypes.append(_dtype(token))
         inputs.concrete.append(_concrete(token))
     return inputs
+
+
+def _input_words(block: memoryview[int]) -> memoryview[int] | None:
+    if block[0] & 0xFF != _ARGS_TORCH:
+        return None
+    words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
+    return words if len(words) else None
 
 
 def _tokens(words: memoryview[int]) -> Iterator[_Token]:
@@ -157,6 +164,7 @@ _LAYOUTS: Final[Mapping[_Tag, Callable[[int], str]]] = {
     _Tag.DOUBLE_LIST: lambda length: f"={length}d",
     _Tag.BOOL_LIST: lambda length: f"={length}I",
     _Tag.TEXT: lambda length: f"={length}s",
+    _Tag.IDENTITY: lambda _: _IDENTITY_LAYOUT,
 }
 
 

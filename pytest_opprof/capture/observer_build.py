@@ -20,7 +20,7 @@ from pytest_opprof.capture.folders import make_private, observer_folders
 from pytest_opprof.errors import CaptureUnavailableError
 
 _COMPILERS: Final = ("c++", "g++", "clang++")
-_HEADERS: Final = ("event.h", "clock.h", "names.h", "record.h")
+_HEADERS: Final = ("event.h", "clock.h", "names.h", "record.h", "write_inputs.h")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

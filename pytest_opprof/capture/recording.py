@@ -12,12 +12,14 @@ from typing import Any, Final, Literal
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.fields import FieldValue, decode_fields
 from pytest_opprof.capture.inputs import Inputs, decode_inputs, decode_text
+from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change, memory_use
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.trace_file import write_trace
 
 FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40
+FLAG_CREDITED: Final = 0x80
 
 
 class OpKind(enum.IntEnum):
@@ -129,6 +131,12 @@ class OpGroup:
         self_device_ns: The same for what was launched by them, and by no op or range inside.
         step_device_total_ns: Per step of the recording.
         step_self_device_ns: Per step of the recording.
+        args_event: Index of an event with this row's inputs.
+        cpu_memory: Bytes of the host taken less given back, in events inside too.
+        self_cpu_memory: The same, by the events themselves.
+        device_memory: The same as `cpu_memory` of all devices.
+        self_device_memory: The same as `self_cpu_memory` of all devices.
+        step_cpu_memory: Per step of the recording.
     """
 
     name: str
@@ -151,6 +159,12 @@ class OpGroup:
     self_device_ns: int = 0
     step_device_total_ns: tuple[int, ...] = ()
     step_self_device_ns: tuple[int, ...] = ()
+    args_event: int = 0
+    cpu_memory: int = 0
+    self_cpu_memory: int = 0
+    device_memory: int = 0
+    self_device_memory: int = 0
+    step_cpu_memory: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +194,8 @@ class Recording:
         step: Index into `steps`; -1 for none.
         launcher: Of a device event: index of the host event that caused it; -1 for none known.
         kind: Numbers of `OpKind`.
-        flags: ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``.
+        flags: ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
+            (memory that the event around it accounts for).
         scope: Torch's RecordScope; 7 for every user annotation.
         thread: Index into `threads`.
         trace_start_ns: Nanoseconds since the epoch.
@@ -304,23 +319,75 @@ class Recording:
         block = self._block(event)
         return {} if block is None else decode_fields(block, name_text)
 
-    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
-        """The events summed up by name (and by the shapes of their inputs), in order of first start.
+    def memory(self, event: int) -> MemoryChange | None:
+        """What an allocator did in an event; None for any other event."""
+        return memory_change(self._result, event)
+
+    @functools.cached_property
+    def _memory_columns(self) -> Any:
+        columns = ffi.new("op_memory_columns *")
+        with self._lock:
+            check(lib.op_result_memory_columns(self._result, columns))
+        return columns
+
+    @functools.cached_property
+    def cpu_memory(self) -> memoryview[int]:
+        """Bytes of the host taken less given back in each event, those inside it included."""
+        return self._view(self._memory_columns.cpu, "q")
+
+    @functools.cached_property
+    def self_cpu_memory(self) -> memoryview[int]:
+        """The same without the events inside: memory belongs to the innermost event of its thread."""
+        return self._view(self._memory_columns.self_cpu, "q")
+
+    @functools.cached_property
+    def device_memory(self) -> memoryview[int]:
+        """The same as `cpu_memory` of all devices."""
+        return self._view(self._memory_columns.device, "q")
+
+    @functools.cached_property
+    def self_device_memory(self) -> memoryview[int]:
+        """The same as `self_cpu_memory` of all devices."""
+        return self._view(self._memory_columns.self_device, "q")
+
+    def memory_use(self, *, on_device: bool = False) -> tuple[list[MemoryUse], MemoryUse]:
+        """The host's memory (or that of all devices) in each step, and in the whole window.
 
         Raises:
             CollectorError: There is no memory to do so.
         """
         with self._lock:
-            return self._groups(by_inputs=by_inputs)
+            *steps, whole = memory_use(self._result, len(self.steps) + 1, on_device=on_device)
+        return steps, whole
 
-    def _groups(self, *, by_inputs: bool) -> list[OpGroup]:
+    def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
+        """The events summed up by name (and by the shapes of their inputs), in order of first start.
+
+        Args:
+            by_inputs: Events whose inputs differ in shape are apart.
+            by_values: Events whose inputs differ in anything are apart: in a type, a stride, a number.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        by = (
+            lib.OP_GROUP_BY_INPUTS
+            if by_values
+            else lib.OP_GROUP_BY_SHAPES
+            if by_inputs
+            else lib.OP_GROUP_BY_NAME
+        )
+        with self._lock:
+            return self._groups(by)
+
+    def _groups(self, by: int) -> list[OpGroup]:
         rows = ffi.new("op_group **")
         count = ffi.new("uint64_t *")
         samples = ffi.new("int64_t **")
-        check(lib.op_result_groups(self._result, by_inputs, rows, count, samples))
+        check(lib.op_result_groups(self._result, by, rows, count, samples))
         n, steps = count[0], len(self.steps)
-        flat = ffi.unpack(samples[0], 5 * n * steps) if n * steps else []
-        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(5)]
+        flat = ffi.unpack(samples[0], 6 * n * steps) if n * steps else []
+        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(6)]
 
         def of(plane: int, row: int) -> tuple[int, ...]:
             return tuple(planes[plane][row * steps : (row + 1) * steps])
@@ -350,6 +417,12 @@ class Recording:
                     self_device_ns=row.self_device_ns,
                     step_device_total_ns=of(3, i),
                     step_self_device_ns=of(4, i),
+                    args_event=row.args_event,
+                    cpu_memory=row.cpu_memory,
+                    self_cpu_memory=row.self_cpu_memory,
+                    device_memory=row.device_memory,
+                    self_device_memory=row.self_device_memory,
+                    step_cpu_memory=of(5, i),
                 )
             )
         return groups

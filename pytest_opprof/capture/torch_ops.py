@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import sys
 from typing import Any, Protocol
 
@@ -18,15 +19,29 @@ class TorchOps(Protocol):
     def name(self) -> str:
         """The source's word in documents."""
 
-    def enable(self, *, record_shapes: bool) -> None:
+    @property
+    def sees_memory(self) -> bool:
+        """It can also tell what torch's allocators do."""
+
+    def enable(self, *, record_shapes: bool, profile_memory: bool) -> None:
         """The window opened."""
 
     def disable(self) -> None:
         """The window is about to close; also after a fork, in the child."""
 
 
+class _Observe(enum.IntFlag):
+    """What the observer looks at besides the ops (native/src/event.h, op_observe)."""
+
+    INPUTS = 1
+    MEMORY = 2
+    IDENTITIES = 4
+
+
 class ObserverOps:
     """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers."""
+
+    sees_memory = True
 
     @property
     def name(self) -> str:
@@ -47,12 +62,17 @@ class ObserverOps:
             raise CaptureUnavailableError(f"the torch observer {path} cannot be loaded: {error}") from error
         for name in ("enable", "disable", "adopt_thread", "step_aside"):
             getattr(self._library, f"opprof_observer_{name}").restype = None
-        self._library.opprof_observer_enable.argtypes = [ctypes.c_int]
+        self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32]
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
-    def enable(self, *, record_shapes: bool) -> None:
+    def enable(self, *, record_shapes: bool, profile_memory: bool) -> None:
         """The window opened: see ops on all threads."""
-        self._library.opprof_observer_enable(int(record_shapes))
+        wanted = _Observe.INPUTS if record_shapes else _Observe(0)
+        if profile_memory:
+            wanted |= _Observe.MEMORY
+        if record_shapes and profile_memory:
+            wanted |= _Observe.IDENTITIES  # which memory is which input's
+        self._library.opprof_observer_enable(int(wanted))
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
 
@@ -116,6 +136,8 @@ class _ProfilerHooks:
 class IttOps:
     """Torch's own ITT ranges, collected by us: names only, of this thread and autograd's."""
 
+    sees_memory = False
+
     @property
     def name(self) -> str:
         """Ops by name only."""
@@ -135,9 +157,9 @@ class IttOps:
         self._torch = torch
         self._emitter: Any = None
 
-    def enable(self, *, record_shapes: bool) -> None:
+    def enable(self, *, record_shapes: bool, profile_memory: bool) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
-        del record_shapes  # torch's ITT ranges carry none
+        del record_shapes, profile_memory  # torch's ITT ranges carry neither
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 

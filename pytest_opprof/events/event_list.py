@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, overload
 
@@ -24,9 +25,14 @@ class EventList(Tabular, Sequence[FunctionEvent]):
 
     It holds no events: they are made from the recording's columns as they are asked for, and the same object
     is given for the same event as long as somebody holds it.
+
+    Args:
+        recordings: What to show the events of.
+        profile_memory: Tables have memory columns.
     """
 
-    def __init__(self, recordings: Iterable[RecordingView]) -> None:
+    def __init__(self, recordings: Iterable[RecordingView], *, profile_memory: bool = False) -> None:
+        self._profile_memory = profile_memory
         self._forests = [EventForest(recording) for recording in recordings]
         self._ends = list(accumulate(len(forest) for forest in self._forests))
 
@@ -74,7 +80,12 @@ class EventList(Tabular, Sequence[FunctionEvent]):
             The rows, in the order in which each name first occurred.
         """
         del group_by_stack_n, group_by_overload_name
-        return average(self._forests, by_shapes=group_by_input_shapes, compat=compat)
+        return average(
+            self._forests,
+            by_shapes=group_by_input_shapes,
+            compat=compat,
+            profile_memory=self._profile_memory,
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """All events as one row, ``Total``."""
@@ -90,4 +101,5 @@ class EventList(Tabular, Sequence[FunctionEvent]):
             return ""
         # The distinct names and shapes say all that the layout depends on, without an object for each event.
         facts = survey(average(self._forests, by_shapes=True, apart=False))
-        return build_table(self, options, facts=facts, notes=losses(self._forests))
+        columns = replace(options, profile_memory=self._profile_memory)
+        return build_table(self, columns, facts=facts, notes=losses(self._forests))

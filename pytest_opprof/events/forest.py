@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from pytest_opprof.capture.recording import FLAG_ASYNC
+from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_CREDITED, OpKind
 from pytest_opprof.events.function_event import FunctionEvent
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ class EventForest:
     """One recording's trees of events.
 
     Nothing is made before it is asked for, and nothing is kept that nobody holds: a recording of ten million
-    events costs a Python program its columns and no more.
+    events costs a Python program its columns and no more. What an op's memory is made of is no event here:
+    it is in the op's numbers. Memory taken or given back outside of all ops is.
 
     Attributes:
         recording: The columns.
@@ -34,7 +35,8 @@ class EventForest:
         self._next_sibling: array[int] | None = None
 
     def __len__(self) -> int:
-        return len(self.recording)
+        order = self._shown
+        return len(self.recording) if order is None else len(order)
 
     def event(self, index: int) -> FunctionEvent:
         """The event of one index into the columns; always the same object while somebody holds it."""
@@ -45,13 +47,22 @@ class EventForest:
 
     def index_at(self, position: int) -> int:
         """The index into the columns of the event that was the position-th to begin."""
-        if len(self.recording.threads) <= 1:
-            return position
+        order = self._shown
+        return position if order is None else order[position]
+
+    @property
+    def _shown(self) -> array[int] | None:
+        """The indexes of the events in the order in which they began; None where that is 0, 1, 2..."""
         if self._order is None:
+            recording = self.recording
+            has_memory = OpKind.MEMORY in bytes(recording.kind)
+            if len(recording.threads) <= 1 and not has_memory:
+                return None
+            flags = bytes(recording.flags)
+            shown = (index for index in range(len(recording)) if not flags[index] & FLAG_CREDITED)
             # Each thread is in order already, so that the sort only merges, and a parent stays first.
-            start_ns = self.recording.start_ns
-            self._order = array("q", sorted(range(len(start_ns)), key=start_ns.__getitem__))
-        return self._order[position]
+            self._order = array("q", sorted(shown, key=recording.start_ns.__getitem__))
+        return self._order
 
     def in_order(self) -> Iterator[FunctionEvent]:
         """The events in the order in which they began."""
@@ -75,11 +86,12 @@ class EventForest:
 
     def _linked(self) -> tuple[array[int], array[int]]:
         """The parent column turned round: each event's first child, and the next child of its parent."""
-        first_child = array("q", [-1]) * len(self)
-        next_sibling = array("q", [-1]) * len(self)
-        for index in range(len(self) - 1, -1, -1):
+        count = len(self.recording)
+        first_child = array("q", [-1]) * count
+        next_sibling = array("q", [-1]) * count
+        for index in range(count - 1, -1, -1):
             parent = self.parent(index)
-            if parent >= 0:
+            if parent >= 0 and not self.recording.flags[index] & FLAG_CREDITED:
                 next_sibling[index] = first_child[parent]
                 first_child[parent] = index
         return first_child, next_sibling

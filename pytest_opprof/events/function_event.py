@@ -183,11 +183,30 @@ class FunctionEvent(TorchTimes):
     device_index = 0
     device_time_total_ns = 0
     self_device_time_total_ns = 0
-    cpu_memory_usage = 0
-    self_cpu_memory_usage = 0
-    device_memory_usage = 0
-    self_device_memory_usage = 0
     flops = 0
+
+    @property
+    def cpu_memory_usage(self) -> int:
+        """Bytes of the host that it and the events inside it took, less what they gave back.
+
+        Needs ``profile_memory``. Memory belongs to what ran on its thread as it was taken or given back.
+        """
+        return self._forest.recording.cpu_memory[self._index]
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        """The same without the events inside it."""
+        return self._forest.recording.self_cpu_memory[self._index]
+
+    @property
+    def device_memory_usage(self) -> int:
+        """Bytes of all devices that it and the events inside it took, less what they gave back."""
+        return self._forest.recording.device_memory[self._index]
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        """The same without the events inside it."""
+        return self._forest.recording.self_device_memory[self._index]
 
     @property
     def device_resource_id(self) -> int:

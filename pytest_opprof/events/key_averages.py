@@ -28,6 +28,10 @@ class FunctionEventAvg(TorchTimes):
         count: Number of events.
         cpu_time_total_ns: Sum of their times on the host, nanoseconds.
         self_cpu_time_total_ns: The same less the ops inside each.
+        cpu_memory_usage: Sum of the bytes they took of the host, less what they gave back.
+        self_cpu_memory_usage: The same less the ops inside each.
+        device_memory_usage: The same as `cpu_memory_usage` of all devices.
+        self_device_memory_usage: The same as `self_cpu_memory_usage` of all devices.
         first: The first of them.
     """
 
@@ -147,6 +151,7 @@ def average(
     by_shapes: bool = False,
     apart: bool = True,
     compat: Compat | None = None,
+    profile_memory: bool = False,
 ) -> KeyAverages:
     """Sum up the events of some recordings.
 
@@ -155,6 +160,7 @@ def average(
         by_shapes: One row for each name and shapes.
         apart: Background threads have rows of their own.
         compat: ``"torch"`` sums up by torch's rules.
+        profile_memory: The table has memory columns.
 
     Returns:
         The rows, in the order in which each first occurred.
@@ -170,7 +176,9 @@ def average(
             row = rows.setdefault((part.key, part.is_user_annotation, str(part.input_shapes)), part)
             if row is not part:
                 row.absorb(part)
-    return KeyAverages(rows.values(), notes=losses(forests) if compat is None else ())
+    return KeyAverages(
+        rows.values(), profile_memory=profile_memory, notes=losses(forests) if compat is None else ()
+    )
 
 
 def _group_rows(forest: EventForest, *, by_shapes: bool, apart: bool) -> Iterator[FunctionEventAvg]:
@@ -181,6 +189,10 @@ def _group_rows(forest: EventForest, *, by_shapes: bool, apart: bool) -> Iterato
             count=group.count,
             cpu_time_total_ns=group.total_ns,
             self_cpu_time_total_ns=group.self_ns,
+            cpu_memory_usage=group.cpu_memory,
+            self_cpu_memory_usage=group.self_cpu_memory,
+            device_memory_usage=group.device_memory,
+            self_device_memory_usage=group.self_device_memory,
             scope=group.scope,
             is_async=group.is_async,
             is_background=group.background,

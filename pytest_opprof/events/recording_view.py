@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
-    from pytest_opprof.capture.recording import OpGroup, RecordingStats, StepInfo, ThreadInfo
+    from pytest_opprof.capture.memory import MemoryChange
+from pytest_opprof.capture.recording import OpGroup, RecordingStats, StepInfo, ThreadInfo
 
 
 class RecordingView(Protocol):
@@ -66,7 +67,7 @@ class RecordingView(Protocol):
 
     @property
     def flags(self) -> Sequence[int]:
-        """``FLAG_ASYNC`` and ``FLAG_UNFINISHED``."""
+        """``FLAG_ASYNC``, ``FLAG_UNFINISHED`` and ``FLAG_CREDITED``."""
 
     @property
     def scope(self) -> Sequence[int]:
@@ -90,5 +91,24 @@ class RecordingView(Protocol):
     def inputs(self, event: int) -> Inputs | None:
         """What an event was given, where that was recorded."""
 
-    def groups(self, *, by_inputs: bool = False) -> list[OpGroup]:
+    def memory(self, event: int) -> MemoryChange | None:
+        """What an allocator did in an event of kind ``MEMORY``; None for any other event."""
+
+    @property
+    def cpu_memory(self) -> Sequence[int]:
+        """Bytes of the host taken less given back in each event, those inside it included."""
+
+    @property
+    def self_cpu_memory(self) -> Sequence[int]:
+        """The same without the events inside."""
+
+    @property
+    def device_memory(self) -> Sequence[int]:
+        """The same as `cpu_memory` of all devices."""
+
+    @property
+    def self_device_memory(self) -> Sequence[int]:
+        """The same as `self_cpu_memory` of all devices."""
+
+    def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         """The events summed up by name, in the order in which each name first occurred."""

@@ -53,7 +53,7 @@ def torch_sums(forest: EventForest) -> Iterator[tuple[int, int]]:
         elif not hidden[index] and not swallowed[index] and parents[index] >= 0:
             self_ns[parents[index]] -= recording.duration_ns[index]
 
-    for position in range(count):
+    for position in range(len(forest)):
         index = forest.index_at(position)
         if not hidden[index] and not swallowed[index]:
             yield index, self_ns[index]

@@ -30,12 +30,13 @@ class Cycle:
         trace_id: str,
         metadata: TraceMetadata,
         settings: Mapping[str, object],
+        profile_memory: bool = False,
     ) -> None:
         self.recording = recording
         self.trace_id = trace_id
         self._metadata = metadata
         self._settings = settings
-        self._events = EventList([recording])
+        self._events = EventList([recording], profile_memory=profile_memory)
 
     def events(self) -> EventList:
         """The events, one by one."""

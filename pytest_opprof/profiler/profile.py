@@ -32,7 +32,8 @@ class profile:  # noqa: N801  # torch's name
         schedule: From a step's number to what is done in it; everything is recorded unless given.
         on_trace_ready: Called with this profiler at the end of each cycle.
         record_shapes: Record the shapes, types and numbers that ops are given.
-        profile_memory: Accepted with a warning: memory is not captured yet.
+        profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
+            those of Python's own allocator.
         with_stack: Accepted with a warning: stacks are not captured yet.
         with_flops: Accepted with a warning: FLOPs are not computed yet.
         with_modules: Accepted with a warning: modules are not captured yet.
@@ -75,7 +76,6 @@ class profile:  # noqa: N801  # torch's name
         self.activities = parse_activities(activities, use_cuda=use_cuda)
         warn_of_missing(
             self.activities,
-            profile_memory=profile_memory,
             with_stack=with_stack,
             with_flops=with_flops,
             with_modules=with_modules,
@@ -93,6 +93,7 @@ class profile:  # noqa: N801  # torch's name
             RecorderOptions(
                 sources=DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
                 record_shapes=record_shapes,
+                profile_memory=profile_memory,
                 keep_cycles=keep_cycles,
                 observer=execution_trace_observer,
             ),
@@ -158,7 +159,9 @@ class profile:  # noqa: N801  # torch's name
         """
         latest = self._latest("events()")
         if self.acc_events and self._recorder.cycles:
-            return EventList(cycle.recording for cycle in self._recorder.cycles)
+            return EventList(
+                (cycle.recording for cycle in self._recorder.cycles), profile_memory=self.profile_memory
+            )
         return latest.events()
 
     def key_averages(

@@ -36,19 +36,22 @@ class RecorderOptions:
     Attributes:
         sources: Where ops come from, in the collector's words.
         record_shapes: Record what ops are given.
+        profile_memory: Record what allocators take and give back.
         keep_cycles: How many of the latest cycles stay; None for all.
         observer: Is told when windows open and close.
     """
 
     sources: frozenset[str]
     record_shapes: bool
+    profile_memory: bool = False
     keep_cycles: int | None
     observer: ExecutionTraceObserver | None
 
     @property
     def settings(self) -> Mapping[str, object]:
         """What a trace says about how it was recorded, as torch's traces do."""
-        return {"record_shapes": 1} if self.record_shapes else {}
+        asked_for = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory}
+        return {name: 1 for name, wanted in asked_for.items() if wanted}
 
 
 class CycleRecorder:
@@ -99,7 +102,9 @@ class CycleRecorder:
             CaptureBusyError: Another window is open in this process; that one goes on unharmed.
         """
         self._open_collector()
-        self._collector.start(record_shapes=self._options.record_shapes)
+        self._collector.start(
+            record_shapes=self._options.record_shapes, profile_memory=self._options.profile_memory
+        )
         self._process = os.getpid()
         if self._options.observer is not None:
             self._options.observer.start()
@@ -114,6 +119,7 @@ class CycleRecorder:
             trace_id=self.trace_id or "",
             metadata=self.metadata,
             settings=self._options.settings,
+            profile_memory=self._options.profile_memory,
         )
         if self._options.observer is not None:
             self._options.observer.stop()

@@ -1,0 +1,76 @@
+"""Memory taken and given back, as the native collector recorded it and sums it up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native_calls import check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    """What an allocator did in one event of kind `OpKind.MEMORY`.
+
+    Attributes:
+        address: Of the block; 0 for memory that was asked for and not to be had.
+        nbytes: How many bytes were taken; negative where they were given back.
+        total_allocated: Bytes that the allocator had given out by then; -1 for unknown.
+        total_reserved: Bytes that it held by then; -1 for unknown.
+        device_type: Torch's number of the kind of device; 0 for the host.
+        device_index: Which device of that kind; -1 for the host.
+    """
+
+    address: int
+    nbytes: int
+    total_allocated: int
+    total_reserved: int
+    device_type: int
+    device_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """The memory that one step took, or a whole window. What was taken before is no part of it.
+
+    Attributes:
+        allocated: Bytes taken.
+        freed: How many of these bytes were given back.
+        peak: The most of these bytes in use at once.
+        allocations: How often memory was taken.
+    """
+
+    allocated: int
+    freed: int
+    peak: int
+    allocations: int
+
+
+def memory_change(result: Any, event: int) -> MemoryChange | None:
+    """What an allocator did in an event of a native result; None for any other event."""
+    change = ffi.new("op_memory *")
+    if not lib.op_result_memory(result, event, change):
+        return None
+    return MemoryChange(
+        address=change.address,
+        nbytes=change.bytes,
+        total_allocated=change.total_allocated,
+        total_reserved=change.total_reserved,
+        device_type=change.device_type,
+        device_index=change.device_index,
+    )
+
+
+def memory_use(result: Any, count: int, *, on_device: bool) -> list[MemoryUse]:
+    """The first `count` rows of a native result's memory: one a step, then the whole window.
+
+    Raises:
+        CollectorError: There is no memory to do so.
+    """
+    rows = ffi.new("op_memory_use **")
+    check(lib.op_result_memory_use(result, on_device, rows))
+    return [
+        MemoryUse(allocated=row.allocated, freed=row.freed, peak=row.peak, allocations=row.allocations)
+        for row in (rows[0][i] for i in range(count))
+    ]

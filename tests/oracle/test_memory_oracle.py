@@ -1,0 +1,138 @@
+"""The memory of ops as we record it, against torch.profiler's record of a second run of the same program.
+
+The slot on a thread that torch's allocators report to holds one profiler, so that one run cannot tell both.
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_opprof import ProfilerActivity, profile
+from pytest_opprof.capture.recording import OpKind
+
+pytestmark = pytest.mark.usefixtures("no_garbage")
+
+
+@pytest.fixture(autouse=True)
+def torch() -> Iterator[Any]:
+    """Torch on one thread: which of several runs an op first is nobody's promise."""
+    module = pytest.importorskip("torch")
+    threads = module.get_num_threads()
+    module.set_num_threads(1)
+    yield module
+    module.set_num_threads(threads)
+
+
+@pytest.fixture
+def no_garbage() -> Iterator[None]:
+    """A garbage collection frees tensors wherever it happens to run."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def encoder_step(torch: Any) -> Callable[[], None]:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True, dropout=0.0)
+    encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    tokens = torch.randn(2, 8, 32)
+    return lambda: encoder(tokens).sum().backward()
+
+
+def convolution_step(torch: Any) -> Callable[[], None]:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(2))
+    image = torch.randn(1, 3, 16, 16)
+    return lambda: model(image).sum().backward()
+
+
+def optimizer_step(torch: Any) -> Callable[[], None]:
+    model = torch.nn.Linear(16, 16)
+    optimizer = torch.optim.Adam(model.parameters())
+    batch = torch.ones(4, 16)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+
+    return step
+
+
+WORKLOADS = [encoder_step, convolution_step, optimizer_step]
+
+
+def of_the_window(blocks: Iterable[tuple[int, int]]) -> list[int]:
+    """The bytes of what was taken, and of that given back: torch's allocator knows blocks of earlier windows."""
+    in_use: set[int] = set()
+    found = []
+    for address, nbytes in blocks:
+        if nbytes > 0:
+            in_use.add(address)
+        if address in in_use:
+            found.append(nbytes)
+        if nbytes < 0:
+            in_use.discard(address)
+    return found
+
+
+@pytest.mark.parametrize("make", WORKLOADS)
+def test_blocks_are_those_that_torch_sees(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
+    run = make(torch)
+    for _ in range(3):
+        run()
+    theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+    with theirs:
+        run()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
+        run()
+    recording = ours.cycles[0].recording
+    seen = [change.nbytes for change in map(recording.memory, range(len(recording))) if change is not None]
+    seen = [nbytes for nbytes in seen if nbytes]
+    # Kineto's Python events have no addresses; its tree has.
+    nodes = list(theirs.profiler.kineto_results.experimental_event_tree())
+    told = []
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children
+        if node.name == "[memory]":
+            told.append((node.start_time_ns, node.extra_fields.ptr, node.extra_fields.alloc_size))
+    assert seen == of_the_window((address, nbytes) for _, address, nbytes in sorted(told))
+    assert len(seen) > 10
+
+
+@pytest.mark.parametrize("make", WORKLOADS)
+def test_ops_are_credited_as_torch_credits_them(
+    torch: Any, make: Callable[[Any], Callable[[], None]]
+) -> None:
+    """Torch matches by time alone; on one thread that is the same but for what falls between two ops."""
+    run = make(torch)
+    for _ in range(3):
+        run()
+    theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+    with theirs:
+        run()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
+        run()
+    told = {row.key: row for row in theirs.key_averages()}
+    rows = {row.key: row for row in ours.key_averages()}
+    # Where torch counts fewer events it has let an op swallow a child of its own name, with its memory.
+    same = [key for key, row in rows.items() if key in told and told[key].count == row.count]
+    assert len(same) > len(rows) * 0.7
+    assert {key: rows[key].cpu_memory_usage for key in same} == {
+        key: told[key].cpu_memory_usage for key in same
+    }
+
+
+def test_instants_are_no_ops(torch: Any) -> None:
+    run = encoder_step(torch)
+    run()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
+        run()
+    recording = ours.cycles[0].recording
+    memory = sum(kind == OpKind.MEMORY for kind in recording.kind)
+    with profile(activities=[ProfilerActivity.CPU]) as plain:
+        run()
+    assert len(recording) - memory == len(plain.cycles[0].recording)
