@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Family(StrEnum):
     """How far two measurements of unchanged code may differ."""
 
-    EXACT = "exact"  # not at all: counts, copied bytes, flops
-    BOUNDED = "bounded"  # by a tolerance: allocated bytes, peak memory
+    EXACT = "exact"  # not at all: counts, copied and allocated bytes, flops
+    BOUNDED = "bounded"  # by a tolerance: peak memory, as another thread may free a moment later
     TIME = "time"  # by whatever the machine does: judged in an A/B only
 
 
@@ -52,7 +52,9 @@ class Source(StrEnum):
     NVTX = "nvtx"
     PYTHON = "python"  # Python and C calls
     CUDA = "cuda"
-    MEMORY = "memory"
+    MEMORY = "memory"  # tensors
+    MEMORY_PYTHON = "memory-python"  # Python's own allocator
+    MEMORY_MALLOC = "memory-malloc"  # the malloc family
     FLOPS = "flops"
 
 
@@ -62,7 +64,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
         Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
         Source.CUDA: frozenset({Source.CUDA}),
-        Source.MEMORY: frozenset({Source.MEMORY}),
+        Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
         Source.FLOPS: frozenset({Source.FLOPS}),
     }
 )
@@ -100,6 +102,7 @@ _COUNT_FIELDS = _RANGE_FIELDS | {
     "determinism",
     "compile",
 }
+_MEMORY_FIELDS = _COUNT_FIELDS | {"threads"}  # some kernels take scratch memory for each thread
 _TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)
 
 
@@ -134,10 +137,23 @@ class Metric:
         return self.source is None or not ANSWERS[self.source].isdisjoint(sources)
 
 
-def _op_metric(name: str, label: str, *, unit: Unit, family: Family) -> Metric:
-    fields = _TIME_FIELDS if family is Family.TIME else _COUNT_FIELDS
+def _op_metric(
+    name: str,
+    label: str,
+    *,
+    unit: Unit,
+    family: Family = Family.EXACT,
+    source: Source | None = None,
+    depends_on: frozenset[str] = _COUNT_FIELDS,
+) -> Metric:
     return Metric(
-        name=name, label=label, unit=unit, family=family, scope=Scope.OP, source=None, depends_on=fields
+        name=name,
+        label=label,
+        unit=unit,
+        family=family,
+        scope=Scope.OP,
+        source=source,
+        depends_on=depends_on,
     )
 
 
@@ -162,13 +178,42 @@ def _total(
     )
 
 
-COUNT = _op_metric("count", "count", unit=Unit.COUNT, family=Family.EXACT)
-CPU_TIME_TOTAL = _op_metric("cpu_time_total", "CPU total", unit=Unit.NS, family=Family.TIME)
-SELF_CPU_TIME_TOTAL = _op_metric("self_cpu_time_total", "self CPU", unit=Unit.NS, family=Family.TIME)
+COUNT = _op_metric("count", "count", unit=Unit.COUNT)
+CPU_TIME_TOTAL = _op_metric(
+    "cpu_time_total", "CPU total", unit=Unit.NS, family=Family.TIME, depends_on=_TIME_FIELDS
+)
+SELF_CPU_TIME_TOTAL = _op_metric(
+    "self_cpu_time_total", "self CPU", unit=Unit.NS, family=Family.TIME, depends_on=_TIME_FIELDS
+)
+CPU_MEMORY = _op_metric(
+    "cpu_memory", "CPU memory", unit=Unit.BYTES, source=Source.MEMORY, depends_on=_MEMORY_FIELDS
+)
 
 OPS_COUNT = _total("ops.count", "ops", unit=Unit.COUNT, source=Source.OPS)
 RANGES_COUNT = _total(
     "ranges.count", "ranges", unit=Unit.COUNT, source=Source.RANGES, depends_on=_RANGE_FIELDS
+)
+CPU_MEMORY_ALLOCATED = _total(
+    "cpu_memory.allocated",
+    "allocated memory",
+    unit=Unit.BYTES,
+    source=Source.MEMORY,
+    depends_on=_MEMORY_FIELDS,
+)
+CPU_MEMORY_PEAK = _total(
+    "cpu_memory.peak",
+    "peak memory",
+    unit=Unit.BYTES,
+    source=Source.MEMORY,
+    family=Family.BOUNDED,
+    depends_on=_MEMORY_FIELDS,
+)
+CPU_MEMORY_ALLOCATIONS = _total(
+    "cpu_memory.allocations",
+    "allocations",
+    unit=Unit.COUNT,
+    source=Source.MEMORY,
+    depends_on=_MEMORY_FIELDS,
 )
 TOTAL_SELF_CPU_TIME = _total(
     "total.self_cpu_time_total",
@@ -184,7 +229,7 @@ def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
     return MappingProxyType({metric.name: metric for metric in metrics})
 
 
-OP_METRICS: Mapping[str, Metric] = _by_name((COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL))
+OP_METRICS: Mapping[str, Metric] = _by_name((COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY))
 TOTALS: Mapping[str, Metric] = _by_name(
     (
         OPS_COUNT,
@@ -196,16 +241,9 @@ TOTALS: Mapping[str, Metric] = _by_name(
         _total("copies.bytes", "copied bytes", unit=Unit.BYTES, source=Source.CUDA),
         _total("syncs.count", "syncs", unit=Unit.COUNT, source=Source.CUDA),
         _total("flops.total", "flops", unit=Unit.FLOPS, source=Source.FLOPS),
-        _total(
-            "cpu_memory.allocated",
-            "allocated memory",
-            unit=Unit.BYTES,
-            source=Source.MEMORY,
-            family=Family.BOUNDED,
-        ),
-        _total(
-            "cpu_memory.peak", "peak memory", unit=Unit.BYTES, source=Source.MEMORY, family=Family.BOUNDED
-        ),
+        CPU_MEMORY_ALLOCATED,
+        CPU_MEMORY_PEAK,
+        CPU_MEMORY_ALLOCATIONS,
         TOTAL_SELF_CPU_TIME,
     )
 )

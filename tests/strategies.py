@@ -59,10 +59,11 @@ stats = st.builds(
 )
 
 
-def samples(steps: int) -> st.SearchStrategy[Samples]:
+def samples(steps: int, *, least: int = 0) -> st.SearchStrategy[Samples]:
     """Samples of so many steps: equal ones, lists, and summaries of lists."""
-    lists = st.lists(st.integers(0, BIGGEST), min_size=steps, max_size=steps).map(Samples.of)
-    equal = st.integers(0, BIGGEST).map(lambda value: Samples.constant(value, steps=steps))
+    values = st.integers(least, BIGGEST)
+    lists = st.lists(values, min_size=steps, max_size=steps).map(Samples.of)
+    equal = values.map(lambda value: Samples.constant(value, steps=steps))
     return equal | lists | lists.map(Samples.summarized)
 
 
@@ -77,6 +78,7 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         count=samples(steps),
         cpu_time_total_ns=samples(steps),
         self_cpu_time_total_ns=samples(steps),
+        cpu_memory=st.none() | samples(steps, least=-BIGGEST),
         parent_op=st.none() | names,
         source=st.none() | sentences,
     )

@@ -17,6 +17,8 @@ from pytest_opprof.compare.limits import metric_of
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
+    CPU_MEMORY,
+    CPU_MEMORY_ALLOCATED,
     OP_METRICS,
     OPS_COUNT,
     RANGES_COUNT,
@@ -39,6 +41,7 @@ _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does 
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"
 _TOTAL_OF = {OpKind.OP: OPS_COUNT, OpKind.RANGE: RANGES_COUNT}
+_SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,9 @@ class _Court:
             for metric in OP_METRICS.values():
                 rule = self.gates.rule(pair.name, metric)
                 is_asked_for = rule is not None and rule.is_asked_for
-                if metric.family is Family.TIME and not is_asked_for:
+                if not is_asked_for and (
+                    metric.family is Family.TIME or not metric.answers(self.base.sources)
+                ):
                     continue
                 if (pair.kind is OpKind.CALL and not is_asked_for) or self._is_cut_off(pair):
                     continue
@@ -199,7 +204,7 @@ def _ruled(change: Change, rule: Rule | None, *, base: int, head: int) -> Change
 
 def _as_part_of_total(change: Change, risen: set[str]) -> Change:
     """An op that rose is part of its total's regression, and its cause."""
-    total = _TOTAL_OF.get(change.kind) if change.kind else None
+    total = _SUMMED_IN.get(change.metric) or (_TOTAL_OF.get(change.kind) if change.kind else None)
     if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
         return replace(change, verdict=Verdict.REGRESSED)
     return change

@@ -39,7 +39,7 @@ class Trust:
         """
         # An op's count needs what the total of its kind needs.
         through = metric
-        if metric.scope is Scope.OP:
+        if metric.scope is Scope.OP and metric.source is None:
             through = RANGES_COUNT if kind is OpKind.RANGE else OPS_COUNT
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
         return self._other_sources(through) or self._other_environment(depends_on) or self._incomplete(metric)

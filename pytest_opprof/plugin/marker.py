@@ -16,12 +16,13 @@ from pytest_opprof.results.run import Schedule
 
 _NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
 # Known to torch.profiler; what they would record comes with a later release, and the summary says so.
-_NOT_CAPTURED: Final = ("profile_memory", "with_stack", "with_flops", "with_modules")
+_NOT_CAPTURED: Final = ("with_stack", "with_flops", "with_modules")
 _KNOWN: Final = (
     "activities",
     "schedule",
     *_NUMBERS,
     "record_shapes",
+    "profile_memory",
     *_NOT_CAPTURED,
     "limits",
     "gates",
@@ -54,6 +55,7 @@ class ProfileRequest:
     cycles: int = 1
     activities: tuple[str, ...] = ("cpu",)
     record_shapes: bool = False
+    profile_memory: bool = False
     limits: Any = ()
     gates: Mapping[str, str] = field(default_factory=dict)
     group_by_input_shape: bool = False
@@ -103,6 +105,7 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         cycles=max(numbers.repeat, 1) if numbers else 1,
         activities=activities,
         record_shapes=_flag(arguments, "record_shapes", where=where),
+        profile_memory=_flag(arguments, "profile_memory", where=where),
         limits=arguments.get("limits", ()),
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),

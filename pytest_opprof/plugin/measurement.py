@@ -50,7 +50,12 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
         capture=_capture(recordings),
     )
     cycles = [
-        Cycle(steps=len(recording.steps), groups=recording.groups(), tree=recording.call_tree())
+        Cycle(
+            steps=len(recording.steps),
+            groups=recording.groups(),
+            tree=recording.call_tree(),
+            memory=recording.memory_use()[0],
+        )
         for recording in recordings
     ]
     return with_measurement(test, cycles) if cycles else test

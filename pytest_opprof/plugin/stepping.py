@@ -191,6 +191,7 @@ class Stepping:
                     # What cannot be captured is told once, in the session's header.
                     sources=self.sources - Collector.instance().problems.keys(),
                     record_shapes=self.request.record_shapes,
+                    profile_memory=self.request.profile_memory,
                     keep_cycles=1,
                     observer=None,
                 ),

@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import escaped
-from pytest_opprof.units import format_time, format_time_share
+from pytest_opprof.units import format_memory, format_time, format_time_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from pytest_opprof.results.run import OpRow, TestResult
 
-COLUMNS = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
+COLUMNS = (
+    "Name",
+    "Self CPU %",
+    "Self CPU",
+    "CPU total %",
+    "CPU total",
+    "CPU time avg",
+    "CPU Mem",
+    "# of Calls",
+)
+_MEMORY = COLUMNS.index("CPU Mem")
 # torch.profiler's widths.
 _COLUMN_WIDTH = 12
 _NAME_WIDTH = 55
@@ -27,11 +37,16 @@ def _average_ns(row: OpRow) -> float:
     return row.cpu_time_total_ns.total / row.count.total if row.count.total else 0.0
 
 
+def _memory(row: OpRow) -> int:
+    return row.cpu_memory.total if row.cpu_memory else 0
+
+
 _SORTS: dict[str, Callable[[OpRow], float]] = {
     "self_cpu_time_total": lambda row: row.self_cpu_time_total_ns.total,
     "cpu_time_total": lambda row: row.cpu_time_total_ns.total,
     "cpu_time": _average_ns,
     "count": lambda row: row.count.total,
+    "cpu_memory_usage": _memory,
 }
 SORT_KEYS = (*_SORTS, "name")
 
@@ -49,12 +64,15 @@ def op_table(
         test: the measured test.
         sort_by: one of `SORT_KEYS`; the largest first, names in alphabetical order.
         rows: how many rows; all of them when negative.
-        columns: the titles to show, of `COLUMNS`; all of them when None. The name is always there.
+        columns: the titles to show, of `COLUMNS`; when None all of which there is something to tell. The
+            name is always there.
 
     Raises:
         UsageError: no such key or column.
     """
     shown = _shown(columns)
+    if columns is None and not any(row.cpu_memory for row in test.ops):
+        shown.remove(_MEMORY)
     ordered = _ordered(test.ops, sort_by)
     whole_ns = sum(row.self_cpu_time_total_ns.total for row in test.ops)
     cells = [_cells(row, whole_ns=whole_ns) for row in (ordered if rows < 0 else ordered[:rows])]
@@ -112,5 +130,6 @@ def _cells(row: OpRow, *, whole_ns: int) -> list[str]:
         "0" if row.is_async else format_time_share(total_ns, whole_ns),
         format_time(total_ns),
         format_time(_average_ns(row)),
+        format_memory(_memory(row)),
         str(row.count.total),
     ]

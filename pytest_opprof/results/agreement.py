@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_opprof.metrics import COUNT, TOTALS, Family, MetricPath
+from pytest_opprof.metrics import COUNT, CPU_MEMORY, TOTALS, Family, Metric, MetricPath
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -29,37 +29,53 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
             unstable[name] = None
         totals[name] = samples
     rows = _rows(first, again)
-    for before, row in rows:
-        if before is not row:
-            unstable[str(MetricPath(op=row.name, metric=COUNT))] = None
+    for row, metrics in rows:
+        unstable |= dict.fromkeys(str(MetricPath(op=row.name, metric=metric)) for metric in metrics)
     return replace(
         first,
         totals=totals,
-        ops=tuple(row for _, row in rows),
+        ops=tuple(row for row, _ in rows),
         unstable=tuple(unstable),
         processes=first.processes + (again.processes if fresh_process else 0),
     )
 
 
-def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow | None, OpRow]]:
-    """Each row before and after: the same object where nothing disagreed."""
+def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric]]]:
+    """Each row, widened, and the metrics of it that disagreed."""
     zero = Samples.constant(0, steps=first.steps)
     others = {row.key: row for row in again.ops}
-    rows: list[tuple[OpRow | None, OpRow]] = []
+    rows: list[tuple[OpRow, list[Metric]]] = []
     for row in first.ops:
         other = others.pop(row.key, None)
-        count = other.count if other else zero
-        agrees = (
-            row.background or not _disagree(row.count, count) or (other is None and again.ops_omitted > 0)
-        )
-        rows.append((row, row if agrees else replace(row, count=row.count.widened(count))))
+        if row.background or (other is None and again.ops_omitted > 0):
+            rows.append((row, []))
+            continue
+        rows.append(_widened(row, other, zero=zero))
     for row in others.values():
         if not row.background and not first.ops_omitted:
             absent = replace(
-                row, count=zero.widened(row.count), cpu_time_total_ns=zero, self_cpu_time_total_ns=zero
+                row,
+                count=zero.widened(row.count),
+                cpu_time_total_ns=zero,
+                self_cpu_time_total_ns=zero,
+                cpu_memory=row.cpu_memory and zero.widened(row.cpu_memory),
             )
-            rows.append((None, absent))
+            rows.append((absent, [COUNT, *([CPU_MEMORY] if row.cpu_memory else [])]))
     return rows
+
+
+def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, list[Metric]]:
+    metrics: list[Metric] = []
+    count, memory = row.count, row.cpu_memory or zero
+    others_count = other.count if other else zero
+    others_memory = (other.cpu_memory if other else None) or zero
+    if _disagree(count, others_count):
+        metrics.append(COUNT)
+    if _disagree(memory, others_memory):
+        metrics.append(CPU_MEMORY)
+    if not metrics:
+        return row, []
+    return replace(row, count=count.widened(others_count), cpu_memory=memory.widened(others_memory)), metrics
 
 
 def _disagree(one: Samples, other: Samples) -> bool:

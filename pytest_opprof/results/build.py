@@ -6,7 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, WATCHED_OPS
+from pytest_opprof.metrics import (
+    CPU_MEMORY_ALLOCATED,
+    CPU_MEMORY_ALLOCATIONS,
+    CPU_MEMORY_PEAK,
+    OPS_COUNT,
+    RANGES_COUNT,
+    TOTAL_SELF_CPU_TIME,
+    WATCHED_OPS,
+)
 from pytest_opprof.results.names import MAX_NAME, bounded
 from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
@@ -14,6 +22,7 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_opprof.capture.memory import MemoryUse
     from pytest_opprof.capture.recording import CallNode, OpGroup
 
 MAX_OPS = 10_000
@@ -39,11 +48,12 @@ _RowKey = tuple[str, OpKind, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """What one cycle of a schedule recorded: its active steps, groups and call tree."""
+    """What one cycle of a schedule recorded: its active steps, groups, call tree, and each step's memory."""
 
     steps: int
     groups: Iterable[OpGroup]
     tree: Iterable[CallNode] = ()
+    memory: Sequence[MemoryUse] = ()
 
 
 def with_measurement(
@@ -63,7 +73,9 @@ def with_measurement(
     return replace(
         test,
         steps=steps,
-        totals=_totals(rows, sources=test.sources, steps=steps) | dict(extra_totals or {}),
+        totals=_totals(rows, sources=test.sources, steps=steps)
+        | _memory_totals(cycles, sources=test.sources, steps=steps)
+        | dict(extra_totals or {}),
         ops=kept,
         ops_omitted=len(rows) - len(kept),
         tree=tree,
@@ -78,6 +90,7 @@ class _Sums:
         self.counts = [0] * length
         self.totals_ns = [0] * length
         self.selfs_ns = [0] * length
+        self.cpu_memory = [0] * length
 
     def add(self, group: OpGroup, *, first_step: int) -> None:
         self.is_async |= group.is_async
@@ -85,9 +98,11 @@ class _Sums:
             self.counts[0] += group.count
             self.totals_ns[0] += group.total_ns
             self.selfs_ns[0] += group.self_ns
+            self.cpu_memory[0] += group.cpu_memory
             return
-        parts = (group.step_counts, group.step_total_ns, group.step_self_ns)
-        for sums, values in zip((self.counts, self.totals_ns, self.selfs_ns), parts, strict=True):
+        parts = (group.step_counts, group.step_total_ns, group.step_self_ns, group.step_cpu_memory)
+        places = (self.counts, self.totals_ns, self.selfs_ns, self.cpu_memory)
+        for sums, values in zip(places, parts, strict=True):
             for step, value in enumerate(values, start=first_step):
                 sums[step] += value
 
@@ -102,6 +117,7 @@ class _Sums:
             count=make(self.counts, steps=steps),
             cpu_time_total_ns=make(self.totals_ns, steps=steps),
             self_cpu_time_total_ns=make(self.selfs_ns, steps=steps),
+            cpu_memory=make(self.cpu_memory, steps=steps) if any(self.cpu_memory) else None,
         )
 
 
@@ -141,7 +157,8 @@ def _per_step(values: Sequence[int], *, steps: int) -> Samples:
 def _spread(values: Sequence[int], *, steps: int) -> Samples:
     """A sum that belongs to no step: anything from nothing to all of it in each."""
     (total,) = values
-    return Samples(steps=steps, total=total, low=0, high=total) if steps else Samples.of(())
+    low, high = min(total, 0), max(total, 0)
+    return Samples(steps=steps, total=total, low=low, high=high) if steps else Samples.of(())
 
 
 def _totals(rows: Iterable[OpRow], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
@@ -156,6 +173,18 @@ def _totals(rows: Iterable[OpRow], *, sources: Iterable[str], steps: int) -> dic
             ranges = ranges.plus(row.count)
     found = {TOTAL_SELF_CPU_TIME: self_ns, OPS_COUNT: ops, RANGES_COUNT: ranges}
     return {metric.name: value for metric, value in found.items() if metric.answers(sources)}
+
+
+def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
+    if not CPU_MEMORY_ALLOCATED.answers(sources):
+        return {}
+    uses = [use for cycle in cycles for use in cycle.memory]
+    found = {
+        CPU_MEMORY_ALLOCATED: [use.allocated for use in uses],
+        CPU_MEMORY_PEAK: [use.peak for use in uses],
+        CPU_MEMORY_ALLOCATIONS: [use.allocations for use in uses],
+    }
+    return {metric.name: _per_step(values, steps=steps) for metric, values in found.items()}
 
 
 def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:

@@ -246,6 +246,8 @@ def _op_to_document(row: OpRow) -> Document:
     document["count"] = row.count.to_document()
     document["cpu_time_total_ns"] = row.cpu_time_total_ns.to_document()
     document["self_cpu_time_total_ns"] = row.self_cpu_time_total_ns.to_document()
+    if row.cpu_memory is not None:
+        document["cpu_memory"] = row.cpu_memory.to_document()
     if row.parent_op is not None:
         document["parent_op"] = row.parent_op
     if row.source is not None:
@@ -265,6 +267,7 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         count=samples("count"),
         cpu_time_total_ns=samples("cpu_time_total_ns"),
         self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
+        cpu_memory=samples("cpu_memory") if "cpu_memory" in document else None,
         parent_op=document.get("parent_op"),
         source=document.get("source"),
     )

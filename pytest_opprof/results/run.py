@@ -128,6 +128,8 @@ class OpRow:
         count: calls in each step.
         cpu_time_total_ns: time on the host in each step, children included.
         self_cpu_time_total_ns: time on the host in each step, without children.
+        cpu_memory: bytes of the host taken less given back in each step, children included; None where that
+            is 0 throughout, or was not recorded.
         parent_op: what called it most often; None for what nothing called.
         source: the innermost user frame, ``Encoder.forward, model.py:41``, where stacks were taken.
     """
@@ -139,6 +141,7 @@ class OpRow:
     count: Samples
     cpu_time_total_ns: Samples
     self_cpu_time_total_ns: Samples
+    cpu_memory: Samples | None = None
     parent_op: str | None = None
     source: str | None = None
 

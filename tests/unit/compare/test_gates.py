@@ -23,7 +23,7 @@ def test_times_are_advisory_by_default() -> None:
     assert kind(Gates(), "aten::item", SELF_CPU_TIME_TOTAL) is RuleKind.ADVISORY
 
 
-def test_memory_has_a_tolerance_of_one_percent() -> None:
+def test_peak_memory_has_a_tolerance_of_one_percent() -> None:
     rule = Gates().rule(None, TOTALS["cpu_memory.peak"])
     assert rule is not None
     assert str(rule) == "1%"

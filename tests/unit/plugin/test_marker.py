@@ -67,7 +67,7 @@ def test_a_marker_that_skips_the_warm_up_does_not_warn(
         ("['CPU']", ("cpu",), ()),
         ("activities='cpu'", ("cpu",), ()),
         ("activities=(P.CPU, P.CUDA, 'cuda')", ("cpu", "cuda"), ("activity cuda",)),
-        ("profile_memory=True, with_flops=False", ("cpu",), ("profile_memory",)),
+        ("profile_memory=True, with_stack=True", ("cpu",), ("with_stack",)),
     ],
     ids=["positional", "one", "of an enum", "not captured"],
 )

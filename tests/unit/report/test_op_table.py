@@ -6,8 +6,9 @@ import pytest
 from strategies import simple_test
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.report.op_table import COLUMNS, SORT_KEYS, op_table
+from pytest_opprof.report.op_table import SORT_KEYS, op_table
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 
 TEST = simple_test({"aten::mul": 1, "aten::addmm": 3, "aten::relu": 2}, steps=2)
 
@@ -68,7 +69,18 @@ def test_async_ops_have_no_share() -> None:
     assert row.split()[3] == "0"
 
 
+def test_memory_has_a_column_where_there_is_any() -> None:
+    assert "CPU Mem" not in op_table(TEST)[1]
+    first, *others = TEST.ops
+    taken = replace(first, cpu_memory=Samples.constant(-2048, steps=TEST.steps))
+    table = op_table(replace(TEST, ops=(taken, *others)), sort_by="cpu_memory_usage")
+    assert table[1].split()[-5:] == ["CPU", "Mem", "#", "of", "Calls"]
+    assert names(table)[-1] == taken.name
+    assert "-4.00 KB" in table[-3]
+    assert "CPU Mem" in op_table(TEST, columns=["cpu mem"])[1]
+
+
 def test_empty_test_has_an_empty_table() -> None:
     lines = op_table(TestResult(node_id="x"))
     assert len(lines) == 5
-    assert len(COLUMNS) == 7
+    assert "CPU Mem" not in lines[1]

@@ -31,6 +31,15 @@ def test_disagreement_becomes_a_range() -> None:
     assert (again.totals["ops.count"].low, again.totals["ops.count"].high) == (3, 6)
 
 
+def test_memory_that_disagrees_becomes_a_range() -> None:
+    mul, add = FIRST.ops
+    taken = replace(FIRST, ops=(replace(mul, cpu_memory=Samples.constant(64, steps=3)), add))
+    again = repeated(FIRST, taken, fresh_process=False)
+    assert again.unstable == ("aten::mul.cpu_memory",)
+    assert again.ops[0].cpu_memory == Samples(steps=3, total=0, low=0, high=64)
+    assert again.ops[1] is add
+
+
 def test_rows_of_one_side_only_are_ranges_from_zero() -> None:
     again = repeated(FIRST, simple_test({"aten::mul": 2, "aten::sub": 1}), fresh_process=False)
     assert counts(again) == {"aten::mul": (2, 2), "aten::add": (0, 1), "aten::sub": (0, 1)}

@@ -47,6 +47,8 @@ class Group:
     step_counts: tuple[int, ...]
     step_total_ns: tuple[int, ...] = ()
     step_self_ns: tuple[int, ...] = ()
+    cpu_memory: int = 0
+    step_cpu_memory: tuple[int, ...] = ()
     device_type: int = 0
 
 
@@ -64,7 +66,11 @@ EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
 
 
 def op(name: str, *counts: int, **others: object) -> Group:
-    fields = {"step_total_ns": tuple(9 * c for c in counts), "step_self_ns": tuple(5 * c for c in counts)}
+    fields = {
+        "step_total_ns": tuple(9 * c for c in counts),
+        "step_self_ns": tuple(5 * c for c in counts),
+        "step_cpu_memory": (0,) * len(counts),
+    }
     return Group(name=name, step_counts=counts, **(fields | others))  # type: ignore[arg-type]
 
 
