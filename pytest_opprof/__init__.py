@@ -20,20 +20,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.ranges import range_pop, range_push, record_function
+    from pytest_opprof.events.device import DeviceType
     from pytest_opprof.events.event_list import EventList
+    from pytest_opprof.events.event_metadata import EventMetadata
     from pytest_opprof.events.function_event import FunctionEvent
-    from pytest_opprof.events.key_averages import FunctionEventAvg
+    from pytest_opprof.events.function_event_avg import FunctionEventAvg
+    from pytest_opprof.events.memory_records import MemRecordsAcc
+    from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, StringTable
+    from pytest_opprof.events.names import filter_name as _filter_name
+    from pytest_opprof.events.names import filter_stack_entry as _filter_stack_entry
+    from pytest_opprof.events.names import rewrite_name as _rewrite_name
+    from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel
     from pytest_opprof.profiler.activities import ProfilerActivity, supported_activities
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
 
 __all__ = [
+    "MEMORY_EVENT_NAME",
+    "OUT_OF_MEMORY_EVENT_NAME",
+    "DeviceType",
     "EventList",
+    "EventMetadata",
+    "FormattedTimesMixin",
     "FunctionEvent",
     "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "MemRecordsAcc",
     "ProfilerAction",
     "ProfilerActivity",
+    "StringTable",
+    "_filter_name",
+    "_filter_stack_entry",
+    "_rewrite_name",
     "profile",
     "range_pop",
     "range_push",
@@ -43,12 +63,25 @@ __all__ = [
     "tensorboard_trace_handler",
 ]
 
+# Where each name lives; after a colon what it is called there, where torch's own name says it is private.
 _ROOMS = {
+    "MEMORY_EVENT_NAME": "events.names",
+    "OUT_OF_MEMORY_EVENT_NAME": "events.names",
+    "DeviceType": "events.device",
     "EventList": "events.event_list",
+    "EventMetadata": "events.event_metadata",
+    "FormattedTimesMixin": "events.times",
     "FunctionEvent": "events.function_event",
-    "FunctionEventAvg": "events.key_averages",
+    "FunctionEventAvg": "events.function_event_avg",
+    "Interval": "events.times",
+    "Kernel": "events.times",
+    "MemRecordsAcc": "events.memory_records",
     "ProfilerAction": "profiler.schedule",
     "ProfilerActivity": "profiler.activities",
+    "StringTable": "events.names",
+    "_filter_name": "events.names:filter_name",
+    "_filter_stack_entry": "events.names:filter_stack_entry",
+    "_rewrite_name": "events.names:rewrite_name",
     "profile": "profiler.profile",
     "range_pop": "capture.ranges",
     "range_push": "capture.ranges",
@@ -65,7 +98,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if sys.platform != "linux":
         raise ImportError(f"pytest-opprof records on Linux only, and this is {sys.platform}", name=__name__)
-    value = getattr(importlib.import_module(f"{__name__}.{room}"), name)
+    module, _, private = room.partition(":")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), private or name)
     # The next look-up finds it without coming here.
     globals()[name] = value
     return value

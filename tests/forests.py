@@ -124,9 +124,20 @@ class HandMadeRecording:
         return [span.scope for span in self.spans]
 
     @property
+    def use_device(self) -> str | None:
+        return None
+
+    @property
+    def kineto_result(self) -> None:
+        return None
+
+    def kineto_event(self, _event: int) -> None:
+        return None
+
+    @property
     def threads(self) -> list[ThreadInfo]:
-        numbers = sorted({span.thread for span in self.spans})
-        return [ThreadInfo(index=number, os_tid=100 + number, name="python") for number in numbers]
+        count = max((span.thread + 1 for span in self.spans), default=0)
+        return [ThreadInfo(index=number, os_tid=100 + number, name="python") for number in range(count)]
 
     @property
     def stats(self) -> RecordingStats:

@@ -21,6 +21,9 @@ FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40
 FLAG_CREDITED: Final = 0x80
 
+# As torch's ``use_device`` has them, by torch's numbers.
+_DEVICE_NAMES: Final = {1: "cuda", 12: "xpu", 15: "hpu", 19: "mtia", 20: "privateuseone"}
+
 
 class OpKind(enum.IntEnum):
     """Where an event comes from."""
@@ -256,6 +259,12 @@ class Recording:
         )
 
     @functools.cached_property
+    def use_device(self) -> str | None:
+        """The kind of device that was recorded, in lower case; None for none."""
+        devices = {lane.device_type for lane in self.threads} - {0}
+        return _DEVICE_NAMES.get(min(devices), "device") if devices else None
+
+    @functools.cached_property
     def steps(self) -> tuple[StepInfo, ...]:
         """The steps that began in the window."""
         count = ffi.new("uint32_t *")
@@ -305,6 +314,13 @@ class Recording:
         """What a torch op was given; None where shapes were not recorded or it is no torch op."""
         block = self._block(event)
         return None if block is None else decode_inputs(block)
+
+    @property
+    def kineto_result(self) -> None:
+        """None: these events were not told by Kineto."""
+
+    def kineto_event(self, _event: int) -> None:
+        """None for every event, for the same reason."""
 
     def args_text(self, event: int) -> str | None:
         """The ``args`` of a ``record_function``; None where there were none."""

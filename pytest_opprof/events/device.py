@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 
 class DeviceType(enum.IntEnum):
-    """Where an event ran."""
+    """Where an event ran, or where memory lies: all that torch knows, under torch's names."""
 
     CPU = 0
     CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
+    HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
     XPU = 12
+    MPS = 13
+    Meta = 14
     HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
     MTIA = 19
     PrivateUse1 = 20
+
+    def __str__(self) -> str:
+        return f"DeviceType.{self.name}"
+
+
+# Whose memory torch sums up as the host's, and whose as the device's.
+HOST_MEMORY: Final = frozenset({DeviceType.CPU, DeviceType.MKLDNN, DeviceType.IDEEP})
+DEVICE_MEMORY: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.HIP, DeviceType.XPU})

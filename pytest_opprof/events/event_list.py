@@ -3,103 +3,236 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from pytest_opprof.events.columns import Compat, TableOptions
 from pytest_opprof.events.forest import EventForest, losses
 from pytest_opprof.events.function_event import FunctionEvent
-from pytest_opprof.events.key_averages import FunctionEventAvg, KeyAverages, average
+from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
+from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
+from pytest_opprof.events.kineto_rows import kineto_events
+from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.table_row import survey
-from pytest_opprof.events.times import microseconds
+from pytest_opprof.events.torch_rules import torch_events
+from pytest_opprof.events.torch_tree import nest
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
 
 
-class EventList(Tabular, Sequence[FunctionEvent]):
-    """The events of one or more recordings, each recording's in the order in which they began.
+class RecordedEvents(Sequence[RecordedEvent]):
+    """The events of recordings, each recording's in the order in which they began.
 
     It holds no events: they are made from the recording's columns as they are asked for, and the same object
     is given for the same event as long as somebody holds it.
 
-    Args:
-        recordings: What to show the events of.
-        profile_memory: Tables have memory columns.
+    Attributes:
+        forests: The recordings' trees.
     """
 
-    def __init__(self, recordings: Iterable[RecordingView], *, profile_memory: bool = False) -> None:
-        self._profile_memory = profile_memory
-        self._forests = [EventForest(recording) for recording in recordings]
-        self._ends = list(accumulate(len(forest) for forest in self._forests))
+    def __init__(self, recordings: Iterable[RecordingView]) -> None:
+        self.forests = [EventForest(recording) for recording in recordings]
+        self._ends = list(accumulate(len(forest) for forest in self.forests))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
     @overload
-    def __getitem__(self, index: int) -> FunctionEvent: ...
+    def __getitem__(self, index: int) -> RecordedEvent: ...
     @overload
-    def __getitem__(self, index: slice) -> list[FunctionEvent]: ...
-    def __getitem__(self, index: int | slice) -> FunctionEvent | list[FunctionEvent]:
+    def __getitem__(self, index: slice) -> list[RecordedEvent]: ...
+    def __getitem__(self, index: int | slice) -> RecordedEvent | list[RecordedEvent]:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         # Lets a range say what an index is and when it is too large.
         position = range(len(self))[index]
         place = bisect_right(self._ends, position)
-        forest = self._forests[place]
+        forest = self.forests[place]
         return forest.event(forest.index_at(position - self._ends[place] + len(forest)))
 
+    def __iter__(self) -> Iterator[RecordedEvent]:
+        return chain.from_iterable(forest.in_order() for forest in self.forests)
+
+
+class EventList(Tabular, MutableSequence[FunctionEvent]):
+    """Events, with torch's sums and tables of them.
+
+    Of recordings it holds no events: they are made as they are asked for. Once it is changed it holds all.
+
+    Args:
+        items: Recordings, or events as torch's own list is made of.
+        use_device: Of events: the device profiled, in lower case; recordings know theirs.
+        profile_memory: Tables have memory columns.
+        with_flops: Tables have a FLOPs column.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[RecordingView] | Iterable[FunctionEvent] | Iterable[FunctionEventAvg] = (),
+        *,
+        use_device: str | None = None,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> None:
+        given: list[Any] = list(items)
+        self._recorded: RecordedEvents | None = None
+        self._events: Sequence[FunctionEvent] = given
+        if given and not isinstance(given[0], FunctionEvent | FunctionEventAvg):
+            self._events = self._recorded = RecordedEvents(given)
+        self._tree_built = self._recorded is not None
+        self._use_device = use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @overload
+    def __getitem__(self, index: int) -> FunctionEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[FunctionEvent]: ...
+    def __getitem__(self, index: int | slice) -> FunctionEvent | Sequence[FunctionEvent]:
+        return self._events[index]
+
     def __iter__(self) -> Iterator[FunctionEvent]:
-        return chain.from_iterable(forest.in_order() for forest in self._forests)
+        return iter(self._events)
+
+    @overload
+    def __setitem__(self, index: int, value: FunctionEvent) -> None: ...
+    @overload
+    def __setitem__(self, index: slice, value: Iterable[FunctionEvent]) -> None: ...
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._to_change()[index] = value
+
+    def __delitem__(self, index: int | slice) -> None:
+        del self._to_change()[index]
+
+    def insert(self, index: int, value: FunctionEvent) -> None:
+        """Put an event before another."""
+        self._to_change().insert(index, value)
+
+    def sort(self, *, key: Callable[[FunctionEvent], Any], reverse: bool = False) -> None:
+        """Put the events into another order, as a list's method does."""
+        self._to_change().sort(key=key, reverse=reverse)
+
+    def _to_change(self) -> list[FunctionEvent]:
+        """The events as a list that may be changed; what they are read from stays as it is."""
+        if not isinstance(self._events, list):
+            self._events = list(self._events)
+            self._recorded = None
+        return self._events
+
+    def _build_tree(self) -> None:
+        """Nest the events by their times, as torch's method does; those of recordings are nested.
+
+        Raises:
+            AssertionError: They were nested before. Torch raises the same.
+        """
+        if self._recorded is None:
+            self._events = nest(self._events)
+            self._tree_built = True
 
     def __repr__(self) -> str:
         return f"<EventList of {len(self)} events>"
 
+    def as_torch(self) -> EventList:
+        """The events that torch would have shown of the same recordings, nested by its rules.
+
+        They are made all at once, which for many takes as long as it does there.
+        """
+        torchs = EventList(
+            self._torch_events(),
+            use_device=self._use_device,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+        )
+        torchs._tree_built = self._tree_built
+        return torchs
+
+    def _torch_events(self) -> Sequence[FunctionEvent]:
+        if self._recorded is None:
+            return self._events
+        events: list[FunctionEvent] = []
+        for forest in self._recorded.forests:
+            told, trace_start_ns = kineto_events(forest)
+            device = forest.recording.use_device
+            events += nest(torch_events(told, trace_start_ns=trace_start_ns, use_device=device))
+        return events
+
     def key_averages(
         self,
-        *,
-        group_by_input_shapes: bool = False,
+        group_by_input_shapes: bool = False,  # noqa: FBT001, FBT002  # torch's signature
         group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
         compat: Compat | None = None,
     ) -> KeyAverages:
         """Sum the events up by name.
 
         Args:
             group_by_input_shapes: One row for each name and shapes. Needs ``record_shapes``.
-            group_by_stack_n: One row for each name and this many innermost entries of the stack. No stacks
-                are recorded yet, so it parts nothing.
-            group_by_overload_name: One row for each overload. None are recorded yet, so it parts nothing.
+            group_by_stack_n: One row for each name and this many innermost entries of the stack. Needs
+                ``with_stack``.
+            group_by_overload_name: One row for each overload.
             compat: ``"torch"`` sums up as torch does: without the helper ops it hides, with an op that only
-                calls its own name counted once, and with background threads among the rest.
+                calls its own name counted once, with memory counted for every event of that time, and with
+                background threads among the rest.
 
         Returns:
             The rows, in the order in which each name first occurred.
+
+        Raises:
+            AssertionError: With ``compat="torch"``, of events that nobody nested. Torch raises the same.
         """
-        del group_by_stack_n, group_by_overload_name
-        return average(
-            self._forests,
-            by_shapes=group_by_input_shapes,
-            compat=compat,
-            profile_memory=self._profile_memory,
+        grouping = Grouping(
+            shapes=group_by_input_shapes, stack_depth=group_by_stack_n, overloads=group_by_overload_name
+        )
+        if self._recorded is not None and compat is None:
+            return self._tabular(
+                average(self._recorded.forests, grouping), notes=losses(self._recorded.forests)
+            )
+        if compat == "torch" and not self._tree_built:
+            raise AssertionError("Expected tree to be built before calling key_averages")
+        return self._tabular(average_of_events(self._torch_events(), grouping))
+
+    def _tabular(self, rows: Iterable[FunctionEventAvg], *, notes: Sequence[str] = ()) -> KeyAverages:
+        return KeyAverages(
+            rows, profile_memory=self._profile_memory, with_flops=self._with_flops, notes=notes
         )
 
     def total_average(self) -> FunctionEventAvg:
-        """All events as one row, ``Total``."""
-        return average(self._forests).total_average()
+        """All events as one row, ``Total``. Its total times count nested events once for each level."""
+        if self._recorded is not None:
+            return KeyAverages(average(self._recorded.forests, Grouping())).total_average()
+        total = FunctionEventAvg()
+        for event, total_us, self_us in device_times(self._events):
+            # As torch has it, each event in turn says of what device and so on the total is.
+            total.key = None
+            total.add_with_device_time(event, total_us, self_us)
+        total.key = total.name = TOTAL
+        return total
 
     @property
     def self_cpu_time_total(self) -> float:
         """Self CPU time of all events, microseconds."""
-        return microseconds(self.total_average().self_cpu_time_total_ns)
+        if self._recorded is not None:
+            return self.total_average().self_cpu_time_total
+        return sum(event.self_cpu_time_total for event in self._events)
 
     def _table(self, options: TableOptions) -> str:
         if not self:
             return ""
+        if self._recorded is None or options.compat == "torch":
+            return build_table(self._torch_events(), self._columns(options))
         # The distinct names and shapes say all that the layout depends on, without an object for each event.
-        facts = survey(average(self._forests, by_shapes=True, apart=False))
-        columns = replace(options, profile_memory=self._profile_memory)
-        return build_table(self, columns, facts=facts, notes=losses(self._forests))
+        facts = survey(average(self._recorded.forests, Grouping(shapes=True, background=False)))
+        return build_table(
+            self._recorded, self._columns(options), facts=facts, notes=losses(self._recorded.forests)
+        )
+
+    def _columns(self, options: TableOptions) -> TableOptions:
+        return replace(options, profile_memory=self._profile_memory, with_flops=self._with_flops)

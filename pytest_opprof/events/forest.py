@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_CREDITED, OpKind
-from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.attribution import DeviceWork, device_work
+from pytest_opprof.events.recorded_event import RecordedEvent
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -25,46 +27,25 @@ class EventForest:
         recording: The columns.
     """
 
-    __slots__ = ("_first_child", "_next_sibling", "_objects", "_order", "recording")
-
     def __init__(self, recording: RecordingView) -> None:
-        self.recording = recording
-        self._objects: WeakValueDictionary[int, FunctionEvent] = WeakValueDictionary()
-        self._order: array[int] | None = None
-        self._first_child: array[int] | None = None
-        self._next_sibling: array[int] | None = None
+        self.recording: RecordingView = recording
+        self._objects: WeakValueDictionary[int, RecordedEvent] = WeakValueDictionary()
 
     def __len__(self) -> int:
-        order = self._shown
-        return len(self.recording) if order is None else len(order)
+        return len(self.recording) if self._has_all_rows_in_order else len(self._order)
 
-    def event(self, index: int) -> FunctionEvent:
+    def event(self, index: int) -> RecordedEvent:
         """The event of one index into the columns; always the same object while somebody holds it."""
         event = self._objects.get(index)
         if event is None:
-            event = self._objects[index] = FunctionEvent(self, index)
+            event = self._objects[index] = RecordedEvent(self, index)
         return event
 
     def index_at(self, position: int) -> int:
         """The index into the columns of the event that was the position-th to begin."""
-        order = self._shown
-        return position if order is None else order[position]
+        return position if self._has_all_rows_in_order else self._order[position]
 
-    @property
-    def _shown(self) -> array[int] | None:
-        """The indexes of the events in the order in which they began; None where that is 0, 1, 2..."""
-        if self._order is None:
-            recording = self.recording
-            has_memory = OpKind.MEMORY in bytes(recording.kind)
-            if len(recording.threads) <= 1 and not has_memory:
-                return None
-            flags = bytes(recording.flags)
-            shown = (index for index in range(len(recording)) if not flags[index] & FLAG_CREDITED)
-            # Each thread is in order already, so that the sort only merges, and a parent stays first.
-            self._order = array("q", sorted(shown, key=recording.start_ns.__getitem__))
-        return self._order
-
-    def in_order(self) -> Iterator[FunctionEvent]:
+    def in_order(self) -> Iterator[RecordedEvent]:
         """The events in the order in which they began."""
         for position in range(len(self)):
             yield self.event(self.index_at(position))
@@ -73,25 +54,51 @@ class EventForest:
         """The index of the event around one, -1 for none: an async event outlives what it began in."""
         return -1 if self.recording.flags[index] & FLAG_ASYNC else self.recording.parent[index]
 
-    def children(self, index: int) -> list[FunctionEvent]:
+    def children(self, index: int) -> list[RecordedEvent]:
         """The events directly inside one."""
-        if self._first_child is None or self._next_sibling is None:
-            self._first_child, self._next_sibling = self._linked()
+        first_child, next_sibling = self._linked
         children = []
-        child = self._first_child[index]
+        child = first_child[index]
         while child >= 0:
             children.append(self.event(child))
-            child = self._next_sibling[child]
+            child = next_sibling[child]
         return children
 
+    @functools.cached_property
+    def has_memory_records(self) -> bool:
+        """Whether some memory was recorded as taken or given back."""
+        return OpKind.MEMORY in bytes(self.recording.kind)
+
+    @functools.cached_property
+    def device_work(self) -> DeviceWork | None:
+        """What each event launched on a device; None where nothing ran on one."""
+        has_device = any(thread.device_type for thread in self.recording.threads)
+        return device_work(self.recording) if has_device else None
+
+    def is_shown(self, index: int) -> bool:
+        """Whether a row of the columns is an event of its own, and no record of an op's memory."""
+        return not self.recording.flags[index] & FLAG_CREDITED
+
+    @functools.cached_property
+    def _has_all_rows_in_order(self) -> bool:
+        return len(self.recording.threads) <= 1 and not self.has_memory_records
+
+    @functools.cached_property
+    def _order(self) -> array[int]:
+        rows: Sequence[int] = range(len(self.recording))
+        if self.has_memory_records:
+            rows = [row for row in rows if self.is_shown(row)]
+        # Each thread is in order already, so that the sort only merges, and a parent stays first.
+        return array("q", sorted(rows, key=self.recording.start_ns.__getitem__))
+
+    @functools.cached_property
     def _linked(self) -> tuple[array[int], array[int]]:
         """The parent column turned round: each event's first child, and the next child of its parent."""
-        count = len(self.recording)
-        first_child = array("q", [-1]) * count
-        next_sibling = array("q", [-1]) * count
-        for index in range(count - 1, -1, -1):
+        first_child = array("q", [-1]) * len(self.recording)
+        next_sibling = array("q", [-1]) * len(self.recording)
+        for index in range(len(self.recording) - 1, -1, -1):
             parent = self.parent(index)
-            if parent >= 0 and not self.recording.flags[index] & FLAG_CREDITED:
+            if parent >= 0 and self.is_shown(index):
                 next_sibling[index] = first_child[parent]
                 first_child[parent] = index
         return first_child, next_sibling

@@ -2,231 +2,406 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
 from pytest_opprof.events.device import DeviceType
-from pytest_opprof.events.times import Interval, Kernel, TorchTimes, microseconds
+from pytest_opprof.events.event_metadata import EventMetadata, event_metadata
+from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel, nanoseconds, renamed
 
 if TYPE_CHECKING:
-    from pytest_opprof.events.forest import EventForest
+    from pytest_opprof.capture.recording import OpKind
 
-_USER_SCOPE: Final = 7
-_PYTHON_KINDS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
-
-
-def summed_name(trace_name: str) -> str:
-    """The name under which an event is summed up: all steps are ``ProfilerStep*``."""
-    return "ProfilerStep*" if trace_name.startswith("ProfilerStep#") else trace_name
+# Devices whose events torch lets have a time.
+_TIMED_DEVICES: Final = frozenset(
+    {DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.HPU, DeviceType.XPU}
+)
 
 
-class FunctionEvent(TorchTimes):
-    """One event, with the attributes of torch's ``FunctionEvent``.
+class FunctionEvent(FormattedTimesMixin):
+    """One event, with the attributes of torch's ``FunctionEvent``; it can be made with torch's arguments too.
 
-    It is a view: what it says is read from the recording when asked for. An `EventList` gives the same object
-    for the same event as long as somebody holds it.
+    Events of a recording are views of it: each attribute is read from the columns when first asked for, and
+    may then be set as one likes.
+
+    Attributes:
+        id: Its number: what other events name as the one that caused them.
+        name: The name under which it is summed up: all steps are ``ProfilerStep*``.
+        trace_name: The name as recorded; None for what does not stand in a trace.
+        overload_name: The overload of the op, such as ``Tensor``.
+        time_range: When it ran, microseconds since the window's start.
+        thread: Where it began.
+        fwd_thread: Torch's number of the thread that ran the forward op of a backward one.
+        sequence_nr: Autograd's number, which a forward op shares with its backward; -1 for none.
+        scope: Torch's record scope: 0 function, 1 backward function, 7 user.
+        kernels: The device work it launched itself.
+        cpu_children: The events directly inside it, in the order in which they began.
+        cpu_parent: The event around it on the same thread, None for none.
+        input_shapes: A shape for each input that is a tensor, ``[]`` for any other. Needs ``record_shapes``.
+        structured_input_shapes: The same, with a list of shapes for a list of tensors.
+        structured_input_strides: Strides in elements, nested in the same way.
+        input_dtypes: The type of each input.
+        concrete_inputs: The values of inputs that are numbers.
+        kwinputs: Arguments given by name.
+        stack: The calls it was made from, innermost first. Needs ``with_stack``.
+        use_device: The device profiled, in lower case; None for none, and then no event has device time.
+        cpu_memory_usage: Bytes of the host's memory taken less those given back while it ran.
+        device_memory_usage: The same of the device's memory.
+        is_async: It ended on another thread or out of order: it has a total time only.
+        is_remote: It ran in another process.
+        is_legacy: Its one kernel is the time that elapsed on the device between its start and end.
+        is_user_annotation: It is a range that somebody named, and not an op.
+        is_python_function: It is a call of a Python function or of a builtin.
+        node_id: The node of a distributed run; -1 for none.
+        device_type: Where it ran.
+        device_index: Which of those.
+        device_resource_id: What it occupied there: a thread or a stream.
+        flops: Floating-point operations; None where nobody counted.
+        activity_type: Kineto's word for what it is.
+        event_metadata: What the device or a collective told of it.
+        external_id: Kineto's number of the op that caused it.
+        linked_correlation_id: The `id` of the op that caused it; 0 for none.
+        flow_id: Number of the arrow that it is one end of.
+        flow_type: What the arrow means.
+        flow_start: The arrow begins here.
+        python_id: Number of a Python call; -1 for none.
+        python_parent_id: Number of the call around it.
+        python_module_id: Number of the module called.
+        count: 1, as of an average of one.
     """
 
-    __slots__ = ("__weakref__", "_forest", "_index")
+    __slots__ = (
+        "_metadata_json",
+        "activity_type",
+        "concrete_inputs",
+        "count",
+        "cpu_children",
+        "cpu_memory_usage",
+        "cpu_parent",
+        "device_index",
+        "device_memory_usage",
+        "device_resource_id",
+        "device_type",
+        "event_metadata",
+        "external_id",
+        "flops",
+        "flow_id",
+        "flow_start",
+        "flow_type",
+        "fwd_thread",
+        "id",
+        "input_dtypes",
+        "input_shapes",
+        "is_async",
+        "is_legacy",
+        "is_python_function",
+        "is_remote",
+        "is_user_annotation",
+        "kernels",
+        "kwinputs",
+        "linked_correlation_id",
+        "name",
+        "node_id",
+        "overload_name",
+        "python_id",
+        "python_module_id",
+        "python_parent_id",
+        "scope",
+        "sequence_nr",
+        "stack",
+        "structured_input_shapes",
+        "structured_input_strides",
+        "thread",
+        "time_range",
+        "trace_name",
+        "use_device",
+    )
 
-    def __init__(self, forest: EventForest, index: int) -> None:
-        self._forest = forest
-        self._index = index
+    # Whether its device time is known without adding up what is inside it.
+    has_sums: ClassVar[bool] = False
 
-    @property
-    def id(self) -> int:
-        """The event's number in its recording, from 1 on."""
-        return self._index + 1
+    count: int
+    cpu_children: list[FunctionEvent]
+    cpu_parent: FunctionEvent | None
+    event_metadata: EventMetadata | None
+    kernels: list[Kernel]
+    time_range: Interval
 
-    @property
-    def trace_name(self) -> str:
-        """The name as recorded."""
-        return self._forest.recording.name(self._index)
+    def __init__(  # noqa: PLR0917  # torch's arguments, which may be given by place
+        self,
+        id: int,  # noqa: A002  # torch's argument
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        overload_name: str | None = None,
+        fwd_thread: int | None = None,
+        input_shapes: Any = None,
+        stack: list[str] | None = None,
+        scope: int = 0,
+        use_device: str | None = None,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        is_async: bool = False,  # noqa: FBT001, FBT002  # torch's signature, to the end
+        is_remote: bool = False,  # noqa: FBT001, FBT002
+        sequence_nr: int = -1,
+        node_id: int = -1,
+        device_type: DeviceType = DeviceType.CPU,
+        device_index: int = 0,
+        device_resource_id: int | None = None,
+        is_legacy: bool = False,  # noqa: FBT001, FBT002
+        flops: int | None = None,
+        trace_name: str | None = None,
+        concrete_inputs: list[Any] | None = None,
+        kwinputs: dict[str, Any] | None = None,
+        is_user_annotation: bool = False,  # noqa: FBT001, FBT002
+        is_python_function: bool = False,  # noqa: FBT001, FBT002
+        activity_type: str | None = None,
+        metadata_json: str | None = None,
+        flow_id: int | None = None,
+        flow_type: int | None = None,
+        flow_start: bool | None = None,  # noqa: FBT001
+        external_id: int = 0,
+        linked_correlation_id: int = 0,
+        extra_meta: Mapping[str, str] | None = None,
+        structured_input_shapes: list[Any] | None = None,
+        structured_input_strides: list[Any] | None = None,
+        input_dtypes: list[str] | None = None,
+        python_id: int = -1,
+        python_parent_id: int = -1,
+        python_module_id: int = -1,
+    ) -> None:
+        self.id = id
+        self.name = name
+        self.thread = thread
+        self.time_range = Interval(start_us, end_us)
+        self.overload_name = overload_name
+        self.fwd_thread = fwd_thread
+        self.input_shapes = input_shapes
+        self.stack = stack
+        self.scope = scope
+        self.use_device = use_device
+        self.cpu_memory_usage = cpu_memory_usage
+        self.device_memory_usage = device_memory_usage
+        self.is_async = is_async
+        self.is_remote = is_remote
+        self.sequence_nr = sequence_nr
+        self.node_id = node_id
+        self.device_type = device_type
+        self.device_index = device_index
+        self.device_resource_id = thread if device_resource_id is None else device_resource_id
+        self.is_legacy = is_legacy
+        self.flops = flops
+        self.trace_name = trace_name
+        self.concrete_inputs = concrete_inputs
+        self.kwinputs = kwinputs
+        self.is_user_annotation = is_user_annotation
+        self.is_python_function = is_python_function
+        self.activity_type = activity_type
+        self._metadata_json = metadata_json
+        self.flow_id = flow_id
+        self.flow_type = flow_type
+        self.flow_start = flow_start
+        self.external_id = external_id
+        self.linked_correlation_id = linked_correlation_id
+        self.event_metadata = event_metadata(extra_meta) if extra_meta else None
+        self.structured_input_shapes = structured_input_shapes
+        self.structured_input_strides = structured_input_strides
+        self.input_dtypes = input_dtypes
+        self.python_id = python_id
+        self.python_parent_id = python_parent_id
+        self.python_module_id = python_module_id
+        self.count = 1
+        self.kernels = []
+        self.cpu_children = []
+        self.cpu_parent = None
 
-    @property
-    def name(self) -> str:
-        """The name under which it is summed up: all steps are ``ProfilerStep*``."""
-        return summed_name(self.trace_name)
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """Add device work that it launched.
+
+        Args:
+            name: The kernel's name.
+            device: The device's index.
+            duration: Microseconds.
+
+        Raises:
+            AssertionError: It is itself no event of the host. Torch raises the same.
+        """
+        _expect_on_host(self, "device_type")
+        self.kernels.append(Kernel(name, device, duration))
+
+    def append_cpu_child(self, child: FunctionEvent) -> None:
+        """Add an event that ran directly inside it; `set_cpu_parent` is the other half.
+
+        Raises:
+            AssertionError: One of them is no event of the host. Torch raises the same.
+        """
+        _expect_on_host(self, "device_type")
+        _expect_on_host(child, "child device_type")
+        children = self.cpu_children
+        children.append(child)
+        self.cpu_children = children
+
+    def set_cpu_parent(self, parent: FunctionEvent) -> None:
+        """Name the event that it ran directly inside.
+
+        Raises:
+            AssertionError: One of them is no event of the host. Torch raises the same.
+        """
+        _expect_on_host(self, "device_type")
+        _expect_on_host(parent, "parent device_type")
+        self.cpu_parent = parent
 
     @property
     def key(self) -> str:
         """The same as `name`."""
-        return self.name
+        name: str = self.name
+        return name
 
     @property
     def start_ns(self) -> int:
         """When it began, nanoseconds since the window's start."""
-        return self._forest.recording.start_ns[self._index]
+        return nanoseconds(self.time_range.start)
 
     @property
     def end_ns(self) -> int:
-        """When it ended, nanoseconds since the window's start; the window's end where it was open then."""
-        duration_ns = self._forest.recording.duration_ns[self._index]
-        return self._forest.recording.trace_end_ns if duration_ns < 0 else self.start_ns + duration_ns
+        """When it ended, nanoseconds since the window's start."""
+        return nanoseconds(self.time_range.end)
 
     @property
-    def cpu_time_total_ns(self) -> int:
-        """How long it took, nanoseconds; 0 where it was open at the window's end."""
-        return max(self._forest.recording.duration_ns[self._index], 0)
+    def cpu_time_total(self) -> float:
+        """How long it took, microseconds; 0 for an event of a device."""
+        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
 
     @property
-    def self_cpu_time_total_ns(self) -> int:
-        """The same less the events inside it; 0 for an async event."""
-        return self._forest.recording.self_ns[self._index]
+    def self_cpu_time_total(self) -> float:
+        """The same less the events inside it; 0 for an async event, in which nothing is."""
+        if self._stands_alone:
+            return 0
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
-    def time_range(self) -> Interval:
-        """When it ran, microseconds since the window's start."""
-        return Interval(microseconds(self.start_ns), microseconds(self.end_ns))
+    def device_time_total(self) -> float:
+        """Time of the device work launched in it, microseconds; its own where it is device work itself.
+
+        Raises:
+            AssertionError: It ran on a device whose events have no time. Torch raises the same.
+        """
+        if self.is_async or not self.use_device:
+            return 0
+        if self.device_type == DeviceType.CPU:
+            return launched_times([self])[id(self)]
+        if self.device_type not in _TIMED_DEVICES:
+            raise AssertionError(
+                "Expected device_type to be CUDA, PrivateUse1, MTIA, HPU or XPU, "
+                f"but got {self.device_type!s}"
+            )
+        return self.time_range.elapsed_us()
 
     @property
-    def is_async(self) -> bool:
-        """It ended out of order or on another thread: it has a total time only, and nothing is inside it."""
-        return bool(self._forest.recording.flags[self._index] & FLAG_ASYNC)
+    def self_device_time_total(self) -> float:
+        """Time of the device work launched by it and not by an event inside it, microseconds."""
+        if self.is_async or not self.use_device:
+            return 0
+        if self.device_type != DeviceType.CPU:
+            return self.device_time_total
+        return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
 
     @property
-    def is_unfinished(self) -> bool:
-        """It was still open when the window closed."""
-        return bool(self._forest.recording.flags[self._index] & FLAG_UNFINISHED)
+    def self_cpu_memory_usage(self) -> int:
+        """`cpu_memory_usage` less that of the events inside it."""
+        if self._stands_alone:
+            return 0
+        used: int = self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+        return used
 
     @property
-    def cpu_parent(self) -> FunctionEvent | None:
-        """The event around it, on the same thread; None for an async event."""
-        parent = self._forest.parent(self._index)
-        return None if parent < 0 else self._forest.event(parent)
+    def self_device_memory_usage(self) -> int:
+        """`device_memory_usage` less that of the events inside it."""
+        if self._stands_alone:
+            return 0
+        used: int = self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+        return used
+
+    metadata_json = renamed("metadata_json", "_metadata_json")
 
     @property
-    def cpu_children(self) -> list[FunctionEvent]:
-        """The events directly inside it, in the order in which they began, without async ones."""
-        return self._forest.children(self._index)
-
-    @property
-    def thread(self) -> int:
-        """The index of its thread in the recording's ``threads``."""
-        return self._forest.recording.thread[self._index]
-
-    @property
-    def fwd_thread(self) -> int:
-        """Torch's number of the thread that ran the forward op of a backward one; 0 for all others."""
-        return self._forest.recording.forward_thread[self._index]
-
-    @property
-    def sequence_nr(self) -> int:
-        """Autograd's sequence number, which a forward op shares with its backward; -1 for none."""
-        return self._forest.recording.sequence_nr[self._index]
-
-    @property
-    def scope(self) -> int:
-        """Torch's record scope: 0 function, 1 backward function, 7 user."""
-        return self._forest.recording.scope[self._index]
+    def kind(self) -> OpKind | None:
+        """What it is, where a recording says so."""
+        return None
 
     @property
     def step(self) -> int | None:
         """The number of the profiler step it belongs to; None for none."""
-        step = self._forest.recording.step[self._index]
-        return None if step < 0 else self._forest.recording.steps[step].number
+        return None
 
     @property
-    def kind(self) -> OpKind:
-        """Where it came from."""
-        return OpKind(self._forest.recording.kind[self._index])
+    def is_unfinished(self) -> bool:
+        """It was still open when the window closed."""
+        return False
 
     @property
-    def is_user_annotation(self) -> bool:
-        """It is a range that somebody named, and not an op."""
-        return self.scope == _USER_SCOPE
-
-    @property
-    def is_python_function(self) -> bool:
-        """It is a call of a Python function or of a builtin."""
-        return self.kind in _PYTHON_KINDS
-
-    @property
-    def structured_input_shapes(self) -> list[Any]:
-        """A shape for each input; a list of shapes for a list of tensors. Needs ``record_shapes``."""
-        inputs = self._forest.recording.inputs(self._index)
-        return [] if inputs is None else inputs.shapes
-
-    @property
-    def input_shapes(self) -> list[Any]:
-        """A shape for each input that is a tensor, ``[]`` for any other. Needs ``record_shapes``."""
-        return [
-            [] if shape and isinstance(shape[0], list) else shape for shape in self.structured_input_shapes
-        ]
-
-    @property
-    def structured_input_strides(self) -> list[Any]:
-        """The strides of each input, nested like `structured_input_shapes`. Needs ``record_shapes``."""
-        inputs = self._forest.recording.inputs(self._index)
-        return [] if inputs is None else inputs.strides
-
-    @property
-    def input_dtypes(self) -> list[str]:
-        """The type of each input. Needs ``record_shapes``."""
-        inputs = self._forest.recording.inputs(self._index)
-        return [] if inputs is None else inputs.dtypes
-
-    @property
-    def concrete_inputs(self) -> list[str]:
-        """The value of each input that is a number, as text. Needs ``record_shapes``."""
-        inputs = self._forest.recording.inputs(self._index)
-        return [] if inputs is None else inputs.concrete
-
-    # What torch's events have and a CPU op of this process does not: one truth for all of them.
-    count = 1
-    node_id = -1
-    overload_name = ""
-    is_remote = False
-    is_legacy = False
-    use_device: str | None = None
-    device_type = DeviceType.CPU
-    device_index = 0
-    device_time_total_ns = 0
-    self_device_time_total_ns = 0
-    flops = 0
-
-    @property
-    def cpu_memory_usage(self) -> int:
-        """Bytes of the host that it and the events inside it took, less what they gave back.
-
-        Needs ``profile_memory``. Memory belongs to what ran on its thread as it was taken or given back.
-        """
-        return self._forest.recording.cpu_memory[self._index]
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        """The same without the events inside it."""
-        return self._forest.recording.self_cpu_memory[self._index]
-
-    @property
-    def device_memory_usage(self) -> int:
-        """Bytes of all devices that it and the events inside it took, less what they gave back."""
-        return self._forest.recording.device_memory[self._index]
-
-    @property
-    def self_device_memory_usage(self) -> int:
-        """The same without the events inside it."""
-        return self._forest.recording.self_device_memory[self._index]
-
-    @property
-    def device_resource_id(self) -> int:
-        """The same as `thread`: what the event occupied."""
-        return self.thread
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """The device work it launched."""
-        return []
-
-    @property
-    def stack(self) -> list[str]:
-        """The calls it was made from, innermost first."""
-        return []
+    def _stands_alone(self) -> bool:
+        return bool(self.is_async) or self.device_type != DeviceType.CPU
 
     def __repr__(self) -> str:
+        device = self.use_device
         return (
-            f"<FunctionEvent id={self.id} name={self.name} device_type={self.device_type.name} "
-            f"cpu_time={self.cpu_time_str} start_us={self.time_range.start} end_us={self.time_range.end} "
-            f"cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
-            f"input_shapes={self.input_shapes} is_async={self.is_async} seq_nr={self.sequence_nr}>"
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} "
+            f"device_type={self.device_type!s} node_id={self.node_id} cpu_time={self.cpu_time_str} "
+            f"start_us={self.time_range.start} end_us={self.time_range.end} "
+            f"cpu_children={[child.id for child in self.cpu_children]} {device}_time={self.device_time_str} "
+            f"name={self.name} thread={self.thread} input_shapes={self.input_shapes} "
+            f"cpu_memory_usage={self.cpu_memory_usage} {device}_memory_usage={self.device_memory_usage} "
+            f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
+            f"is_legacy={self.is_legacy}>"
         )
+
+
+def launched_times(events: Iterable[FunctionEvent]) -> dict[int, float]:
+    """Device time of events of the host: their kernels', and unless one is legacy those of all inside it.
+
+    Each event's sum is its kernels' plus its children's sums, added in torch's order: in floats another order
+    is another sum. Every event is worked out once, and without recursion, since they may lie very deep.
+
+    Returns:
+        Microseconds by the ``id()`` of each event and of everything inside it.
+    """
+    times: dict[int, float] = {}
+    for root in events:
+        work = [root]
+        while work:
+            event = work[-1]
+            if id(event) not in times:
+                waiting = [] if _has_own_kernels_only(event) else event.cpu_children
+                waiting = [child for child in waiting if id(child) not in times]
+                if waiting:
+                    work += waiting
+                    continue
+                times[id(event)] = _added_up(event, times)
+            work.pop()
+    return times
+
+
+def _has_own_kernels_only(event: FunctionEvent) -> bool:
+    return bool(event.has_sums or event.is_async or event.is_legacy or not event.use_device)
+
+
+def _added_up(event: FunctionEvent, times: Mapping[int, float]) -> float:
+    if event.has_sums:
+        return event.device_time_total
+    if event.is_async or not event.use_device:
+        return 0
+    own = sum(kernel.duration for kernel in event.kernels)
+    if event.is_legacy:
+        return own
+    return own + sum(times[id(child)] for child in event.cpu_children)
+
+
+def _expect_on_host(event: object, what: str) -> None:
+    if not isinstance(event, FunctionEvent):
+        raise AssertionError(  # noqa: TRY004  # what torch raises
+            f"Expected {what.removesuffix(' device_type')} to be a FunctionEvent"
+        )
+    if event.device_type != DeviceType.CPU:
+        raise AssertionError(f"Expected {what} to be CPU")

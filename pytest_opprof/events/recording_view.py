@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.recording import OpGroup, RecordingStats, StepInfo, ThreadInfo
+    from pytest_opprof.capture.recording import OpGroup, RecordingStats, StepInfo, ThreadInfo
+    from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult
 
 
 class RecordingView(Protocol):
@@ -84,6 +85,17 @@ class RecordingView(Protocol):
     @property
     def stats(self) -> RecordingStats:
         """What was recorded, and what was lost."""
+
+    @property
+    def use_device(self) -> str | None:
+        """The kind of device that was recorded, in lower case; None for none."""
+
+    @property
+    def kineto_result(self) -> KinetoResult | None:
+        """What the recording was made from, where it was made from a result of Kineto's."""
+
+    def kineto_event(self, event: int) -> KinetoEvent | None:
+        """What Kineto told of an event; None in a recording that was not made from its events."""
 
     def name(self, event: int) -> str:
         """An event's name."""

@@ -1,4 +1,4 @@
-"""Times under torch's names, in microseconds, over integers of nanoseconds."""
+"""Times under torch's names, in microseconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_opprof.units import NS_IN_US, format_time_us
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Interval:
     """A stretch of time.
 
@@ -45,7 +45,14 @@ def microseconds(time_ns: int) -> float:
     return time_ns / NS_IN_US
 
 
-def _renamed(old: str, new: str) -> property:
+def nanoseconds(time_us: float) -> int:
+    """Microseconds as nanoseconds: undoes `microseconds` exactly, for all times below a month."""
+    return round(time_us * NS_IN_US)
+
+
+def renamed(old: str, new: str) -> property:
+    """A property under a name that torch gave up: it warns, and answers as the new one does."""
+
     def read(self: object) -> Any:
         warnings.warn(f"`{old}` is deprecated, please use `{new}` instead.", FutureWarning, stacklevel=2)
         return getattr(self, new)
@@ -53,53 +60,53 @@ def _renamed(old: str, new: str) -> property:
     return property(read, doc=f"Deprecated: use `{new}`.")
 
 
-class TorchTimes:
-    """The times that torch's events and averages have, floats of microseconds."""
+class FormattedTimesMixin:
+    """What torch's events and averages say of their times: per call, and as text."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # What a subclass brings along, as attributes or as properties.
+        # What a subclass brings along, as attributes or as properties; microseconds.
         @property
         def count(self) -> int: ...  # noqa: D102
         @property
-        def cpu_time_total_ns(self) -> int: ...  # noqa: D102
+        def cpu_time_total(self) -> float: ...  # noqa: D102
         @property
-        def self_cpu_time_total_ns(self) -> int: ...  # noqa: D102
+        def self_cpu_time_total(self) -> float: ...  # noqa: D102
         @property
-        def device_time_total_ns(self) -> int: ...  # noqa: D102
+        def device_time_total(self) -> float: ...  # noqa: D102
         @property
-        def self_device_time_total_ns(self) -> int: ...  # noqa: D102
+        def self_device_time_total(self) -> float: ...  # noqa: D102
 
     @property
-    def cpu_time_total(self) -> float:
-        """Time on the host, microseconds."""
-        return microseconds(self.cpu_time_total_ns)
+    def cpu_time_total_ns(self) -> int:
+        """Time on the host, nanoseconds."""
+        return nanoseconds(self.cpu_time_total)
 
     @property
-    def self_cpu_time_total(self) -> float:
-        """Time on the host less that of the ops inside, microseconds."""
-        return microseconds(self.self_cpu_time_total_ns)
+    def self_cpu_time_total_ns(self) -> int:
+        """Time on the host less that of the ops inside, nanoseconds."""
+        return nanoseconds(self.self_cpu_time_total)
 
     @property
-    def device_time_total(self) -> float:
-        """Time of the kernels launched in it, microseconds."""
-        return microseconds(self.device_time_total_ns)
+    def device_time_total_ns(self) -> int:
+        """Time of the device work launched in it, nanoseconds."""
+        return nanoseconds(self.device_time_total)
 
     @property
-    def self_device_time_total(self) -> float:
-        """Time of the kernels launched by it and not by an op inside it, microseconds."""
-        return microseconds(self.self_device_time_total_ns)
+    def self_device_time_total_ns(self) -> int:
+        """Time of the device work launched by it and by no op inside, nanoseconds."""
+        return nanoseconds(self.self_device_time_total)
 
     @property
     def cpu_time(self) -> float:
         """Time on the host for each call, microseconds."""
-        return microseconds(self.cpu_time_total_ns) / self.count if self.count else 0.0
+        return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def device_time(self) -> float:
-        """Time of kernels for each call, microseconds."""
-        return microseconds(self.device_time_total_ns) / self.count if self.count else 0.0
+        """Time of device work for each call, microseconds."""
+        return self.device_time_total / self.count if self.count else 0.0
 
     @property
     def cpu_time_str(self) -> str:
@@ -131,7 +138,7 @@ class TorchTimes:
         """`self_device_time_total` as text."""
         return format_time_us(self.self_device_time_total)
 
-    cuda_time = _renamed("cuda_time", "device_time")
-    cuda_time_total = _renamed("cuda_time_total", "device_time_total")
-    self_cuda_time_total = _renamed("self_cuda_time_total", "self_device_time_total")
-    self_cuda_memory_usage = _renamed("self_cuda_memory_usage", "self_device_memory_usage")
+    cuda_time = renamed("cuda_time", "device_time")
+    cuda_time_total = renamed("cuda_time_total", "device_time_total")
+    self_cuda_time_total = renamed("self_cuda_time_total", "self_device_time_total")
+    self_cuda_memory_usage = renamed("self_cuda_memory_usage", "self_device_memory_usage")

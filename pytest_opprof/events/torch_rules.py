@@ -1,91 +1,174 @@
-"""Which events torch.profiler counts, and how much of each: the rules behind ``compat="torch"``.
+"""What torch.profiler makes of Kineto's events: the rules behind ``compat="torch"``.
 
-Torch hides some helper ops, and hands their children to the op around them. It sets aside an event that ended
-on another thread, or never. Then an op whose only child has its own name swallows that child: the child is no
-longer counted, its time becomes the parent's own, and its children become the parent's, which may make the
-rule hold again one level down.
+Torch hides some helper ops. It takes an event that ended on another thread, or never, for asynchronous. An
+allocation counts for every event during whose time it happened, on whatever thread; what fell into none is an
+event of its own. A kernel belongs to the op that it names as its cause.
+
+The source is ``profile._parse_kineto_results`` in torch/autograd/profiler.py of torch 2.13.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED
-from pytest_opprof.events.function_event import summed_name
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.forest import EventForest
-
-HIDDEN_NAMES: Final = frozenset(
-    {
-        "[memory]",
-        "[OutOfMemory]",
-        "profiler::_record_function_enter",
-        "profiler::_record_function_enter_new",
-        "profiler::_record_function_exit",
-        "aten::is_leaf",
-        "aten::output_nr",
-        "aten::_version",
-    }
+from pytest_opprof.errors import UsageError
+from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.kineto_event import KinetoEvent, device_of, is_set_aside, told
+from pytest_opprof.events.memory_records import MemRecordsAcc
+from pytest_opprof.events.names import (
+    MEMORY_EVENT_NAME,
+    OUT_OF_MEMORY_EVENT_NAME,
+    filter_name,
+    filter_stack_entry,
+    rewrite_name,
 )
+from pytest_opprof.units import NS_IN_US
+
+# Devices whose events count as kernels of the op that caused them.
+_KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.XPU})
+# Every other name of a device is that of a backend of the user's own.
+_OTHER_DEVICES: Final = frozenset({"xpu", "mtia", "hpu", "cpu"})
 
 
-def torch_sums(forest: EventForest) -> Iterator[tuple[int, int]]:
-    """The events that torch counts, in the order in which they began.
+def torch_events(
+    kineto_events: Iterable[KinetoEvent], *, trace_start_ns: int, use_device: str | None
+) -> list[FunctionEvent]:
+    """The events that torch shows, in the order of their start, not nested yet.
 
-    Yields:
-        An index into the columns, and the self time that torch gives that event, nanoseconds.
+    Args:
+        kineto_events: In Kineto's order.
+        trace_start_ns: When the window began, on their clock.
+        use_device: The device profiled, None for none.
+
+    Raises:
+        UsageError: An event says that one of a negative number caused it.
     """
-    recording = forest.recording
-    count = len(recording)
-    names = [summed_name(recording.name(index)) for index in range(count)]
-    hidden = bytearray(name in HIDDEN_NAMES for name in names)
-    apart = bytearray(flags & (FLAG_ASYNC | FLAG_UNFINISHED) != 0 for flags in recording.flags)
-
-    parents = _parents(recording.parent, hidden, apart)
-    swallowed = _swallow(names, parents, hidden)
-    self_ns = array("q", recording.duration_ns)
-    for index in range(count):
-        if apart[index]:
-            self_ns[index] = 0
-        elif not hidden[index] and not swallowed[index] and parents[index] >= 0:
-            self_ns[parents[index]] -= recording.duration_ns[index]
-
-    for position in range(len(forest)):
-        index = forest.index_at(position)
-        if not hidden[index] and not swallowed[index]:
-            yield index, self_ns[index]
-
-
-def _parents(recorded: Sequence[int], hidden: bytearray, apart: bytearray) -> array[int]:
-    """For each event the nearest one around it that torch has in its tree, -1 for none."""
-    parents = array("q", [-1]) * len(recorded)
-    # In preorder a parent comes before its children: what is around the parent is known by then.
-    for index, parent in enumerate(recorded):
-        if parent >= 0:
-            parents[index] = parents[parent] if hidden[parent] or apart[parent] else parent
-    for index, set_aside in enumerate(apart):
-        if set_aside:
-            parents[index] = -1
-    return parents
-
-
-def _swallow(names: Sequence[str], parents: array[int], hidden: bytearray) -> bytearray:
-    """Mark what a parent of the same name swallows, and move its children up in ``parents``."""
-    children = array("q", [0]) * len(names)
-    for index, parent in enumerate(parents):
-        if parent >= 0 and not hidden[index]:
-            children[parent] += 1
-    swallowed = bytearray(len(names))
-    for index, name in enumerate(names):
-        parent = parents[index]
-        if parent < 0 or hidden[index]:
+    given = list(kineto_events)
+    memory: list[list[Any]] = [[event, False] for event in given if event.name() == MEMORY_EVENT_NAME]
+    failures = [event for event in given if event.name() == OUT_OF_MEMORY_EVENT_NAME]
+    records = MemRecordsAcc(memory)
+    shown: list[FunctionEvent] = []
+    ops: list[FunctionEvent] = []
+    caused: defaultdict[int, list[FunctionEvent]] = defaultdict(list)
+    last_id = 0
+    for kineto in given:
+        if filter_name(kineto.name()) or told(kineto, "is_hidden_event"):
             continue
-        if swallowed[parent]:
-            parent = parents[index] = parents[parent]
-        if children[parent] == 1 and names[parent] == name:
-            swallowed[index] = True
-            children[parent] = children[index]
-    return swallowed
+        event = _event_of(kineto, trace_start_ns, use_device)
+        if event.device_type == DeviceType.CPU:
+            for pair in records.in_interval(kineto.start_ns(), kineto.end_ns()):
+                _add_memory(event, pair[0])
+                pair[1] = True
+            _add_elapsed_time(event, kineto)
+        last_id = max(last_id, event.id)
+        shown.append(event)
+        cause = event.linked_correlation_id
+        if cause < 0:
+            raise UsageError(f"event {event.name!r} says that event {cause} caused it; give 0 for none")
+        if cause:
+            caused[cause].append(event)
+        else:
+            ops.append(event)
+    _link(ops, caused)
+    unused: list[KinetoEvent] = [record for record, was_used in memory if not was_used]
+    unused += failures
+    for number, record in enumerate(unused, last_id + 1):
+        shown.append(_event_of_memory(record, number, trace_start_ns, use_device))
+    shown.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
+    return shown
+
+
+def _event_of(kineto: KinetoEvent, trace_start_ns: int, use_device: str | None) -> FunctionEvent:
+    return FunctionEvent(
+        id=told(kineto, "correlation_id"),
+        name=rewrite_name(kineto.name(), with_wildcard=True),
+        overload_name=told(kineto, "overload_name"),
+        trace_name=rewrite_name(kineto.name()),
+        thread=kineto.start_thread_id(),
+        start_us=(kineto.start_ns() - trace_start_ns) / NS_IN_US,
+        end_us=(kineto.end_ns() - trace_start_ns) / NS_IN_US,
+        fwd_thread=told(kineto, "fwd_thread_id"),
+        input_shapes=told(kineto, "shapes"),
+        concrete_inputs=told(kineto, "concrete_inputs"),
+        kwinputs=told(kineto, "kwinputs"),
+        stack=[entry for entry in told(kineto, "stack") if filter_stack_entry(entry)],
+        scope=told(kineto, "scope"),
+        use_device=use_device,
+        is_async=is_set_aside(kineto),
+        sequence_nr=told(kineto, "sequence_nr"),
+        device_type=device_of(kineto),
+        device_index=told(kineto, "device_index"),
+        device_resource_id=told(kineto, "device_resource_id"),
+        flops=told(kineto, "flops"),
+        is_user_annotation=told(kineto, "is_user_annotation"),
+        is_python_function=told(kineto, "is_python_function"),
+        activity_type=told(kineto, "activity_type"),
+        metadata_json=told(kineto, "metadata_json"),
+        extra_meta=told(kineto, "extra_meta"),
+        flow_id=told(kineto, "flow_id"),
+        flow_type=told(kineto, "flow_type"),
+        flow_start=told(kineto, "flow_start"),
+        external_id=told(kineto, "external_id"),
+        linked_correlation_id=told(kineto, "linked_correlation_id"),
+        structured_input_shapes=told(kineto, "structured_input_shapes"),
+        structured_input_strides=told(kineto, "structured_input_strides"),
+        input_dtypes=told(kineto, "dtypes"),
+        python_id=told(kineto, "python_id"),
+        python_parent_id=told(kineto, "python_parent_id"),
+        python_module_id=told(kineto, "python_module_id"),
+    )
+
+
+def _event_of_memory(
+    record: KinetoEvent, number: int, trace_start_ns: int, use_device: str | None
+) -> FunctionEvent:
+    """A record of memory as an event of its own, of the host whatever the memory is of."""
+    at_us = (record.start_ns() - trace_start_ns) / NS_IN_US
+    event = FunctionEvent(
+        id=number,
+        name=record.name(),
+        overload_name="",
+        thread=record.start_thread_id(),
+        start_us=at_us,
+        end_us=at_us,
+        fwd_thread=record.start_thread_id(),
+        input_shapes=[],
+        stack=[],
+        use_device=use_device,
+    )
+    _add_memory(event, record)
+    return event
+
+
+def _add_memory(event: FunctionEvent, record: KinetoEvent) -> None:
+    device = device_of(record)
+    if device in HOST_MEMORY:
+        event.cpu_memory_usage += told(record, "nbytes")
+    elif device in DEVICE_MEMORY:
+        event.device_memory_usage += told(record, "nbytes")
+
+
+def _add_elapsed_time(event: FunctionEvent, kineto: KinetoEvent) -> None:
+    """Where Kineto saw no kernels, the time between two marks on the device stands for one."""
+    if event.is_async or event.use_device is None or event.use_device in _OTHER_DEVICES:
+        return
+    on_cuda = event.use_device == "cuda"
+    elapsed_us = told(kineto, "cuda_elapsed_us" if on_cuda else "privateuse1_elapsed_us")
+    if elapsed_us > 0:
+        event.append_kernel(event.name, event.device_index, elapsed_us)
+        event.is_legacy = True
+
+
+def _link(ops: Sequence[FunctionEvent], caused: dict[int, list[FunctionEvent]]) -> None:
+    """Give each op the device work that it caused; calls of the device's runtime come on the op's thread."""
+    for op in ops:
+        if op.device_type != DeviceType.CPU or op.is_async:
+            continue
+        for effect in caused.get(op.id, ()):
+            if effect.device_type in _KERNEL_DEVICES:
+                op.append_kernel(effect.name, effect.device_index, effect.time_range.elapsed_us())
+            elif effect.device_type == DeviceType.CPU:
+                effect.thread = op.thread

@@ -41,7 +41,7 @@ def run_steps(prof: profile, count: int) -> None:
 
 
 def names(prof: profile) -> list[str]:
-    return [event.trace_name for event in prof.events()]
+    return [str(event.trace_name) for event in prof.events()]
 
 
 def loaded(path: Path) -> dict[str, Any]:

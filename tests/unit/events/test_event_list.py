@@ -8,7 +8,9 @@ from forests import HandMadeRecording, Span, forests
 from hypothesis import given
 
 from pytest_opprof.capture.recording import StepInfo
-from pytest_opprof.events import EventList, FunctionEvent
+from pytest_opprof.events import EventList
+from pytest_opprof.events.forest import EventForest
+from pytest_opprof.events.recorded_event import RecordedEvent
 
 NAMES = ("aten::add", "aten::mul", "forward")
 
@@ -67,13 +69,13 @@ def test_events_nobody_holds_are_dropped() -> None:
 
 def test_nothing_is_made_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    original = FunctionEvent.__init__
+    original = RecordedEvent.__init__
 
-    def counting(self: FunctionEvent, forest: object, index: int) -> None:
+    def counting(self: RecordedEvent, forest: EventForest, index: int) -> None:
         made.append(index)
-        original(self, forest, index)  # type: ignore[arg-type]  # handed on as it came
+        original(self, forest, index)
 
-    monkeypatch.setattr(FunctionEvent, "__init__", counting)
+    monkeypatch.setattr(RecordedEvent, "__init__", counting)
     events = EventList([nested()])
     assert len(events) == 5
     assert made == []

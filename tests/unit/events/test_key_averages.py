@@ -4,7 +4,9 @@ import pytest
 from forests import HandMadeRecording, Span, forests
 from hypothesis import given
 
-from pytest_opprof.events import EventList, FunctionEvent, FunctionEventAvg
+from pytest_opprof.events import EventList, FunctionEventAvg
+from pytest_opprof.events.forest import EventForest
+from pytest_opprof.events.recorded_event import RecordedEvent
 
 NAMES = ("aten::add", "aten::mul", "aten::is_leaf", "ProfilerStep#1")
 
@@ -36,7 +38,13 @@ def test_events_of_one_name_are_one_row() -> None:
 def test_no_event_becomes_an_object_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = HandMadeRecording(spans())
     made: list[int] = []
-    monkeypatch.setattr(FunctionEvent, "__init__", lambda _self, _forest, index: made.append(index))
+    original = RecordedEvent.__init__
+
+    def counting(self: RecordedEvent, forest: EventForest, index: int) -> None:
+        made.append(index)
+        original(self, forest, index)
+
+    monkeypatch.setattr(RecordedEvent, "__init__", counting)
     EventList([recording]).key_averages()
     assert recording.group_calls == 1
     assert len(made) == 3  # the first of each row

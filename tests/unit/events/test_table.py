@@ -9,11 +9,12 @@ import pytest
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.device import DeviceType
-from pytest_opprof.events.key_averages import FunctionEventAvg, KeyAverages
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
+from pytest_opprof.events.key_averages import KeyAverages
 
 
 def row(key: str, **known: Any) -> FunctionEventAvg:
-    return FunctionEventAvg(key=key, name=key, **{"count": 1, **known})
+    return FunctionEventAvg(key=key, name=key, **{"count": 1, "node_id": -1, **known})
 
 
 def cells(table: str, line: int) -> list[str]:
@@ -21,8 +22,8 @@ def cells(table: str, line: int) -> list[str]:
 
 
 TWO_ROWS = (
-    row("aten::mm", count=2, cpu_time_total_ns=3_000_000, self_cpu_time_total_ns=3_000_000),
-    row("aten::add", count=1, cpu_time_total_ns=1_500, self_cpu_time_total_ns=1_500),
+    row("aten::mm", count=2, cpu_time_total=3000, self_cpu_time_total=3000),
+    row("aten::add", count=1, cpu_time_total=1.5, self_cpu_time_total=1.5),
 )
 
 PLAIN = """\
@@ -80,7 +81,7 @@ def test_one_unit_for_all_times() -> None:
 
 
 def test_async_total_has_no_share() -> None:
-    rows = [row("request", is_async=True, cpu_time_total_ns=5_000), row("op", self_cpu_time_total_ns=1_000)]
+    rows = [row("request", is_async=True, cpu_time_total=5), row("op", self_cpu_time_total=1)]
     assert cells(KeyAverages(rows).table(), 3)[3] == "0"
 
 
@@ -99,16 +100,16 @@ DEVICE_ROWS = (
         "gemm",
         device_type=DeviceType.CUDA,
         use_device="cuda",
-        device_time_total_ns=4_000,
-        self_device_time_total_ns=4_000,
+        device_time_total=4,
+        self_device_time_total=4,
     ),
     row(
         "forward",
         device_type=DeviceType.CUDA,
         use_device="cuda",
         is_user_annotation=True,
-        device_time_total_ns=6_000,
-        self_device_time_total_ns=6_000,
+        device_time_total=6,
+        self_device_time_total=6,
     ),
 )
 

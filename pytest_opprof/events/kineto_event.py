@@ -1,0 +1,230 @@
+"""An event as Kineto tells torch of it, and our own events told in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.events.device import DeviceType
+
+if TYPE_CHECKING:
+    from pytest_opprof.events.recorded_event import RecordedEvent
+
+# What an event answers where a torch older or newer than another does not tell, or where nothing is known.
+_UNTOLD: Final[dict[str, Any]] = {
+    "activity_type": None,
+    "concrete_inputs": (),
+    "correlation_id": 0,
+    "cuda_elapsed_us": -1,
+    "device_index": 0,
+    "device_resource_id": 0,
+    "device_type": DeviceType.CPU,
+    "dtypes": (),
+    "external_id": 0,
+    "extra_meta": None,
+    "flops": 0,
+    "flow_id": None,
+    "flow_start": None,
+    "flow_type": None,
+    "fwd_thread_id": 0,
+    "is_async": False,
+    "is_hidden_event": False,
+    "is_python_function": False,
+    "is_user_annotation": False,
+    "kwinputs": {},
+    "linked_correlation_id": 0,
+    "metadata_json": None,
+    "nbytes": 0,
+    "overload_name": "",
+    "privateuse1_elapsed_us": -1,
+    "python_id": -1,
+    "python_module_id": -1,
+    "python_parent_id": -1,
+    "scope": 0,
+    "sequence_nr": -1,
+    "shapes": (),
+    "stack": (),
+    "structured_input_shapes": (),
+    "structured_input_strides": (),
+}
+
+
+class KinetoEvent(Protocol):
+    """What every event of ``kineto_results.events()`` has; `told` asks for the rest."""
+
+    def name(self) -> str:
+        """As recorded."""
+
+    def start_ns(self) -> int:
+        """Nanoseconds on the result's clock."""
+
+    def end_ns(self) -> int:
+        """The same."""
+
+    def start_thread_id(self) -> int:
+        """The thread it began on."""
+
+    def end_thread_id(self) -> int:
+        """The thread it ended on; 0 for one that had not ended."""
+
+
+class KinetoResult(Protocol):
+    """What torch's ``profile.kineto_results`` is, and whatever offers the same."""
+
+    def events(self) -> Iterable[KinetoEvent]:
+        """The events."""
+
+    def trace_start_ns(self) -> int:
+        """When the window began."""
+
+
+def told(event: KinetoEvent | None, what: str) -> Any:
+    """What an event says of one thing, by the name of Kineto's method; a neutral answer where it does not."""
+    ask: Callable[[], Any] | None = getattr(event, what, None)  # of None: none
+    return _UNTOLD[what] if ask is None else ask()
+
+
+def device_of(event: KinetoEvent) -> DeviceType:
+    """Where an event ran, of torch's enumeration or ours."""
+    return DeviceType(int(told(event, "device_type")))
+
+
+def is_set_aside(event: KinetoEvent) -> bool:
+    """Whether torch takes an event for asynchronous: it ended elsewhere than it began, or not at all."""
+    return bool(told(event, "is_async")) or event.start_thread_id() != event.end_thread_id()
+
+
+class RecordedKinetoEvent:
+    """An event of our own as Kineto would have told torch of it.
+
+    Args:
+        event: The event.
+        thread: Torch's number of its thread.
+        cause: The ``id`` of the op that caused it, 0 for none.
+    """
+
+    __slots__ = ("_cause", "_event", "_thread")
+
+    def __init__(self, event: RecordedEvent, *, thread: int, cause: int) -> None:
+        self._event = event
+        self._thread = thread
+        self._cause = cause
+
+    def __getattr__(self, what: str) -> Callable[[], Any]:
+        if what not in _SAME_NAMES:
+            raise AttributeError(what)
+        return lambda: getattr(self._event, _SAME_NAMES[what])
+
+    def name(self) -> str:
+        """As recorded."""
+        return self._event.recorded_name
+
+    def start_ns(self) -> int:
+        """From the window's start."""
+        return self._event.start_ns
+
+    def end_ns(self) -> int:
+        """From the window's start; the window's end for an event that was open then."""
+        return self._event.end_ns
+
+    def start_thread_id(self) -> int:
+        """Torch's number of the thread."""
+        return self._thread
+
+    def end_thread_id(self) -> int:
+        """The same; 0 for an event that was open at the window's end, as Kineto has it."""
+        return 0 if self._event.is_unfinished else self._thread
+
+    def correlation_id(self) -> int:
+        """The event's number."""
+        return self._event.id
+
+    def linked_correlation_id(self) -> int:
+        """The number of the op that caused it."""
+        return self._cause
+
+    def device_type(self) -> DeviceType:
+        """Where it ran; of a record of memory: whose memory."""
+        memory = self._event.memory
+        return self._event.device_type if memory is None else DeviceType(memory.device_type)
+
+    def nbytes(self) -> int:
+        """Of a record of memory."""
+        memory = self._event.memory
+        return 0 if memory is None else memory.nbytes
+
+
+# Kineto's methods and the attributes of our events that say the same.
+_SAME_NAMES: Final = {
+    "activity_type": "activity_type",
+    "concrete_inputs": "concrete_inputs",
+    "device_index": "device_index",
+    "device_resource_id": "device_resource_id",
+    "dtypes": "input_dtypes",
+    "flops": "flops",
+    "fwd_thread_id": "fwd_thread",
+    "is_async": "is_async",
+    "is_python_function": "is_python_function",
+    "is_user_annotation": "is_user_annotation",
+    "kwinputs": "kwinputs",
+    "overload_name": "overload_name",
+    "scope": "scope",
+    "sequence_nr": "sequence_nr",
+    "shapes": "input_shapes",
+    "stack": "stack",
+    "structured_input_shapes": "structured_input_shapes",
+    "structured_input_strides": "structured_input_strides",
+}
+
+# Kineto's words for what our kinds are.
+_ACTIVITIES: Final = {
+    OpKind.RANGE: "user_annotation",
+    OpKind.TORCH: "cpu_op",
+    OpKind.ITT: "user_annotation",
+    OpKind.NVTX: "user_annotation",
+    OpKind.PYTHON_CALL: "python_function",
+    OpKind.C_CALL: "python_function",
+    OpKind.MARK: "cpu_instant_event",
+    OpKind.MEMORY: "cpu_instant_event",
+    OpKind.RUNTIME: "cuda_runtime",
+    OpKind.DRIVER: "cuda_driver",
+    OpKind.KERNEL: "kernel",
+    OpKind.MEMCPY: "gpu_memcpy",
+    OpKind.MEMSET: "gpu_memset",
+    OpKind.SYNC: "cuda_sync",
+    OpKind.DEVICE_RANGE: "gpu_user_annotation",
+}
+
+
+def activity_of(kind: OpKind, *, user_scope: bool) -> str:
+    """Kineto's word for an event of a kind; torch's own ranges are annotations."""
+    return "user_annotation" if kind is OpKind.TORCH and user_scope else _ACTIVITIES[kind]
+
+
+def kind_of(event: KinetoEvent, *, memory_names: Sequence[str]) -> OpKind:
+    """The kind of event that Kineto tells of."""
+    if event.name() in memory_names:
+        return OpKind.MEMORY
+    activity = told(event, "activity_type")
+    if told(event, "is_user_annotation"):
+        on_host = device_of(event) == DeviceType.CPU
+        return OpKind.RANGE if on_host else OpKind.DEVICE_RANGE
+    if told(event, "is_python_function"):
+        return OpKind.PYTHON_CALL
+    if device_of(event) != DeviceType.CPU:
+        return _DEVICE_KINDS.get(activity, OpKind.KERNEL)
+    return _HOST_KINDS.get(activity, OpKind.TORCH)
+
+
+_DEVICE_KINDS: Final = {
+    "gpu_memcpy": OpKind.MEMCPY,
+    "gpu_memset": OpKind.MEMSET,
+    "cuda_sync": OpKind.SYNC,
+    "xpu_sync": OpKind.SYNC,
+}
+_HOST_KINDS: Final = {
+    f"{device}_{layer}": kind
+    for device in ("cuda", "xpu", "mtia", "privateuse1", "glow")
+    for layer, kind in (("runtime", OpKind.RUNTIME), ("driver", OpKind.DRIVER))
+}

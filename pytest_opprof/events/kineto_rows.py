@@ -1,0 +1,51 @@
+"""The events of any recording in Kineto's words, for what is to read them as torch does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.events.attribution import launching_op
+from pytest_opprof.events.kineto_event import KinetoEvent, RecordedKinetoEvent
+
+if TYPE_CHECKING:
+    from pytest_opprof.events.forest import EventForest
+    from pytest_opprof.events.recording_view import RecordingView
+
+
+def kineto_events(forest: EventForest) -> tuple[list[KinetoEvent], int]:
+    """What Kineto told, or would have told, of a recording's events, and when its window began.
+
+    Returns:
+        The events in Kineto's order, or in the order of their start; and nanoseconds on the events' clock.
+    """
+    recording = forest.recording
+    given = recording.kineto_result
+    if given is not None:
+        return list(given.events()), given.trace_start_ns()
+    rows = sorted(range(len(recording)), key=recording.start_ns.__getitem__)
+    return [
+        RecordedKinetoEvent(
+            forest.event(row), thread=_torch_thread(recording, row), cause=_cause(forest, row)
+        )
+        for row in rows
+    ], 0
+
+
+def _torch_thread(recording: RecordingView, row: int) -> int:
+    """Torch's number of a thread; one that ran no op has none, and gets one that torch gives no thread."""
+    thread = recording.threads[recording.thread[row]]
+    return thread.torch_thread or -1 - thread.index
+
+
+def _cause(forest: EventForest, row: int) -> int:
+    """The number of the op that caused an event of a device or of its runtime, 0 for none."""
+    recording = forest.recording
+    kind = OpKind(recording.kind[row])
+    if kind in (OpKind.RUNTIME, OpKind.DRIVER):
+        op = recording.parent[row]
+    elif kind.is_on_device and kind is not OpKind.DEVICE_RANGE:
+        op = launching_op(recording, row)
+    else:
+        return 0
+    return forest.event(op).id if op >= 0 else 0

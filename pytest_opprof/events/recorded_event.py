@@ -1,0 +1,276 @@
+"""An event of a recording: each attribute is read from the columns when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
+from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.event_metadata import event_metadata
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.kineto_event import activity_of, told
+from pytest_opprof.events.names import filter_stack_entry, summed_name
+from pytest_opprof.events.times import Interval, Kernel, microseconds
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.inputs import Inputs
+    from pytest_opprof.capture.memory import MemoryChange
+    from pytest_opprof.events.forest import EventForest
+
+_USER_SCOPE: Final = 7
+_PYTHON_KINDS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
+# Links to other events are not kept: events that held one another would live until a collection of garbage.
+_NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
+
+
+class RecordedEvent(FunctionEvent):
+    """One event of a recording. An `EventList` gives the same object as long as somebody holds it."""
+
+    __slots__ = ("__weakref__", "_forest", "_index")
+
+    has_sums = True
+
+    def __init__(self, forest: EventForest, index: int) -> None:
+        self._forest: EventForest = forest
+        self._index = index
+
+    def __getattr__(self, name: str) -> Any:
+        # Only what has not been set yet comes here.
+        read = _READERS.get(name)
+        if read is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = read(self)
+        if name not in _NOT_KEPT:
+            setattr(self, name, value)
+        return value
+
+    @property
+    def forest(self) -> EventForest:
+        """What it is an event of."""
+        return self._forest
+
+    @property
+    def index(self) -> int:
+        """Its index into the columns."""
+        return self._index
+
+    @property
+    def recorded_name(self) -> str:
+        """The name in the columns."""
+        return self._forest.recording.name(self._index)
+
+    @property
+    def start_ns(self) -> int:
+        """When it began, nanoseconds since the window's start."""
+        return self._forest.recording.start_ns[self._index]
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended, nanoseconds since the window's start; the window's end where it was open then."""
+        duration_ns = self._forest.recording.duration_ns[self._index]
+        return self._forest.recording.trace_end_ns if duration_ns < 0 else self.start_ns + duration_ns
+
+    @property
+    def duration_ns(self) -> int:
+        """How long it took, on the host or on a device, nanoseconds; 0 where it was open at the end."""
+        return max(self._forest.recording.duration_ns[self._index], 0)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """It was still open when the window closed."""
+        return bool(self._forest.recording.flags[self._index] & FLAG_UNFINISHED)
+
+    @property
+    def kind(self) -> OpKind:
+        """What it is."""
+        return OpKind(self._forest.recording.kind[self._index])
+
+    @property
+    def step(self) -> int | None:
+        """The number of the profiler step it belongs to; None for none."""
+        step = self._forest.recording.step[self._index]
+        return None if step < 0 else self._forest.recording.steps[step].number
+
+    @property
+    def inputs(self) -> Inputs | None:
+        """What an op was given; None where that was not recorded."""
+        return self._forest.recording.inputs(self._index)
+
+    @property
+    def memory(self) -> MemoryChange | None:
+        """Of a record of memory: what the allocator did."""
+        return self._forest.recording.memory(self._index) if self.kind is OpKind.MEMORY else None
+
+    @property
+    def cpu_time_total(self) -> float:
+        """How long it took, microseconds; 0 for an event of a device and for one that never ended."""
+        return microseconds(self.duration_ns) if self.device_type == DeviceType.CPU else 0.0
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The same less the events inside it; 0 for an async event."""
+        on_host = self.device_type == DeviceType.CPU
+        return microseconds(self._forest.recording.self_ns[self._index]) if on_host else 0.0
+
+    @property
+    def device_time_total(self) -> float:
+        """Time of the device work launched in it, microseconds; its own where it is device work itself."""
+        if self.device_type != DeviceType.CPU:
+            return microseconds(self.duration_ns)
+        work = self._forest.device_work
+        return 0.0 if work is None else microseconds(work.total_ns[self._index])
+
+    @property
+    def self_device_time_total(self) -> float:
+        """Time of the device work launched by it and not by an event inside it, microseconds."""
+        work = self._forest.device_work
+        if work is None or self.device_type != DeviceType.CPU:
+            return self.device_time_total
+        return microseconds(work.self_ns[self._index])
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        """Bytes of the host's memory that it took itself."""
+        return self._forest.recording.self_cpu_memory[self._index]
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        """Bytes of a device's memory that it took itself."""
+        return self._forest.recording.self_device_memory[self._index]
+
+    def told(self, what: str) -> Any:
+        """What Kineto told of it, by the name of Kineto's method; neutral where it told nothing."""
+        return told(self._forest.recording.kineto_event(self._index), what)
+
+
+def _id(event: RecordedEvent) -> int:
+    known: int = event.told("correlation_id")
+    return known or event.index + 1
+
+
+def _trace_name(event: RecordedEvent) -> str | None:
+    return None if event.kind is OpKind.MEMORY else event.recorded_name
+
+
+def _parent(event: RecordedEvent) -> FunctionEvent | None:
+    parent = event.forest.parent(event.index)
+    return None if parent < 0 else event.forest.event(parent)
+
+
+def _device_type(event: RecordedEvent) -> DeviceType:
+    return DeviceType(event.forest.recording.threads[event.thread].device_type)
+
+
+def _device_index(event: RecordedEvent) -> int:
+    return max(event.forest.recording.threads[event.thread].device_index, 0)
+
+
+def _resource(event: RecordedEvent) -> int:
+    lane = event.forest.recording.threads[event.thread]
+    thread: int = event.thread
+    return lane.resource if lane.device_type else thread
+
+
+def _kernels(event: RecordedEvent) -> list[Kernel]:
+    work = event.forest.device_work
+    rows = [] if work is None else work.launched.get(event.index, [])
+    effects = [event.forest.event(row) for row in rows]
+    return [Kernel(effect.name, effect.device_index, microseconds(effect.duration_ns)) for effect in effects]
+
+
+def _structured_shapes(event: RecordedEvent) -> list[Any]:
+    inputs = event.inputs
+    return [] if inputs is None else inputs.shapes
+
+
+def _shapes(event: RecordedEvent) -> list[Any]:
+    shapes = _structured_shapes(event)
+    return [[] if shape and isinstance(shape[0], list) else shape for shape in shapes]
+
+
+def _strides(event: RecordedEvent) -> list[Any]:
+    inputs = event.inputs
+    return [] if inputs is None else inputs.strides
+
+
+def _dtypes(event: RecordedEvent) -> list[str]:
+    inputs = event.inputs
+    return [] if inputs is None else inputs.dtypes
+
+
+def _concrete(event: RecordedEvent) -> list[Any]:
+    inputs = event.inputs
+    return [] if inputs is None else inputs.concrete
+
+
+def _annotation(event: RecordedEvent) -> bool:
+    return event.scope == _USER_SCOPE or event.kind is OpKind.DEVICE_RANGE
+
+
+def _activity(event: RecordedEvent) -> str:
+    return event.told("activity_type") or activity_of(event.kind, user_scope=event.scope == _USER_SCOPE)
+
+
+def _stack(event: RecordedEvent) -> list[str]:
+    return [entry for entry in event.told("stack") if filter_stack_entry(entry)]
+
+
+def _column(name: str) -> Callable[[RecordedEvent], Any]:
+    return lambda event: getattr(event.forest.recording, name)[event.index]
+
+
+def _as_told(what: str) -> Callable[[RecordedEvent], Any]:
+    return lambda event: event.told(what)
+
+
+def _always(value: Any) -> Callable[[RecordedEvent], Any]:
+    return lambda _: value
+
+
+_READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
+    "_metadata_json": _as_told("metadata_json"),
+    "activity_type": _activity,
+    "concrete_inputs": _concrete,
+    "count": _always(1),
+    "cpu_children": lambda event: event.forest.children(event.index),
+    "cpu_memory_usage": _column("cpu_memory"),
+    "cpu_parent": _parent,
+    "device_index": _device_index,
+    "device_memory_usage": _column("device_memory"),
+    "device_resource_id": _resource,
+    "device_type": _device_type,
+    "event_metadata": lambda event: event_metadata(event.told("extra_meta") or {}),
+    "external_id": _as_told("external_id"),
+    "flops": _as_told("flops"),
+    "flow_id": _as_told("flow_id"),
+    "flow_start": _as_told("flow_start"),
+    "flow_type": _as_told("flow_type"),
+    "fwd_thread": _column("forward_thread"),
+    "id": _id,
+    "input_dtypes": _dtypes,
+    "input_shapes": _shapes,
+    "is_async": lambda event: bool(event.forest.recording.flags[event.index] & FLAG_ASYNC),
+    "is_legacy": _always(value=False),
+    "is_python_function": lambda event: event.kind in _PYTHON_KINDS,
+    "is_remote": _always(value=False),
+    "is_user_annotation": _annotation,
+    "kernels": _kernels,
+    "kwinputs": _as_told("kwinputs"),
+    "linked_correlation_id": _as_told("linked_correlation_id"),
+    "name": lambda event: summed_name(event.recorded_name),
+    "node_id": _always(-1),
+    "overload_name": _as_told("overload_name"),
+    "python_id": _as_told("python_id"),
+    "python_module_id": _as_told("python_module_id"),
+    "python_parent_id": _as_told("python_parent_id"),
+    "scope": _column("scope"),
+    "sequence_nr": _column("sequence_nr"),
+    "stack": _stack,
+    "structured_input_shapes": _structured_shapes,
+    "structured_input_strides": _strides,
+    "thread": _column("thread"),
+    "time_range": lambda event: Interval(microseconds(event.start_ns), microseconds(event.end_ns)),
+    "trace_name": _trace_name,
+    "use_device": lambda event: event.forest.recording.use_device,
+}

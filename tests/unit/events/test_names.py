@@ -1,0 +1,51 @@
+"""Names: mangled, hidden, and standing for many."""
+
+import pytest
+
+from pytest_opprof import StringTable
+from pytest_opprof.events.names import demangled, filter_name, filter_stack_entry, rewrite_name, summed_name
+
+
+@pytest.mark.parametrize(
+    ("mangled", "read"),
+    [
+        ("_ZN2at6native4gemmEv", "at::native::gemm()"),
+        ("Pi", "int*"),
+        ("aten::add", "aten::add"),
+        ("_ZN2at", "_ZN2at"),
+        ("", ""),
+        ("t", "t"),
+        ("Pi\0", "Pi\0"),
+        ("日本", "日本"),
+        ("\ud800x", "\ud800x"),
+    ],
+)
+def test_table_reads_cxx_names(mangled: str, read: str) -> None:
+    table = StringTable()
+    assert table[mangled] == read
+    assert table == {mangled: read}
+
+
+def test_our_own_names_are_demangled_only_where_mangled() -> None:
+    assert summed_name("Pi") == "Pi"
+    assert summed_name("_ZN2at6native4gemmEv") == "at::native::gemm()"
+
+
+def test_steps_are_one_name_where_asked_for() -> None:
+    assert summed_name("ProfilerStep#12") == rewrite_name("ProfilerStep#12", with_wildcard=True)
+    assert rewrite_name("ProfilerStep#12") == "ProfilerStep#12"
+
+
+def test_without_the_cxx_runtime_names_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_opprof.events.names._cxx_demangle", lambda: None)
+    assert demangled.__wrapped__("_Z1fv") == "_Z1fv"
+
+
+def test_helper_ops_are_filtered() -> None:
+    assert filter_name("[OutOfMemory]")
+    assert not filter_name("aten::add")
+
+
+def test_frames_of_autograd_are_filtered() -> None:
+    assert not filter_stack_entry("torch/autograd/__init__.py(5): backward")
+    assert filter_stack_entry("model.py(7): backward")
