@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.names import rewrite_name as _rewrite_name
     from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel
     from pytest_opprof.profiler.activities import ProfilerActivity, supported_activities
+    from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
@@ -54,6 +55,8 @@ __all__ = [
     "_filter_name",
     "_filter_stack_entry",
     "_rewrite_name",
+    "emit_itt",
+    "emit_nvtx",
     "profile",
     "range_pop",
     "range_push",
@@ -82,6 +85,8 @@ _ROOMS = {
     "_filter_name": "events.names:filter_name",
     "_filter_stack_entry": "events.names:filter_stack_entry",
     "_rewrite_name": "events.names:rewrite_name",
+    "emit_itt": "profiler.emit",
+    "emit_nvtx": "profiler.emit",
     "profile": "profiler.profile",
     "range_pop": "capture.ranges",
     "range_push": "capture.ranges",

@@ -168,6 +168,16 @@ int op_result_write_trace(const op_result *result, int fd, const char *metadata,
 /* The last window of the session file of a process that died. */
 int op_recover(const char *path, op_result **out);
 
+/* Ranges for another tool, of which the environment names the library. */
+enum op_emit_target { OP_EMIT_ITT = 1, OP_EMIT_NVTX = 2 };
+int op_emit_open(uint32_t target);   /* loads it, once; before all that follows */
+void op_emit_start(uint32_t target); /* from here on our own ranges are emitted too; counted */
+void op_emit_stop(uint32_t target);
+uint32_t op_emit_push(uint32_t target, const char *text); /* its depth on this thread, from 0 */
+uint32_t op_emit_depth(uint32_t target);                  /* ranges pushed on this thread */
+void op_emit_pop(uint32_t target);                        /* only where the depth is not 0 */
+void op_emit_mark(uint32_t target, const char *text);
+
 const char *op_name_text(uint32_t id, uint32_t *length);
 const char *op_last_error(void);
 /* cffi: end */

@@ -6,6 +6,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "emit.h"
 #include "names.h"
 #include "record.h"
 
@@ -22,6 +23,7 @@ typedef struct {
 typedef struct {
     op_slot slot;
     unsigned long thread; /* Python's number of the thread that entered */
+    uint32_t emitted;     /* to other tools: op_emit_target */
 } entry;
 
 typedef struct {
@@ -61,6 +63,15 @@ static int intern_text(PyObject *text, uint32_t *id) {
     *id = op_names_intern(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
     Py_DECREF(bytes);
     return 0;
+}
+
+/* Emits a range to the tools that are emitted to now, and says which: they get its end too. */
+static uint32_t emit_begin(uint32_t id) {
+    uint32_t targets = op_emits();
+    uint32_t length;
+    if (targets)
+        op_emit_push_to(targets, op_names_text(id, &length));
+    return targets;
 }
 
 #define TEXT_MAX 1024u
@@ -108,13 +119,15 @@ static int range_begin(Range *r) {
     if (r->open > r->room && make_room(r))
         return -1;
     op_slot slot = {NULL, NULL, 0};
-    if (op_recording()) {
+    uint32_t emitted = 0;
+    if (op_recording() | op_emits()) {
         if (!r->id && intern_text(r->name, &r->id))
             return -1;
+        emitted = emit_begin(r->id);
         slot = r->args ? begin_with_text(r->id, r->args)
                        : op_begin(r->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
     }
-    *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident()};
+    *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident(), emitted};
     return 0;
 }
 
@@ -129,11 +142,13 @@ static void range_finish(Range *r) {
             at = i;
             break;
         }
-    op_slot slot = entry_at(r, at)->slot;
+    entry ended = *entry_at(r, at);
     for (uint32_t i = at; i + 1 < r->open; i++)
         *entry_at(r, i) = *entry_at(r, i + 1);
     r->open--;
-    op_end(&slot);
+    op_end(&ended.slot);
+    if (ended.emitted && ended.thread == here) /* a tool's stack is its thread's own */
+        op_emit_pop_from(ended.emitted);
 }
 
 static int set_fields(Range *r, PyObject *name, PyObject *args) {
@@ -235,9 +250,12 @@ static PyObject *Range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t nargsf,
                                 PyObject *keywords) {
     Decorated *d = (Decorated *)self;
+    uint32_t emitted = emit_begin(d->id);
     op_slot slot = op_begin(d->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
     PyObject *result = PyObject_Vectorcall(d->function, args, nargsf, keywords);
     op_end(&slot);
+    if (emitted)
+        op_emit_pop_from(emitted);
     return result;
 }
 
@@ -353,15 +371,20 @@ static PyObject *Decorated_repr(PyObject *self) {
 /* ---- range_push, range_pop -------------------------------------------------------------- */
 
 /* Each thread's pushed ranges, kept by slot so that a pop never ends somebody else's range. */
+typedef struct pushed_range {
+    op_slot slot;
+    uint32_t emitted;
+} pushed_range;
+
 typedef struct pushed {
-    op_slot *slots;
+    pushed_range *ranges;
     size_t count, room;
 } pushed;
 
 static pthread_key_t pushed_key; /* Python's own thread-local keys have no destructor */
 
 static void free_pushed(void *value) {
-    free(((pushed *)value)->slots);
+    free(((pushed *)value)->ranges);
     free(value);
 }
 
@@ -389,20 +412,21 @@ static PyObject *push(PyObject *module, PyObject *name) {
         return NULL;
     if (p->count == p->room) {
         size_t room = p->room ? p->room * 2 : 16;
-        op_slot *bigger = realloc(p->slots, room * sizeof *bigger);
+        pushed_range *bigger = realloc(p->ranges, room * sizeof *bigger);
         if (!bigger)
             return PyErr_NoMemory();
-        p->slots = bigger;
+        p->ranges = bigger;
         p->room = room;
     }
-    op_slot slot = {NULL, NULL, 0};
+    pushed_range range = {{NULL, NULL, 0}, 0};
     uint32_t id;
-    if (op_recording()) {
+    if (op_recording() | op_emits()) {
         if (intern_text(name, &id))
             return NULL;
-        slot = op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+        range.emitted = emit_begin(id);
+        range.slot = op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
     }
-    p->slots[p->count] = slot;
+    p->ranges[p->count] = range;
     return PyLong_FromSize_t(p->count++);
 }
 
@@ -416,7 +440,10 @@ static PyObject *pop(PyObject *module, PyObject *unused) {
         PyErr_SetString(PyExc_RuntimeError, "range_pop() without a range_push() on this thread");
         return NULL;
     }
-    op_end(&p->slots[--p->count]);
+    const pushed_range *ended = &p->ranges[--p->count];
+    op_end(&ended->slot);
+    if (ended->emitted)
+        op_emit_pop_from(ended->emitted);
     return PyLong_FromSize_t(p->count);
 }
 

@@ -1,4 +1,7 @@
-"""The torch observer's shared object: compiled once for each torch, kept, checked before it is loaded."""
+"""What is compiled against the user's torch: once for each torch, kept, checked before it is loaded.
+
+The observer sees torch's ops for us, the emitter tells other tools of them.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,20 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from pytest_opprof.capture.folders import make_private, observer_folders
 from pytest_opprof.errors import CaptureUnavailableError
 
+Part: TypeAlias = Literal["observer", "emitter"]
+
 _COMPILERS: Final = ("c++", "g++", "clang++")
-_HEADERS: Final = ("event.h", "clock.h", "names.h", "record.h", "write_inputs.h")
+_HEADERS: Final = ("emit.h", "event.h", "clock.h", "names.h", "record.h", "write_inputs.h")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """A compiled observer.
+    """A compiled observer or emitter.
 
     Attributes:
         path: The shared object.
@@ -59,39 +64,39 @@ def library_folder() -> Path:
     return Path(_collector.__file__).parent
 
 
-def observer_for(torch: Any) -> Observer:
-    """The observer for this torch, compiled if need be.
+def observer_for(torch: Any, *, part: Part = "observer") -> Observer:
+    """The observer for this torch, or the emitter, compiled if need be.
 
     Several processes may ask at once: one compiles, the others wait for it.
 
     Raises:
         CaptureUnavailableError: There is no C++ compiler, it failed, or no folder can keep the result.
     """
-    key = _key(torch)
+    key = _key(torch, part)
     for folder in observer_folders():
         found = _kept(folder, key) if make_private(folder) else None
         if found:
             return Observer(path=found, was_built=False)
     for folder in observer_folders():
         if make_private(folder):
-            return _found_or_built(torch, folder, key)
+            return _found_or_built(torch, folder, key, part)
     raise CaptureUnavailableError(
         "no folder can keep the compiled torch observer: set OPPROF_CACHE_DIR to one that only you can write"
     )
 
 
-def _found_or_built(torch: Any, folder: Path, key: str) -> Observer:
+def _found_or_built(torch: Any, folder: Path, key: str, part: Part) -> Observer:
     try:
         with _locked(folder / f"{key}.lock"):
             found = _kept(folder, key)
-            return Observer(path=found or _build(torch, folder, key), was_built=found is None)
+            return Observer(path=found or _build(torch, folder, key, part), was_built=found is None)
     except OSError as error:
-        raise CaptureUnavailableError(f"the torch observer cannot be built in {folder}: {error}") from error
+        raise CaptureUnavailableError(f"the torch {part} cannot be built in {folder}: {error}") from error
 
 
 def is_kept(torch: Any) -> bool:
     """Whether the observer for this torch was compiled before."""
-    key = _key(torch)
+    key = _key(torch, "observer")
     return any(_kept(folder, key) for folder in observer_folders() if make_private(folder))
 
 
@@ -99,14 +104,14 @@ def _source_folder() -> Path:
     return library_folder() / "native"
 
 
-def _key(torch: Any) -> str:
+def _key(torch: Any, part: Part) -> str:
     """Everything the compiled code depends on; a torch built anew gets an observer built anew."""
     digest = hashlib.sha256()
-    for part in (torch.__version__, str(torch.version.git_version), str(_abi(torch)), str(library_folder())):
-        digest.update(part.encode() + b"\0")
-    for name in ("observer.cpp", *_HEADERS):
+    for fact in (torch.__version__, str(torch.version.git_version), str(_abi(torch)), str(library_folder())):
+        digest.update(fact.encode() + b"\0")
+    for name in (f"{part}.cpp", *_HEADERS):
         digest.update((_source_folder() / name).read_bytes())
-    return f"observer-{re.sub(r'[^0-9A-Za-z.]', '_', torch.__version__)}-{digest.hexdigest()[:16]}"
+    return f"{part}-{re.sub(r'[^0-9A-Za-z.]', '_', torch.__version__)}-{digest.hexdigest()[:16]}"
 
 
 def _abi(torch: Any) -> int:
@@ -165,18 +170,18 @@ def compile_command(torch: Any, program: str, source: Path, out: Path) -> list[s
     ]
 
 
-def _build(torch: Any, folder: Path, key: str) -> Path:
+def _build(torch: Any, folder: Path, key: str, part: Part) -> Path:
     program = compiler()
     if program is None:
         raise CaptureUnavailableError(
-            "no C++ compiler was found to build the torch observer (tried $CXX, c++, g++, clang++): install "
+            f"no C++ compiler was found to build the torch {part} (tried $CXX, c++, g++, clang++): install "
             "one (Debian, Ubuntu: apt install g++), or run `opprof prepare` where there is one and keep its "
             "cache folder"
         )
     with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as work:
-        out = Path(work) / "observer.so"
+        out = Path(work) / "out.so"
         done = subprocess.run(
-            compile_command(torch, program, _source_folder() / "observer.cpp", out),
+            compile_command(torch, program, _source_folder() / f"{part}.cpp", out),
             capture_output=True,
             text=True,
             errors="replace",
@@ -184,7 +189,7 @@ def _build(torch: Any, folder: Path, key: str) -> Path:
         )
         if done.returncode != 0:
             raise CaptureUnavailableError(
-                f"{program} cannot compile the torch observer for torch {torch.__version__}: {_fault(done)}"
+                f"{program} cannot compile the torch {part} for torch {torch.__version__}: {_fault(done)}"
             )
         digest = hashlib.sha256(out.read_bytes()).hexdigest()
         path, record = folder / f"{key}.so", folder / f"{key}.sha256"

@@ -1,0 +1,105 @@
+"""Ranges for other tools, through our own side of ITT and NVTX."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pytest_opprof._collector import lib
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.observer_build import observer_for
+from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.errors import CaptureUnavailableError
+
+_SHAPES: Final = 1
+_TORCHS_OWN_TEXT: Final = 2
+_switching = threading.Lock()
+
+
+class Target(enum.IntEnum):
+    """Which interface a tool listens to."""
+
+    ITT = 1
+    NVTX = 2
+
+
+def open_tool(target: Target) -> None:
+    """Load the tool that the environment names for this interface; once is enough.
+
+    Raises:
+        CollectorError: None is named, or it cannot be loaded; the message names the variable.
+    """
+    check(lib.op_emit_open(target))
+
+
+@contextmanager
+def emitting(target: Target, *, record_shapes: bool, torchs_own_text: bool) -> Iterator[None]:
+    """Emit our own ranges and torch's ops of all threads, until the block ends.
+
+    Args:
+        target: To whom; `open_tool` found it.
+        record_shapes: Say the sizes of what ops are given.
+        torchs_own_text: Name ops exactly as torch's own emitter does.
+
+    Raises:
+        CaptureUnavailableError: Torch is imported, and its emitter can be neither found nor compiled.
+    """
+    torch = imported_torch()
+    emitter = _emitter(torch) if torch is not None else None
+    options = _SHAPES * record_shapes | _TORCHS_OWN_TEXT * torchs_own_text
+    lib.op_emit_start(target)
+    try:
+        if emitter is not None:
+            _switch(emitter, target, options, on=True)
+        try:
+            yield
+        finally:
+            if emitter is not None:
+                _switch(emitter, target, options, on=False)
+    finally:
+        lib.op_emit_stop(target)
+
+
+def _switch(emitter: ctypes.PyDLL, target: Target, options: int, *, on: bool) -> None:
+    with _switching:
+        emitter.opprof_emitter_set(target, options, on)
+
+
+@functools.cache
+def _emitter(torch: Any) -> ctypes.PyDLL:
+    path = observer_for(torch, part="emitter").path
+    try:
+        library = ctypes.PyDLL(str(path))
+    except OSError as error:
+        raise CaptureUnavailableError(f"the torch emitter {path} cannot be loaded: {error}") from error
+    library.opprof_emitter_set.argtypes = [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int]
+    library.opprof_emitter_set.restype = None
+    return library
+
+
+def range_push(target: Target, message: str) -> int:
+    """Begin a range on this thread; its depth, from 0."""
+    depth: int = lib.op_emit_push(target, _text(message))
+    return depth
+
+
+def range_pop(target: Target) -> int:
+    """End the range that this thread pushed last; its depth, or -1 where there is none."""
+    depth: int = lib.op_emit_depth(target) - 1
+    if depth >= 0:
+        lib.op_emit_pop(target)
+    return depth
+
+
+def mark(target: Target, message: str) -> None:
+    """Note an instant."""
+    lib.op_emit_mark(target, _text(message))
+
+
+def _text(message: str) -> bytes:
+    return message.encode("utf-8", "replace")
