@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
+    from pytest_opprof.traces.kineto import load_trace
 
 __all__ = [
     "MEMORY_EVENT_NAME",
@@ -57,6 +58,7 @@ __all__ = [
     "_rewrite_name",
     "emit_itt",
     "emit_nvtx",
+    "load_trace",
     "profile",
     "range_pop",
     "range_push",
@@ -87,6 +89,7 @@ _ROOMS = {
     "_rewrite_name": "events.names:rewrite_name",
     "emit_itt": "profiler.emit",
     "emit_nvtx": "profiler.emit",
+    "load_trace": "traces.kineto",
     "profile": "profiler.profile",
     "range_pop": "capture.ranges",
     "range_push": "capture.ranges",

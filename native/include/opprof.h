@@ -18,7 +18,8 @@ enum op_error {
     OP_EIO = -2,    /* a file could not be made, written or read */
     OP_EBUSY = -3,  /* a window is open already */
     OP_ESTATE = -4, /* no window is open, or the session is not */
-    OP_EFORMAT = -5 /* not a session file of this version */
+    OP_EFORMAT = -5, /* not a session file of this version, or not a trace */
+    OP_ELIMIT = -6   /* larger than the caller allows */
 };
 
 typedef struct op_config {
@@ -177,6 +178,21 @@ uint32_t op_emit_push(uint32_t target, const char *text); /* its depth on this t
 uint32_t op_emit_depth(uint32_t target);                  /* ranges pushed on this thread */
 void op_emit_pop(uint32_t target);                        /* only where the depth is not 0 */
 void op_emit_mark(uint32_t target, const char *text);
+
+/* A trace in Kineto's format, fed in pieces of any size. Numbers of 0: no limit but the format's own.
+ * OP_EFORMAT names the byte that is wrong, OP_ELIMIT the limit that was met; then nothing more can
+ * be fed. The result is the caller's. */
+typedef struct op_trace_reader op_trace_reader;
+int op_trace_open(op_trace_reader **out, uint64_t max_events, uint64_t max_bytes);
+int op_trace_feed(op_trace_reader *reader, const char *bytes, uint64_t count);
+int op_trace_finish(op_trace_reader *reader, op_result **out);
+void op_trace_close(op_trace_reader *reader);
+/* Of such a result, as JSON: the members of the file's object without its events, and the members
+ * of an event's args. Both lack their braces; the second belongs to the result until the next call. */
+const char *op_result_members(const op_result *result, uint64_t *length);
+int op_result_event_args(op_result *result, uint64_t row, const char **text, uint64_t *length);
+/* Events that the columns do not hold, kept as they stood. */
+uint64_t op_result_other_events(const op_result *result);
 
 const char *op_name_text(uint32_t id, uint32_t *length);
 const char *op_last_error(void);

@@ -33,6 +33,7 @@ struct op_result {
     uint64_t memory_count; /* events of kind OP_MEMORY */
     int64_t *memory;       /* four columns; NULL: not asked for yet */
     op_memory_use *memory_use;
+    struct op_imported *imported; /* NULL: recorded here */
 };
 
 /* What the columns are made from. Arrays are sorted by thread and sequence. */
@@ -59,5 +60,8 @@ typedef struct op_writable {
     int32_t *parent, *step, *launcher;
     uint8_t *kind, *flags, *scope;
 } op_writable;
+
+/* One block for all columns of `n` events; the result's too. */
+int op_columns_allocate(op_result *r, op_writable *w, uint64_t n);
 
 #endif

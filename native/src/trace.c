@@ -3,6 +3,7 @@
 #include "error.h"
 #include "fault.h"
 #include "fields.h"
+#include "imported.h"
 #include "inputs.h"
 #include "names.h"
 #include "result.h"
@@ -520,6 +521,8 @@ static void put_trace(writer *w, const op_result *r, const char *metadata, const
 }
 
 int op_result_write_trace(const op_result *r, int fd, const char *metadata, const char *trace_name) {
+    if (r->imported)
+        return op_imported_write(r, fd, metadata);
     writer w = {.fd = fd, .pid = (uint64_t)getpid(), .name_count = op_names_count() + 2};
     w.at = w.buffer = op_malloc(BUFFER);
     w.names = op_calloc(w.name_count, sizeof *w.names);

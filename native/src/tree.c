@@ -5,6 +5,7 @@
 #include "error.h"
 #include "fault.h"
 #include "fields.h"
+#include "imported.h"
 #include "inputs.h"
 #include "names.h"
 
@@ -25,6 +26,7 @@ void op_result_free(op_result *r) {
     free(r->paths);
     free(r->memory);
     free(r->memory_use);
+    op_imported_free(r->imported);
     free(r);
 }
 
@@ -67,7 +69,7 @@ static int64_t to_ns(const timeline *t, uint32_t *at, uint64_t ticks) {
 
 /* ---- storage ---------------------------------------------------------------------------- */
 
-static int allocate(op_result *r, op_writable *w, uint64_t n) {
+int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
     size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + 3) + 64;
     char *at = r->storage = op_malloc(bytes);
     if (!at)
@@ -384,8 +386,8 @@ static int build(const op_source *s, op_result *r, walk *k) {
     if (!k->nearest)
         return op_error_set(OP_ENOMEM, "no memory for the stack of open events");
     memset(k->nearest, 0xff, (UINT16_MAX + 1) * sizeof *k->nearest);
-    if ((rc = allocate(r, &k->w, n)) || (rc = copy_args(s, r)) || (rc = list_threads(s, r)) ||
-        (rc = convert_steps(s, r, &k->time)))
+    if ((rc = op_columns_allocate(r, &k->w, n)) || (rc = copy_args(s, r)) ||
+        (rc = list_threads(s, r)) || (rc = convert_steps(s, r, &k->time)))
         return rc;
     walk_threads(k);
     r->stats.events = n;

@@ -1,0 +1,54 @@
+"""The bytes of a file, unpacked where it is gzip, a piece at a time."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from pytest_opprof.errors import DocumentError, StoreError
+
+_PIECE: Final = 1 << 20
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+def pieces_of(path: Path) -> Iterator[bytes]:
+    """Pieces of at most a mebibyte; whether the file is gzip is told by its first bytes, not by its name.
+
+    Raises:
+        StoreError: The file cannot be read.
+        DocumentError: The gzip data is damaged or cut off.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_GZIP_MAGIC))
+            if head == _GZIP_MAGIC:
+                yield from _inflated(file, head, where=path)
+            else:
+                yield head
+                while piece := file.read(_PIECE):
+                    yield piece
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _inflated(file: BinaryIO, head: bytes, *, where: Path) -> Iterator[bytes]:
+    packed = head + file.read(_PIECE)
+    while packed:  # gzip files one after the other are one file
+        inflater = zlib.decompressobj(_GZIP_WINDOW)
+        while not inflater.eof:
+            try:
+                # The bound is on what comes out: a small file may unpack to any size.
+                piece = inflater.decompress(packed, _PIECE)
+            except zlib.error as error:
+                raise DocumentError(f"{where}: the gzip data is damaged: {error}. Get the file anew") from error
+            yield piece
+            packed = inflater.unconsumed_tail
+            # A whole piece may be a part of what these bytes unpack to.
+            if not packed and len(piece) < _PIECE and not inflater.eof:
+                packed = file.read(_PIECE)
+                if not packed:
+                    raise DocumentError(f"{where}: the gzip data is cut off. Get the file anew")
+        packed = (inflater.unused_data or file.read(_PIECE)).lstrip(b"\0")

@@ -1,0 +1,85 @@
+"""A trace from a file, as a recording."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.errors import DocumentError
+
+_DIMS: Final = ("Input Dims", "Input dims")
+
+
+class ImportedRecording(Recording):
+    """What a trace file says, in the columns of a recording.
+
+    An event's arguments stay what they were in the file: `args` gives all of them.
+    """
+
+    def args(self, event: int) -> dict[str, Any]:
+        """The ``args`` of an event, as the file has them.
+
+        Raises:
+            DocumentError: They are nested too deeply for Python.
+        """
+        text = ffi.new("char **")
+        length = ffi.new("uint64_t *")
+        with self._lock:
+            check(lib.op_result_event_args(self._result, event, text, length))
+            members = bytes(ffi.buffer(text[0], length[0]))
+        return parse_members(members, where=f"the args of event {event} ({self.name(event)!r:.80})")
+
+    def inputs(self, event: int) -> Inputs | None:
+        """What an op was given; None where the trace does not say."""
+        args = self.args(event)
+        shapes = next((args[key] for key in _DIMS if isinstance(args.get(key), list)), None)
+        if shapes is None:
+            return None
+        return Inputs(
+            shapes=shapes,
+            strides=_entries(args.get("Input Strides"), like=shapes, otherwise=[]),
+            dtypes=_entries(args.get("Input type"), like=shapes, otherwise=""),
+            concrete=_entries(args.get("Concrete Inputs"), like=shapes, otherwise=""),
+        )
+
+    def args_text(self, event: int) -> str | None:
+        """The ``args`` of a ``record_function``; None where there were none."""
+        text = self.args(event).get("args")
+        return text if isinstance(text, str) else None
+
+    @property
+    def metadata_text(self) -> bytes:
+        """The members of the file's object, without its events and its braces: JSON."""
+        length = ffi.new("uint64_t *")
+        pointer = lib.op_result_members(self._result, length)
+        return bytes(ffi.buffer(pointer, length[0]))
+
+    @property
+    def other_events(self) -> int:
+        """Events that the columns have no place for, such as flows: they are in every trace written again."""
+        count: int = lib.op_result_other_events(self._result)
+        return count
+
+
+def parse_members(members: bytes, *, where: str) -> dict[str, Any]:
+    """What the members of a JSON object say.
+
+    Raises:
+        DocumentError: They are nested too deeply for Python.
+    """
+    try:
+        parsed: dict[str, Any] = json.loads(b"{" + members + b"}")
+    except RecursionError as error:
+        raise DocumentError(f"{where}: nested too deeply to be looked at; it can be written again") from error
+    return parsed
+
+
+def _entries(found: object, *, like: list[Any], otherwise: Any) -> list[Any]:
+    """One entry for each input, also where the file has none or another number of them."""
+    if isinstance(found, list) and len(found) == len(like):
+        return found
+    return [otherwise for _ in like]

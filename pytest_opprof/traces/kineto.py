@@ -1,0 +1,122 @@
+"""Traces that Kineto wrote, for torch.profiler or for somebody else."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native_calls import check, last_error
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.traces.byte_stream import pieces_of
+from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
+
+if TYPE_CHECKING:
+    from pytest_opprof.events.columns import Compat
+    from pytest_opprof.events.key_averages import KeyAverages
+
+# What a file may hold, so that a hostile one does not take the machine's memory.
+MOST_EVENTS: Final = 50_000_000
+MOST_BYTES: Final = 16 << 30
+
+
+class TraceFile:
+    """A trace read from a file.
+
+    Attributes:
+        path: The file.
+        recording: Its events, as columns.
+    """
+
+    def __init__(self, path: Path, recording: ImportedRecording) -> None:
+        self.path = path
+        self.recording = recording
+        self._events = EventList([recording])
+
+    def __repr__(self) -> str:
+        return f"<TraceFile {str(self.path)!r}: {len(self.recording)} events>"
+
+    def events(self) -> EventList:
+        """The events of the host and of devices, one by one."""
+        return self._events
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        compat: Compat | None = None,
+    ) -> KeyAverages:
+        """The events summed up by name; see `EventList.key_averages`."""
+        return self._events.key_averages(
+            group_by_input_shapes=group_by_input_shape,
+            group_by_stack_n=group_by_stack_n,
+            group_by_overload_name=group_by_overload_name,
+            compat=compat,
+        )
+
+    @functools.cached_property
+    def metadata(self) -> dict[str, Any]:
+        """What the file says beside its events: ``deviceProperties``, ``distributedInfo`` and the like.
+
+        Raises:
+            DocumentError: It is nested too deeply for Python.
+        """
+        return parse_members(self.recording.metadata_text, where=str(self.path))
+
+    @property
+    def other_events(self) -> int:
+        """Events that are no work of the host or of a device: flows, counters, names of threads."""
+        return self.recording.other_events
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace again, whole or not at all, with all that its file had; ``.gz`` packs it.
+
+        Args:
+            path: The file. A file that is there is replaced.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        self.recording.write_chrome_trace(path)
+
+
+def load_trace(
+    path: str | os.PathLike[str], *, max_events: int = MOST_EVENTS, max_bytes: int = MOST_BYTES
+) -> TraceFile:
+    """Read a trace in Kineto's format: a JSON object with ``traceEvents`` or a list of events, or gzip of it.
+
+    It is read in pieces: the columns and the events' arguments, packed, are what takes memory. Times are
+    whole nanoseconds, taken from the decimal text.
+
+    Args:
+        path: The file.
+        max_events: A file with more is refused.
+        max_bytes: A file of more JSON, unpacked, is refused.
+
+    Raises:
+        StoreError: The file cannot be read.
+        DocumentError: It is no such trace, is damaged, or is larger than allowed.
+        CollectorError: There is no memory for it.
+    """
+    where = Path(path)
+    holder = ffi.new("op_trace_reader **")
+    check(lib.op_trace_open(holder, max_events, max_bytes))
+    reader = ffi.gc(holder[0], lib.op_trace_close)
+    for piece in pieces_of(where):
+        _check(lib.op_trace_feed(reader, ffi.from_buffer(piece), len(piece)), where=where)
+    result = ffi.new("op_result **")
+    _check(lib.op_trace_finish(reader, result), where=where)
+    return TraceFile(where, ImportedRecording(result[0], sources=()))
+
+
+def _check(code: int, *, where: Path) -> None:
+    if code == lib.OP_EFORMAT:
+        raise DocumentError(f"{where} is no whole Chrome trace: {last_error()}")
+    if code == lib.OP_ELIMIT:
+        raise DocumentError(f"{where} is larger than allowed: {last_error()}")
+    check(code)

@@ -1,0 +1,196 @@
+"""Sums over real traces against torch's own: its parser is given the very events of the file.
+
+Two rules of torch's parser stay out here, by which it hides helper ops and folds an op into a parent of its
+name: they are no part of what a trace says. What waits and what only marks a range on a device is charged to
+no op (docs/decisions.md), so torch is not told what launched it.
+"""
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_opprof import load_trace
+
+torch = pytest.importorskip("torch")
+
+OPS = frozenset({"cpu_op", "user_annotation"})
+CALLS = frozenset({"cuda_runtime", "cuda_driver"})
+WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+ON_DEVICE = WORK | {"cuda_sync", "gpu_user_annotation"}
+FILES = (
+    "alexnet_inference_cuda.json.gz",
+    "backward_thread.json",
+    "event_sync_multi_stream_cuda.json.gz",
+    "minitoy_training_rocm.json.gz",
+    "nccl_training_rank0_cuda.json.gz",
+    "sampled_training_cuda.json.gz",
+    "simple_add_cuda.json.gz",
+    "triton_kernel_cuda.json.gz",
+)
+
+# What an event of Kineto's answers when a trace does not say.
+UNKNOWN: dict[str, Any] = {
+    "activity_type": "",
+    "concrete_inputs": [],
+    "cuda_elapsed_us": -1,
+    "device_resource_id": 0,
+    "dtypes": [],
+    "external_id": 0,
+    "extra_meta": {},
+    "flops": 0,
+    "flow_id": 0,
+    "flow_start": False,
+    "flow_type": 0,
+    "is_async": False,
+    "is_hidden_event": False,
+    "is_python_function": False,
+    "kwinputs": {},
+    "metadata_json": "",
+    "nbytes": 0,
+    "overload_name": "",
+    "privateuse1_elapsed_us": -1,
+    "python_id": -1,
+    "python_module_id": -1,
+    "python_parent_id": -1,
+    "scope": 0,
+    "stack": [],
+    "structured_input_strides": [],
+}
+
+
+class KinetoEvent:
+    """A slice of a trace, as Kineto would tell torch of it."""
+
+    def __init__(self, slice_: dict[str, Any], *, linked_to: int) -> None:
+        args, category = slice_["args"], slice_["cat"]
+        start_ns = int(slice_["ts"] * 1000)
+        on_device = category in ON_DEVICE
+        thread = hash((slice_["pid"], slice_["tid"]))
+        shapes = args.get("Input Dims", [])
+        device_types = torch.autograd.DeviceType
+        self._answers = UNKNOWN | {
+            "name": slice_["name"],
+            "start_ns": start_ns,
+            "end_ns": start_ns + int(slice_["dur"] * 1000),
+            "correlation_id": int(args["External id"]) if category in OPS else 0,
+            "linked_correlation_id": linked_to,
+            "device_type": device_types.CUDA if on_device else device_types.CPU,
+            "device_index": int(slice_["pid"]) if on_device else 0,
+            "start_thread_id": thread,
+            "end_thread_id": thread,
+            "fwd_thread_id": int(args.get("Fwd thread id", 0)),
+            "sequence_nr": int(args.get("Sequence number", -1)),
+            "is_user_annotation": category in {"user_annotation", "gpu_user_annotation"},
+            "shapes": [[] if shape and isinstance(shape[0], list) else shape for shape in shapes],
+            "structured_input_shapes": shapes,
+        }
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        if name.startswith("_") or name not in self._answers:
+            raise AttributeError(name)
+        return lambda: self._answers[name]
+
+
+class KinetoResult:
+    """A result of Kineto's."""
+
+    def __init__(self, events: Sequence[KinetoEvent]) -> None:
+        self._events = events
+
+    def events(self) -> list[KinetoEvent]:
+        return list(self._events)
+
+    def trace_start_ns(self) -> int:
+        return min(event.start_ns() for event in self._events)
+
+
+def slices_of(path: Path) -> list[dict[str, Any]]:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    events = json.loads(text, parse_float=Decimal)["traceEvents"]
+    return [event for event in events if event["ph"] == "X" and event["cat"] != "Trace"]
+
+
+def launching_ops(slices: Sequence[dict[str, Any]]) -> dict[int, int]:
+    """By correlation: the External id of the innermost op or annotation around the call, 0 for none."""
+    threads: dict[tuple[Any, Any], list[tuple[int, int, int]]] = {}
+    for number, slice_ in enumerate(slices):
+        if slice_["cat"] in OPS | CALLS:
+            start_ns, end_ns = int(slice_["ts"] * 1000), int((slice_["ts"] + slice_["dur"]) * 1000)
+            threads.setdefault((slice_["pid"], slice_["tid"]), []).append((start_ns, -end_ns, number))
+    found: dict[int, int] = {}
+    for thread in threads.values():
+        ops: list[tuple[int, int]] = []  # those begun so far: end, External id
+        for start_ns, minus_end_ns, number in sorted(thread):
+            ops = [op for op in ops if op[0] > start_ns]
+            args = slices[number]["args"]
+            if slices[number]["cat"] in OPS:
+                ops.append((-minus_end_ns, int(args["External id"])))
+                continue
+            around = [op for op in ops if op[0] >= -minus_end_ns]
+            found.setdefault(args["correlation"], around[-1][1] if around else 0)
+    return found
+
+
+def torch_rows(path: Path) -> list[Any]:
+    """Torch's key averages of the file's events."""
+    slices = slices_of(path)
+    launched_by = launching_ops(slices)
+    profile = torch.autograd.profiler.profile(use_kineto=True)
+    profile.use_device = "cuda"
+    profile.kineto_results = KinetoResult(
+        [
+            KinetoEvent(
+                slice_,
+                linked_to=launched_by.get(slice_["args"].get("correlation", 0), 0)
+                if slice_["cat"] in WORK
+                else 0,
+            )
+            for slice_ in slices
+        ]
+    )
+    profile._needs_processing = True
+    return list(profile.key_averages())
+
+
+def ns(time_us: float) -> int:
+    return round(time_us * 1000)
+
+
+@pytest.fixture
+def whole_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's parser without the rules that leave events out."""
+    monkeypatch.setattr(torch.autograd.profiler, "_filter_name", lambda _name: False)
+    monkeypatch.setattr(torch.autograd.profiler_util.EventList, "_remove_dup_nodes", lambda _events: None)
+
+
+@pytest.mark.usefixtures("whole_torch")
+@pytest.mark.parametrize("name", FILES)
+def test_sums_equal_those_of_torchs_parser(traces: Path, name: str) -> None:
+    recording = load_trace(traces / name).recording
+    ours = {
+        (group.name, group.device_type, group.is_user_annotation): (
+            group.count,
+            group.total_ns,
+            group.self_ns,
+            group.device_total_ns,
+            group.self_device_ns,
+        )
+        for group in recording.groups()
+    }
+    theirs = {
+        (row.key, int(row.device_type), row.is_user_annotation): (
+            row.count,
+            ns(row.cpu_time_total),
+            ns(row.self_cpu_time_total),
+            ns(row.device_time_total),
+            ns(row.self_device_time_total),
+        )
+        for row in torch_rows(traces / name)
+    }
+    assert ours == theirs
