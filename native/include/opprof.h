@@ -14,10 +14,10 @@ extern "C" {
 /* cffi: begin */
 enum op_error {
     OP_OK = 0,
-    OP_ENOMEM = -1, /* the system gave no memory */
-    OP_EIO = -2,    /* a file could not be made, written or read */
-    OP_EBUSY = -3,  /* a window is open already */
-    OP_ESTATE = -4, /* no window is open, or the session is not */
+    OP_ENOMEM = -1,  /* the system gave no memory */
+    OP_EIO = -2,     /* a file could not be made, written or read */
+    OP_EBUSY = -3,   /* a window is open already */
+    OP_ESTATE = -4,  /* no window is open, or the session is not */
     OP_EFORMAT = -5, /* not a session file of this version, or not a trace */
     OP_ELIMIT = -6   /* larger than the caller allows */
 };

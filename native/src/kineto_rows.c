@@ -231,6 +231,8 @@ static void fill_in(building *b, uint32_t row, const op_read_event *e) {
     w->parent[row] = parent_of(b, e);
     if (w->parent[row] >= 0 && ended && !(e->flags & OP_FLAG_ASYNC))
         w->self_ns[w->parent[row]] -= e->duration_ns;
+    if (e->kind == OP_MEMORY)
+        w->flags[row] |= op_memory_note(b->result, row);
     b->result->imported->category[row] = e->category;
     b->result->imported->extras[row] = e->extras;
 }

@@ -43,7 +43,9 @@ def _inflated(file: BinaryIO, head: bytes, *, where: Path) -> Iterator[bytes]:
                 # The bound is on what comes out: a small file may unpack to any size.
                 piece = inflater.decompress(packed, _PIECE)
             except zlib.error as error:
-                raise DocumentError(f"{where}: the gzip data is damaged: {error}. Get the file anew") from error
+                raise DocumentError(
+                    f"{where}: the gzip data is damaged: {error}. Get the file anew"
+                ) from error
             yield piece
             packed = inflater.unconsumed_tail
             # A whole piece may be a part of what these bytes unpack to.

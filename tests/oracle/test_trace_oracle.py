@@ -106,7 +106,7 @@ class KinetoResult:
         return list(self._events)
 
     def trace_start_ns(self) -> int:
-        return min(event.start_ns() for event in self._events)
+        return min(int(event.start_ns()) for event in self._events)
 
 
 def slices_of(path: Path) -> list[dict[str, Any]]:

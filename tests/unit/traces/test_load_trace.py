@@ -104,9 +104,9 @@ def test_an_unfinished_event_is_open_at_the_end(load: Any) -> None:
 
 
 def test_our_own_trace_gives_the_events_it_was_written_from(tmp_path: Path) -> None:
-    from windows import Window  # noqa: PLC0415  # records
+    from windows import Window  # records
 
-    from pytest_opprof import record_function  # noqa: PLC0415
+    from pytest_opprof import record_function
 
     with Window() as window, record_function("outer", "some text"):
         for _ in range(3):
@@ -181,7 +181,9 @@ def test_any_trace_is_written_again_whole(
 
 
 def test_nan_is_a_string_afterwards(load: Any, tmp_path: Path) -> None:
-    text = b'[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2,"args":{"x":[NaN,-Infinity]}}]'
+    text = (
+        b'[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":2,"args":{"x":[NaN,-Infinity]}}]'
+    )
     trace = load(text)
     assert trace.recording.args(0) == {"x": ["NaN", "-Infinity"]}
     trace.export_chrome_trace(tmp_path / "again.json")
@@ -261,6 +263,8 @@ def test_memory_events_have_their_numbers(load: Any) -> None:
     recording = load([op("a", 0, 10), memory]).recording
     assert OpKind(recording.kind[1]) is OpKind.MEMORY
     assert recording.parent[1] == 0
+    (group,) = [group for group in recording.groups() if group.name == "a"]
+    assert (group.cpu_memory, group.self_cpu_memory) == (-8, -8)
 
 
 def test_a_packed_piece_boundary_loses_nothing(load: Any) -> None:
