@@ -13,6 +13,7 @@ from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.recording import (
     FLAG_ASYNC,
     FLAG_UNFINISHED,
+    OpenCall,
     OpGroup,
     OpKind,
     RecordingStats,
@@ -110,6 +111,14 @@ class HandMadeRecording:
     @property
     def launcher(self) -> list[int]:
         return [-1] * len(self.spans)
+
+    @property
+    def line(self) -> list[int]:
+        return [0] * len(self.spans)
+
+    @property
+    def open_calls(self) -> list[OpenCall]:
+        return []
 
     @property
     def kind(self) -> list[int]:

@@ -65,8 +65,16 @@ typedef struct op_columns {
     const uint32_t *args;         /* 1 + word offset into op_result_args(); 0: none */
     const int32_t *parent, *step; /* -1: none */
     const int32_t *launcher;      /* of a device event: the host event that caused it; -1: none known */
+    const uint16_t *line;         /* of the Python function around it, where it began; 0: unknown */
     const uint8_t *kind, *flags, *scope;
 } op_columns;
+
+/* A call that was open when its thread came to the window. */
+typedef struct op_open_call {
+    uint32_t thread, name;
+    uint32_t line;  /* that it was at */
+    int64_t end_ns; /* -1: open at stop */
+} op_open_call;
 
 /* One row of the key averages. */
 typedef struct op_group {
@@ -144,6 +152,8 @@ void op_result_stats(const op_result *result, op_stats *out);
 const op_thread_info *op_result_threads(const op_result *result, uint32_t *count);
 void op_result_name_thread(op_result *result, uint32_t index, const char *name);
 const op_step *op_result_steps(const op_result *result, uint32_t *count);
+/* Thread by thread, outermost first. */
+const op_open_call *op_result_open_calls(const op_result *result, uint32_t *count);
 const uint32_t *op_result_args(const op_result *result, uint64_t *words);
 enum op_group_inputs {
     OP_GROUP_BY_NAME = 0,

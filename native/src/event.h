@@ -31,20 +31,24 @@ enum op_kind {
 #define OP_FLAG_UNFINISHED 0x20 /* open when the window closed */
 #define OP_FLAG_BACKGROUND 0x40 /* during a step, on a thread that is no part of it (columns only) */
 #define OP_FLAG_CREDITED                                                                               \
-    0x80 /* memory that the event around it accounts for, or nobody (columns only) */
+    0x80                    /* memory that the event around it accounts for, or nobody (columns only) */
+#define OP_FLAG_BEFORE 0x80 /* a call that was open when the window opened (records only) */
 #define OP_NO_SEQUENCE UINT32_MAX
 
 /* Written in place when the event begins; `end` is filled in later. Events of a thread stand in
- * the order in which they began, so with `depth` that order is the tree in preorder. */
+ * the order in which they began, so with `depth` that order is the tree in preorder. Python and C
+ * calls are a second tree in the same order: a context manager's range outlives the call that
+ * began it, and neither may tear the other. */
 typedef struct op_event {
     uint64_t start; /* ticks (clock.h) */
     uint64_t end;   /* ticks; 0 while open */
     uint32_t name;  /* interned id (names.h) */
-    uint32_t args;  /* word offset from the chunk's start of the argument block; 0: none */
+    uint16_t args;  /* word offset from the chunk's start of the argument block; 0: none */
+    uint16_t line;  /* of the Python function around it, where it began; 0: unknown */
     uint32_t aux;   /* OP_TORCH: autograd sequence number, OP_NO_SEQUENCE if none */
     uint8_t kind;
     uint8_t flags;
-    uint16_t depth; /* open records below this one on its thread */
+    uint16_t depth; /* open records of its tree below this one on its thread */
 } op_event;
 
 #define OP_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
@@ -123,6 +127,8 @@ enum op_observe { OP_OBSERVE_INPUTS = 1, OP_OBSERVE_MEMORY = 2, OP_OBSERVE_IDENT
 OP_STATIC_ASSERT(sizeof(op_event) == 32, "two events a cache line");
 OP_STATIC_ASSERT(offsetof(op_event, depth) == 30, "no padding inside an event");
 OP_STATIC_ASSERT(sizeof(op_chunk) == 64, "events start on a cache line");
+OP_STATIC_ASSERT(OP_CHUNK_MAX / sizeof(uint32_t) <= UINT16_MAX + 1,
+                 "any word of a chunk has an offset");
 OP_STATIC_ASSERT(offsetof(op_chunk, arg_words) == 28, "what the file's reader relies on");
 
 #endif

@@ -6,8 +6,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "call.h"
 #include "emit.h"
 #include "names.h"
+#include "pycall.h"
 #include "record.h"
 
 #include <pthread.h>
@@ -126,6 +128,7 @@ static int range_begin(Range *r) {
         emitted = emit_begin(r->id);
         slot = r->args ? begin_with_text(r->id, r->args)
                        : op_begin(r->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+        op_note_line(&slot);
     }
     *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident(), emitted};
     return 0;
@@ -252,6 +255,7 @@ static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t na
     Decorated *d = (Decorated *)self;
     uint32_t emitted = emit_begin(d->id);
     op_slot slot = op_begin(d->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    op_note_line(&slot);
     PyObject *result = PyObject_Vectorcall(d->function, args, nargsf, keywords);
     op_end(&slot);
     if (emitted)
@@ -425,6 +429,7 @@ static PyObject *push(PyObject *module, PyObject *name) {
             return NULL;
         range.emitted = emit_begin(id);
         range.slot = op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+        op_note_line(&range.slot);
     }
     p->ranges[p->count] = range;
     return PyLong_FromSize_t(p->count++);
@@ -514,6 +519,8 @@ static int execute(PyObject *module) {
     state->range->tp_vectorcall = Range_vectorcall;
     state->decorated = (PyTypeObject *)PyType_FromModuleAndSpec(module, &Decorated_spec, NULL);
     if (!state->decorated)
+        return -1;
+    if (PyModule_AddFunctions(module, op_pycall_functions))
         return -1;
     return PyModule_AddObjectRef(module, "record_function", (PyObject *)state->range);
 }

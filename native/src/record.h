@@ -52,6 +52,9 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint64_t torch_thread;
     char name[16];
     struct op_thread *link;
+    struct op_call *calls; /* open Python and C calls, outermost first (call.h) */
+    uint32_t call_depth, call_capacity;
+    uint32_t call_window; /* that the calls belong to */
 } op_thread;
 
 /* What a range keeps to find its own record again. */
@@ -99,11 +102,11 @@ static inline void op_begin_on(op_thread *t, op_slot *slot, uint32_t name, uint8
                                uint32_t aux, const uint32_t *words, uint32_t word_count) {
     op_event *e = t->next;
     op_chunk *c = t->chunk;
-    e->args = 0;
+    e->args = e->line = 0;
     if (word_count) {
         t->tail -= word_count;
         __builtin_memcpy(t->tail, words, word_count * sizeof *words);
-        e->args = (uint32_t)(t->tail - (uint32_t *)c);
+        e->args = (uint16_t)(t->tail - (uint32_t *)c);
         __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
@@ -146,11 +149,11 @@ static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const 
         return;
     op_event *e = t->next;
     op_chunk *c = t->chunk;
-    e->args = 0;
+    e->args = e->line = 0;
     if (word_count) {
         t->tail -= word_count;
         __builtin_memcpy(t->tail, words, word_count * sizeof *words);
-        e->args = (uint32_t)(t->tail - (uint32_t *)c);
+        e->args = (uint16_t)(t->tail - (uint32_t *)c);
         __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
     }
     e->name = name;

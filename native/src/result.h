@@ -34,6 +34,8 @@ struct op_result {
     int64_t *memory;       /* four columns; NULL: not asked for yet */
     op_memory_use *memory_use;
     struct op_imported *imported; /* NULL: recorded here */
+    op_open_call *open_calls;
+    uint32_t open_call_count;
 };
 
 /* What the columns are made from. Arrays are sorted by thread and sequence. */
@@ -58,6 +60,7 @@ typedef struct op_writable {
     int64_t *start_ns, *duration_ns, *self_ns, *sequence_nr;
     uint32_t *name, *thread, *forward_thread, *args;
     int32_t *parent, *step, *launcher;
+    uint16_t *line;
     uint8_t *kind, *flags, *scope;
 } op_writable;
 

@@ -211,6 +211,7 @@ static void discard(op_thread *t) {
         self->spare_contexts = t->contexts;
     }
     free(t->stack);
+    free(t->calls);
     free(t);
 }
 
@@ -294,6 +295,7 @@ static void forget_other_threads(void) {
         if (t == op_self)
             continue;
         free(t->stack);
+        free(t->calls);
         free(t);
     }
     self->threads = NULL;

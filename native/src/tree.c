@@ -8,6 +8,7 @@
 #include "imported.h"
 #include "inputs.h"
 #include "names.h"
+#include "nest.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -27,6 +28,7 @@ void op_result_free(op_result *r) {
     free(r->memory);
     free(r->memory_use);
     op_imported_free(r->imported);
+    free(r->open_calls);
     free(r);
 }
 
@@ -70,7 +72,7 @@ static int64_t to_ns(const timeline *t, uint32_t *at, uint64_t ticks) {
 /* ---- storage ---------------------------------------------------------------------------- */
 
 int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
-    size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + 3) + 64;
+    size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + sizeof(uint16_t) + 3) + 64;
     char *at = r->storage = op_malloc(bytes);
     if (!at)
         return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
@@ -92,10 +94,12 @@ int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
     TAKE(parent);
     TAKE(step);
     TAKE(launcher);
+    TAKE(line);
     TAKE(kind);
     TAKE(flags);
     TAKE(scope);
 #undef TAKE
+    memset(w->line, 0, n * sizeof *w->line);
     r->columns.count = n;
     return OP_OK;
 }
@@ -145,6 +149,7 @@ typedef struct walk {
     uint32_t *nearest; /* by depth: row of what may be a parent, there or below; UINT32_MAX: none */
     uint32_t step;     /* the last that began before the event, + 1 */
     bool takes_part;
+    op_nest calls;
 } walk;
 
 /* The record below it, or the nearest further down where that one is async. */
@@ -195,8 +200,24 @@ static uint32_t name_here(const op_source *s, uint32_t name) {
     return name < s->name_count ? s->names[name] : OP_NAME_NONE;
 }
 
+/* No event: where it began is not known, only what it is around. */
+static void add_open_call(walk *k, const op_raw *raw, const op_event *e) {
+    uint64_t end = __atomic_load_n(&e->end, __ATOMIC_RELAXED);
+    uint32_t line = k->line;
+    op_nest_before(&k->calls, e->depth,
+                   (op_open_call){.thread = raw->thread,
+                                  .name = name_here(k->source, e->name),
+                                  .line = e->line,
+                                  .end_ns = end ? to_ns(&k->time, &line, end) : -1});
+}
+
 static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     op_writable *w = &k->w;
+    bool is_call = e->kind == OP_PYTHON_CALL || e->kind == OP_C_CALL;
+    if (is_call && e->flags & OP_FLAG_BEFORE) {
+        add_open_call(k, raw, e);
+        return;
+    }
     uint64_t row = k->row++;
     uint64_t end = __atomic_load_n(&e->end, __ATOMIC_RELAXED);
     uint8_t flags = __atomic_load_n(&e->flags, __ATOMIC_RELAXED);
@@ -221,10 +242,12 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
         read_torch_args(k, row);
         rename_fields(k, row);
     }
-    w->parent[row] = parent_of(k, e->depth, first_row);
+    w->line[row] = e->line;
+    w->parent[row] =
+        is_call ? op_nest_call(&k->calls, e->depth, row, first_row) : parent_of(k, e->depth, first_row);
     if (e->kind == OP_MEMORY) /* around nothing */
         w->flags[row] |= op_memory_note(k->result, row);
-    else
+    else if (!is_call)
         k->nearest[e->depth] = flags & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
     if (w->parent[row] >= 0 && !(flags & OP_FLAG_ASYNC) && end)
         w->self_ns[w->parent[row]] -= w->duration_ns[row];
@@ -390,15 +413,19 @@ static int build(const op_source *s, op_result *r, walk *k) {
         (rc = list_threads(s, r)) || (rc = convert_steps(s, r, &k->time)))
         return rc;
     walk_threads(k);
-    r->stats.events = n;
+    r->columns.count = k->row;
+    r->stats.events = k->row;
     r->stats.threads = r->thread_count;
-    rc = op_memory_settle(r, k->w.flags);
+    rc = op_nest_finish(&k->calls, r, &k->w);
+    if (rc == OP_OK)
+        rc = op_memory_settle(r, k->w.flags);
     return rc == OP_OK ? steps_of_backward(r, &k->w) : rc;
 }
 
 int op_tree_build(const op_source *source, op_result *result) {
     walk k = {.source = source, .result = result};
     int rc = build(source, result, &k);
+    op_nest_release(&k.calls);
     free(k.nearest);
     free(k.time.lines);
     return rc;

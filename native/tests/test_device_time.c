@@ -19,8 +19,8 @@ static op_result *build_launches(void) {
     add_kind(0, "addmm", 2, 150, 250, OP_TORCH);
     add_kind(0, "cudaLaunchKernel", 3, 200, 210, OP_RUNTIME);
     add_kind(0, "cudaMemcpyAsync", 2, 300, 310, OP_RUNTIME);
-    add_kind(0, "call", 1, 500, 600, OP_PYTHON_CALL); /* row 5 */
-    add_kind(0, "cuLaunchKernel", 2, 520, 530, OP_DRIVER);
+    add_kind(0, "call", 0, 500, 600, OP_PYTHON_CALL); /* row 5: its depth is among calls */
+    add_kind(0, "cuLaunchKernel", 1, 520, 530, OP_DRIVER);
     add_kind(0, "cudaLaunchKernel", 0, 1100, 1110, OP_RUNTIME);
     add_kind(1, "gemm", 0, 1000, 1400, OP_KERNEL); /* row 8 */
     add_kind(1, "copy", 0, 1400, 1420, OP_MEMCPY);

@@ -6,6 +6,7 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
 
+#include "call.h"
 #include "names.h"
 #include "record.h"
 #include "write_inputs.h"
@@ -280,6 +281,7 @@ __attribute__((noinline)) Context *begin_with_inputs(const at::RecordFunction &f
         return nullptr;
     }
     op_begin_on(t, &context->slot, name, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words, count);
+    op_note_line(&context->slot);
     return context;
 }
 
@@ -316,6 +318,7 @@ template <bool with_inputs> std::unique_ptr<at::ObserverContext> begin(const at:
                                      static_cast<uint32_t>(thread >> 32)};
     op_begin_on(t, &context->slot, name, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
                 thread != 0 ? kForwardWords : 0);
+    op_note_line(&context->slot);
     return std::unique_ptr<at::ObserverContext>(context);
 }
 

@@ -14,12 +14,13 @@ from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.native_calls import check, last_error
+from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import TorchOps, imported_torch, torch_ops
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
 from pytest_opprof.units import parse_bytes
 
-SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx"})
+SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules"})
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
 _INJECTED: Final = {
     "ops-itt": lib.OP_INJECTED_TORCH,
@@ -45,6 +46,7 @@ class Collector:
         self._torch_ops: TorchOps | None = None
         self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
         self._active: tuple[TorchOps, ...] = ()
+        self._calls: PythonCalls | None = None
         self._window_sources: tuple[str, ...] = ()
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
@@ -86,7 +88,7 @@ class Collector:
         Args:
             sources: Of `SOURCES`. "ranges" are always recorded; "ops" are torch's, by the observer where it
                 can be built, else through ITT, which "ops-itt" chooses outright; "itt" and "nvtx" are what
-                other libraries emit.
+                other libraries emit; "python" are Python and C calls, and "modules" those of torch modules.
             record_shapes: Accepted here so that a later window with shapes finds everything ready.
 
         Raises:
@@ -137,6 +139,7 @@ class Collector:
             try:
                 for source in self._active:
                     source.enable(record_shapes=record_shapes, profile_memory=profile_memory)
+                self._window_sources += self._enable_calls()
             except BaseException:
                 self._discard_window()
                 raise
@@ -218,7 +221,26 @@ class Collector:
         else:
             self._torch_ops = found
 
+    def _enable_calls(self) -> tuple[str, ...]:
+        """Record Python calls, where they were asked for and can be had; what of them is recorded."""
+        asked = tuple(source for source in ("python", "modules") if source in self._sources)
+        for source in ("python", "modules"):
+            self.problems.pop(source, None)
+        if not asked:
+            return ()
+        calls = PythonCalls(modules_only="python" not in asked, with_modules="modules" in asked)
+        try:
+            calls.enable()
+        except CaptureUnavailableError as error:
+            self.problems.update(dict.fromkeys(asked, str(error)))
+            return ()
+        self._calls = calls
+        return asked
+
     def _disable_sources(self) -> None:
+        calls, self._calls = self._calls, None
+        if calls is not None:
+            calls.disable()
         active, self._active = self._active, ()
         for source in active:
             source.disable()

@@ -86,6 +86,22 @@ class StepInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A Python call that was open when its thread came to the window: what the events lie in.
+
+    Attributes:
+        thread: Index into `Recording.threads`.
+        line: That it was at when the thread came; 0 for not known.
+        end_ns: When it ended, nanoseconds from `Recording.trace_start_ns`; -1 if it did not.
+    """
+
+    thread: int
+    name: str
+    line: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingStats:
     """What was recorded, and what was lost.
 
@@ -196,6 +212,8 @@ class Recording:
         parent: Index of the event around; -1 for none.
         step: Index into `steps`; -1 for none.
         launcher: Of a device event: index of the host event that caused it; -1 for none known.
+        line: Of the Python function around the event, where it began; 0 where it is not known, or where the
+            event is inside an op that has one. Needs Python calls.
         kind: Numbers of `OpKind`.
         flags: ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
             (memory that the event around it accounts for).
@@ -225,6 +243,7 @@ class Recording:
         self.parent = self._view(columns.parent, "i")
         self.step = self._view(columns.step, "i")
         self.launcher = self._view(columns.launcher, "i")
+        self.line = self._view(columns.line, "H")
         self.kind = self._view(columns.kind, "B")
         self.flags = self._view(columns.flags, "B")
         self.scope = self._view(columns.scope, "B")
@@ -234,8 +253,8 @@ class Recording:
     def __len__(self) -> int:
         return self._count
 
-    def _view(self, pointer: Any, code: Literal["q", "I", "i", "B"]) -> memoryview[int]:
-        item = {"q": 8, "I": 4, "i": 4, "B": 1}[code]
+    def _view(self, pointer: Any, code: Literal["q", "I", "i", "H", "B"]) -> memoryview[int]:
+        item = {"q": 8, "I": 4, "i": 4, "H": 2, "B": 1}[code]
         # A view may outlive this object: through its pointer it keeps the native result alive.
         held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, self._result))
         return memoryview(ffi.buffer(held, self._count * item)).toreadonly().cast(code)
@@ -263,6 +282,18 @@ class Recording:
         """The kind of device that was recorded, in lower case; None for none."""
         devices = {lane.device_type for lane in self.threads} - {0}
         return _DEVICE_NAMES.get(min(devices), "device") if devices else None
+
+    @functools.cached_property
+    def open_calls(self) -> tuple[OpenCall, ...]:
+        """The calls that were open when the recording began, thread by thread, outermost first."""
+        count = ffi.new("uint32_t *")
+        rows = lib.op_result_open_calls(self._result, count)
+        return tuple(
+            OpenCall(
+                thread=rows[i].thread, name=name_text(rows[i].name), line=rows[i].line, end_ns=rows[i].end_ns
+            )
+            for i in range(count[0])
+        )
 
     @functools.cached_property
     def steps(self) -> tuple[StepInfo, ...]:

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_CREDITED, OpKind
 from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
+from pytest_opprof.events.stacks import Stacks
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -90,6 +91,11 @@ class EventForest:
             rows = [row for row in rows if self.is_shown(row)]
         # Each thread is in order already, so that the sort only merges, and a parent stays first.
         return array("q", sorted(rows, key=self.recording.start_ns.__getitem__))
+
+    @functools.cached_property
+    def stacks(self) -> Stacks:
+        """What the events were called from."""
+        return Stacks(self.recording)
 
     @functools.cached_property
     def _linked(self) -> tuple[array[int], array[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
@@ -91,6 +91,11 @@ class RecordedEvent(FunctionEvent):
         """The number of the profiler step it belongs to; None for none."""
         step = self._forest.recording.step[self._index]
         return None if step < 0 else self._forest.recording.steps[step].number
+
+    @property
+    def module_hierarchy(self) -> str:
+        """The torch modules it ran in, such as ``Net_0.Linear_1``. Needs ``with_modules``."""
+        return ".".join(self._forest.stacks.modules(self._index))
 
     @property
     def inputs(self) -> Inputs | None:
@@ -213,7 +218,10 @@ def _activity(event: RecordedEvent) -> str:
 
 
 def _stack(event: RecordedEvent) -> list[str]:
-    return [entry for entry in event.told("stack") if filter_stack_entry(entry)]
+    told_stack: Sequence[str] = event.told("stack")
+    return [
+        entry for entry in told_stack or event.forest.stacks.stack(event.index) if filter_stack_entry(entry)
+    ]
 
 
 def _column(name: str) -> Callable[[RecordedEvent], Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.capture.memory import MemoryChange
-    from pytest_opprof.capture.recording import OpGroup, RecordingStats, StepInfo, ThreadInfo
+    from pytest_opprof.capture.recording import OpenCall, OpGroup, RecordingStats, StepInfo, ThreadInfo
     from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult
 
 
@@ -61,6 +61,14 @@ class RecordingView(Protocol):
     @property
     def launcher(self) -> Sequence[int]:
         """Of a device event: the host event that caused it; -1 for none known."""
+
+    @property
+    def line(self) -> Sequence[int]:
+        """The line of the Python function around each event, 0 where it is not known."""
+
+    @property
+    def open_calls(self) -> Sequence[OpenCall]:
+        """The Python calls that were open when the recording began, thread by thread, outermost first."""
 
     @property
     def kind(self) -> Sequence[int]:

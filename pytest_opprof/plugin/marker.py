@@ -16,13 +16,15 @@ from pytest_opprof.results.run import Schedule
 
 _NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
 # Known to torch.profiler; what they would record comes with a later release, and the summary says so.
-_NOT_CAPTURED: Final = ("with_stack", "with_flops", "with_modules")
+_NOT_CAPTURED: Final = ("with_flops",)
 _KNOWN: Final = (
     "activities",
     "schedule",
     *_NUMBERS,
     "record_shapes",
     "profile_memory",
+    "with_stack",
+    "with_modules",
     *_NOT_CAPTURED,
     "limits",
     "gates",
@@ -56,6 +58,8 @@ class ProfileRequest:
     activities: tuple[str, ...] = ("cpu",)
     record_shapes: bool = False
     profile_memory: bool = False
+    with_stack: bool = False
+    with_modules: bool = False
     limits: Any = ()
     gates: Mapping[str, str] = field(default_factory=dict)
     group_by_input_shape: bool = False
@@ -106,6 +110,8 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         activities=activities,
         record_shapes=_flag(arguments, "record_shapes", where=where),
         profile_memory=_flag(arguments, "profile_memory", where=where),
+        with_stack=_flag(arguments, "with_stack", where=where),
+        with_modules=_flag(arguments, "with_modules", where=where),
         limits=arguments.get("limits", ()),
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),

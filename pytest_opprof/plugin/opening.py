@@ -135,5 +135,6 @@ def _capturing(sources: frozenset[str]) -> str:
         "ranges": "ranges",
         "itt": "ITT tasks",
         "nvtx": "NVTX ranges",
+        "python": "Python calls",
     }
     return ", ".join(text for source, text in words.items() if source in sources)

@@ -16,7 +16,7 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError
 from pytest_opprof.plugin.calls import Calls, replaced
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions
+from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
 
 _RANGES: Final = frozenset({"ranges"})
@@ -35,7 +35,7 @@ class Stepping:
 
     Attributes:
         request: What the marker asks for.
-        sources: What of `sources` the marker's activities leave.
+        sources: What of `sources` the marker's activities leave, and the calls that it asks for.
         recordings: Of the finished cycles, in order.
         problem: Why the measurement failed; None while it has not.
         doubt: Why a finished measurement cannot be trusted; None when it can.
@@ -58,7 +58,11 @@ class Stepping:
         self.calls = 0
         self.is_running = False
         self.again: Stepping | None = None
-        self.sources = sources if "cpu" in request.activities else sources & _RANGES
+        self.sources = sources_of(
+            sources if "cpu" in request.activities else sources & _RANGES,
+            with_stack=request.with_stack,
+            with_modules=request.with_modules,
+        )
         self._fails = fails
         self._stepper: Stepper | None = None
         self._takes_cycles = True

@@ -14,7 +14,7 @@ from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.key_averages import KeyAverages
 from pytest_opprof.profiler.activities import ProfilerActivity, parse_activities, warn_of_missing
 from pytest_opprof.profiler.cycle import Cycle
-from pytest_opprof.profiler.recorder import CycleRecorder, ExecutionTraceObserver, RecorderOptions
+from pytest_opprof.profiler.recorder import CycleRecorder, ExecutionTraceObserver, RecorderOptions, sources_of
 from pytest_opprof.profiler.schedule import ProfilerAction, record_always
 from pytest_opprof.profiler.stepper import Stepper
 
@@ -34,9 +34,10 @@ class profile:  # noqa: N801  # torch's name
         record_shapes: Record the shapes, types and numbers that ops are given.
         profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
             those of Python's own allocator.
-        with_stack: Accepted with a warning: stacks are not captured yet.
+        with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
+            has the stack of those around it.
         with_flops: Accepted with a warning: FLOPs are not computed yet.
-        with_modules: Accepted with a warning: modules are not captured yet.
+        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
         experimental_config: Accepted with a warning: Kineto's own settings mean nothing here.
         execution_trace_observer: Told when windows open and close.
         acc_events: `events` and `key_averages` are over all cycles that are kept, not over the last.
@@ -76,9 +77,7 @@ class profile:  # noqa: N801  # torch's name
         self.activities = parse_activities(activities, use_cuda=use_cuda)
         warn_of_missing(
             self.activities,
-            with_stack=with_stack,
             with_flops=with_flops,
-            with_modules=with_modules,
             experimental_config=experimental_config is not None,
         )
         self.record_shapes = record_shapes
@@ -91,7 +90,11 @@ class profile:  # noqa: N801  # torch's name
         self._observer = execution_trace_observer
         self._recorder = CycleRecorder(
             RecorderOptions(
-                sources=DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
+                sources=sources_of(
+                    DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
+                    with_stack=with_stack,
+                    with_modules=with_modules,
+                ),
                 record_shapes=record_shapes,
                 profile_memory=profile_memory,
                 keep_cycles=keep_cycles,

@@ -50,8 +50,19 @@ class RecorderOptions:
     @property
     def settings(self) -> Mapping[str, object]:
         """What a trace says about how it was recorded, as torch's traces do."""
-        asked_for = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory}
-        return {name: 1 for name, wanted in asked_for.items() if wanted}
+        given = {
+            "record_shapes": self.record_shapes,
+            "profile_memory": self.profile_memory,
+            "with_stack": "python" in self.sources,
+            "with_modules": "modules" in self.sources,
+        }
+        return {name: 1 for name, is_on in given.items() if is_on}
+
+
+def sources_of(sources: frozenset[str], *, with_stack: bool, with_modules: bool) -> frozenset[str]:
+    """Where ops come from, and the calls around them, in the collector's words."""
+    calls = {"python": with_stack, "modules": with_modules}
+    return sources | {source for source, is_on in calls.items() if is_on}
 
 
 class CycleRecorder:

@@ -69,7 +69,7 @@ SCHEDULES = """\
         def test_closest_marker(self, called):
             called()
 
-    @pytest.mark.profile(["cpu", "cuda"], with_stack=True)
+    @pytest.mark.profile(["cpu", "cuda"], with_flops=True)
     def test_more_than_there_is(called):
         called()
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_captured_is_said(scheduled: tuple[Project, Session]) -> 
         "opprof: activity cuda: nothing of it is captured by this release "
         "(asked for by test_more_than_there_is and 1 more)",
         (
-            "opprof: with_stack: nothing of it is captured by this release "
+            "opprof: with_flops: nothing of it is captured by this release "
             "(asked for by test_more_than_there_is)"
         ),
     ]

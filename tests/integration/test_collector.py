@@ -47,7 +47,9 @@ def test_there_is_one_collector() -> None:
 
 
 def test_unknown_source_is_a_usage_error(collector: Collector) -> None:
-    with pytest.raises(UsageError, match="unknown source 'opz': there are itt, ops, ops-itt, ranges"):
+    with pytest.raises(
+        UsageError, match="unknown source 'opz': there are itt, modules, nvtx, ops, ops-itt, python, ranges"
+    ):
         collector.open(sources=frozenset({"ranges", "opz"}))
 
 

@@ -1,0 +1,62 @@
+/* The Python frames of the calling thread, without making objects of them. CPython has no public
+ * way to do so: these are its internal headers, of the very version that the extension is built
+ * for. A thread's frames are changed by that thread alone, so that the GIL is not needed. */
+#ifndef OP_PYFRAME_H
+#define OP_PYFRAME_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#endif
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#pragma GCC diagnostic pop
+
+typedef struct _PyInterpreterFrame op_frame;
+
+/* From this frame outwards, the first that runs Python code. */
+static inline op_frame *op_frame_complete(op_frame *f) {
+    while (f && _PyFrame_IsIncomplete(f))
+        f = f->previous;
+    return f;
+}
+
+/* The innermost frame of a thread; NULL where it runs none. */
+static inline op_frame *op_frame_of(PyThreadState *state) {
+    if (!state)
+        return NULL;
+#if PY_VERSION_HEX >= 0x030D0000
+    return op_frame_complete(state->current_frame);
+#else
+    return op_frame_complete(state->cframe->current_frame);
+#endif
+}
+
+static inline op_frame *op_frame_back(op_frame *f) { return op_frame_complete(f->previous); }
+
+static inline PyCodeObject *op_frame_code(const op_frame *f) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return (PyCodeObject *)f->f_executable;
+#else
+    return f->f_code;
+#endif
+}
+
+/* Of the instruction that runs, in bytes; below 0 before the first. */
+static inline int op_frame_offset(op_frame *f) {
+    return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
+}
+
+/* The first argument of the function, borrowed; NULL for none. */
+static inline PyObject *op_frame_first_argument(op_frame *f) {
+    return op_frame_code(f)->co_argcount > 0 ? f->localsplus[0] : NULL;
+}
+
+#endif

@@ -1,0 +1,138 @@
+"""Python and C calls: callbacks of ``sys.monitoring``, or on 3.11 a profile function on each thread."""
+
+from __future__ import annotations
+
+import functools
+import os
+import site
+import sys
+import threading
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final
+
+from pytest_opprof import _fast
+from pytest_opprof.errors import CaptureUnavailableError
+
+_PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
+_TOOL_NAME: Final = "pytest-opprof"
+# Absent before 3.12.
+_MONITORING: Final[Any] = getattr(sys, "monitoring", None)
+# 2 is what cProfile takes; 0, 1 and 5 belong to debuggers, coverage and optimizers.
+_TOOL_IDS: Final = (3, 4)
+
+
+class PythonCalls:
+    """Records the calls of all threads while it is enabled, or those of torch modules alone.
+
+    Calls that are open when it is enabled are no events: they stand below the stacks of what is.
+    """
+
+    def __init__(self, *, modules_only: bool, with_modules: bool) -> None:
+        self._modules_only = modules_only
+        self._with_modules = with_modules
+        self._hooks: _Monitoring | _ProfileFunction | None = None
+
+    def enable(self) -> None:
+        """The window opened.
+
+        Raises:
+            CaptureUnavailableError: Other tools hold what it needs.
+        """
+        module_code = _module_code() if self._with_modules else None
+        self._hooks = hooks = _ProfileFunction() if _MONITORING is None else _Monitoring()
+        try:
+            hooks.install(module_code if self._modules_only else None)
+            _fast.calls_start(_prefixes(), _PACKAGE, module_code, self._modules_only)
+        except BaseException:
+            self.disable()
+            raise
+
+    def disable(self) -> None:
+        """The window is about to close; also after a fork, in the child."""
+        hooks, self._hooks = self._hooks, None
+        if hooks is not None:
+            _fast.calls_stop()
+            hooks.remove()
+
+
+class _Monitoring:
+    """3.12 and later. Every tool has a number of its own, so that nobody is in anybody's way."""
+
+    def __init__(self) -> None:
+        taken = {number: _MONITORING.get_tool(number) for number in _TOOL_IDS}
+        free = [number for number, owner in taken.items() if owner is None]
+        if not free:
+            raise CaptureUnavailableError(
+                f"Python calls cannot be recorded: {' and '.join(map(repr, taken.values()))} hold "
+                f"the tool numbers {' and '.join(map(str, taken))} of sys.monitoring; stop one of them"
+            )
+        self._tool = free[0]
+        _MONITORING.use_tool_id(self._tool, _TOOL_NAME)
+
+        self._only: CodeType | None = None
+
+    def install(self, only: CodeType | None) -> None:
+        self._only = only
+        events = _MONITORING.events
+        callbacks = {
+            events.PY_START: _fast.on_begin,
+            events.PY_RESUME: _fast.on_begin,
+            events.PY_THROW: _fast.on_begin,
+            events.PY_RETURN: _fast.on_end,
+            events.PY_YIELD: _fast.on_end,
+            events.PY_UNWIND: _fast.on_end,
+            events.CALL: _fast.on_call,
+            events.C_RETURN: _fast.on_call_end,
+            events.C_RAISE: _fast.on_call_end,
+        }
+        for event, callback in callbacks.items():
+            _MONITORING.register_callback(self._tool, event, callback)
+        if only is None:
+            _MONITORING.set_events(self._tool, functools.reduce(int.__or__, callbacks))
+        else:
+            # Nothing but this function pays for it; only an unwinding cannot be asked for one function.
+            _MONITORING.set_events(self._tool, events.PY_UNWIND)
+            _MONITORING.set_local_events(self._tool, only, events.PY_START | events.PY_RETURN)
+
+    def remove(self) -> None:
+        _MONITORING.set_events(self._tool, 0)
+        if self._only is not None:
+            _MONITORING.set_local_events(self._tool, self._only, 0)
+        for event in range(_MONITORING.events.C_RAISE.bit_length()):
+            _MONITORING.register_callback(self._tool, 1 << event, None)
+        _MONITORING.free_tool_id(self._tool)
+
+
+class _ProfileFunction:
+    """3.11. The native side calls what profiled a thread before, and puts it back.
+
+    A thread that is made by native code during the window is seen only if it starts a Python function through
+    `threading`.
+    """
+
+    def __init__(self) -> None:
+        self._before: Any = threading.getprofile()
+
+    def install(self, only: CodeType | None) -> None:
+        del only  # the native side looks at every call
+        threading.setprofile(functools.partial(_fast.profile_new_thread, self._before))
+
+    def remove(self) -> None:
+        threading.setprofile(self._before)
+
+
+def _prefixes() -> tuple[str, ...]:
+    """The folders that modules are imported from, longest first: as torch does, paths are shown without."""
+    folders = {*site.getsitepackages(), site.getusersitepackages(), *sys.path}
+    return tuple(
+        sorted((folder.rstrip(os.sep) + os.sep for folder in folders if folder), key=len, reverse=True)
+    )
+
+
+def _module_code() -> CodeType | None:
+    """What runs when a torch module is called."""
+    modules = sys.modules.get("torch.nn.modules.module")
+    call = None if modules is None else vars(modules.Module)["__call__"]
+    code = getattr(call, "__code__", None)
+    return code if isinstance(code, CodeType) else None

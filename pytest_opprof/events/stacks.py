@@ -1,0 +1,142 @@
+"""What each event was called from: read off the Python calls around it, at no cost while recording."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.capture.recording import OpKind
+
+if TYPE_CHECKING:
+    from pytest_opprof.events.recording_view import RecordingView
+
+_CALLS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
+_BACKWARD_SCOPE: Final = 1
+_FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
+_MODULE: Final = "nn.Module: "
+
+
+class Stacks:
+    """The stacks of one recording's events.
+
+    An entry is written as torch writes it, ``file(line): function``, innermost first. Torch's line is that of
+    the function's first line; here it is the line that was running, where it is known.
+    """
+
+    def __init__(self, recording: RecordingView) -> None:
+        self._recording = recording
+        self._of_calls: dict[int, tuple[str, ...]] = {}
+        self._has_calls: bool | None = None
+        self._forwards: dict[tuple[int, int], int] | None = None
+
+    @property
+    def were_recorded(self) -> bool:
+        """Whether there is a stack to show at all."""
+        if self._has_calls is None:
+            kinds = bytes(self._recording.kind)
+            self._has_calls = bool(self._recording.open_calls) or any(kind in kinds for kind in _CALLS)
+        return self._has_calls
+
+    def stack(self, event: int) -> list[str]:
+        """The calls an event was made from; those of its forward op, for what runs in a backward op.
+
+        A backward op without a known forward (``AccumulateGrad``) has the calls of the backward pass.
+        """
+        if not self.were_recorded:
+            return []
+        backward = self._backward_around(event)
+        forward = -1 if backward < 0 else self._forward_of(backward)
+        return list(self._calls_around(event if forward < 0 else forward))
+
+    def modules(self, event: int) -> list[str]:
+        """The torch modules an event ran in, outermost first. Needs ``with_modules``."""
+        found = []
+        row = self._recording.parent[event] if self.were_recorded else -1
+        while row >= 0:
+            if self._recording.kind[row] == OpKind.PYTHON_CALL:
+                name = self._recording.name(row)
+                if name.startswith(_MODULE):
+                    found.append(name.removeprefix(_MODULE))
+            row = self._recording.parent[row]
+        return found[::-1]
+
+    def _calls_around(self, event: int) -> tuple[str, ...]:
+        """Stacks of calls are kept: the events of one call share all but the innermost line."""
+        recording = self._recording
+        waiting: list[tuple[int, int]] = []  # calls outwards, each with the line it was at
+        row = event
+        while True:
+            line, row = self._line_and_call(row)
+            if row < 0:
+                stack = self._open_calls(event, line)
+                break
+            waiting.append((row, line))
+            known = self._of_calls.get(row)
+            if known is not None:
+                stack = known
+                break
+        for call, line in reversed(waiting):
+            self._of_calls[call] = stack
+            stack = (at_line(recording.name(call), line), *stack)
+        return stack
+
+    def _line_and_call(self, row: int) -> tuple[int, int]:
+        """The call around an event, and its line: an op's holds for all that runs in the op."""
+        recording = self._recording
+        line = recording.line[row]
+        row = recording.parent[row]
+        while row >= 0 and recording.kind[row] not in _CALLS:
+            line = line or recording.line[row]
+            row = recording.parent[row]
+        return line, row
+
+    def _open_calls(self, event: int, line: int) -> tuple[str, ...]:
+        """What was open when the thread came to the window, and still is when the event begins."""
+        recording = self._recording
+        thread, start_ns = recording.thread[event], recording.start_ns[event]
+        frames = [
+            call
+            for call in recording.open_calls
+            if call.thread == thread and (call.end_ns < 0 or call.end_ns > start_ns)
+        ]
+        lines = [line or frame.line for frame in frames[-1:]] + [frame.line for frame in frames[-2::-1]]
+        return tuple(at_line(frame.name, at) for frame, at in zip(reversed(frames), lines, strict=True))
+
+    def _backward_around(self, event: int) -> int:
+        recording = self._recording
+        row = event
+        while row >= 0 and not (
+            recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == OpKind.TORCH
+        ):
+            row = recording.parent[row]
+        return row
+
+    def _forward_of(self, backward: int) -> int:
+        if self._forwards is None:
+            self._forwards = self._first_forwards()
+        recording = self._recording
+        return self._forwards.get((recording.sequence_nr[backward], recording.forward_thread[backward]), -1)
+
+    def _first_forwards(self) -> dict[tuple[int, int], int]:
+        """The first op of each sequence number and thread: the outermost of those that share it."""
+        recording = self._recording
+        first: dict[tuple[int, int], int] = {}
+        for row, number in enumerate(recording.sequence_nr):
+            if number >= 0 and recording.forward_thread[row] == 0:
+                thread = recording.threads[recording.thread[row]].torch_thread
+                first.setdefault((number, thread), row)
+        return first
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def at_line(entry: str, line: int) -> str:
+    """An entry with the line it was at; 0 leaves the function's first line."""
+    frame = _FRAME.fullmatch(entry) if line else None
+    return f"{frame['path']}({line}): {frame['function']}" if frame else entry
+
+
+def frame_of(entry: str) -> tuple[str, int, str] | None:
+    """The file, line and function of an entry; None for a C function or a torch module."""
+    frame = _FRAME.fullmatch(entry)
+    return (frame["path"], int(frame["line"]), frame["function"]) if frame else None

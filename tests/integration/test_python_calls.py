@@ -1,0 +1,375 @@
+"""Python and C calls as the interpreter makes them, on every version that it is run with."""
+
+import asyncio
+import cProfile
+import functools
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import call_programs as program
+import pytest
+from children import answer_of
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.recording import OpKind, Recording
+
+CALLS = frozenset({"ranges", "python"})
+MONITORING: Any = getattr(sys, "monitoring", None)
+needs_monitoring = pytest.mark.skipif(MONITORING is None, reason="sys.monitoring came with Python 3.12")
+needs_profile_function = pytest.mark.skipif(
+    MONITORING is not None, reason="3.12 and later use sys.monitoring"
+)
+
+
+def recorded(run: Callable[[], object], *, sources: frozenset[str] = CALLS) -> Recording:
+    """Without a context manager of the tests: its calls would be recorded too."""
+    collector = Collector.instance()
+    collector.open(sources=sources)
+    collector.start()
+    run()
+    return collector.stop()
+
+
+def short(name: str) -> str:
+    """The function's name alone."""
+    return re.sub(r".*\(\d+\): |<built-in (function|method) (\w+).*>", r"\2", name)
+
+
+def rows(recording: Recording) -> list[int]:
+    """The events of this thread: whoever runs the tests may have others, which are recorded too."""
+    return [event for event in range(len(recording)) if recording.thread[event] == this_thread(recording)]
+
+
+def this_thread(recording: Recording) -> int:
+    mine = threading.get_native_id()
+    return next((thread.index for thread in recording.threads if thread.os_tid == mine), -1)
+
+
+def tree(recording: Recording, *, thread: int | None = None) -> list[str]:
+    """Each call and range of a thread (this one), behind a dot for each one around it."""
+    thread = this_thread(recording) if thread is None else thread
+    depths: list[int] = []
+    lines = []
+    for event in range(len(recording)):
+        parent = recording.parent[event]
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+        if recording.thread[event] == thread:
+            lines.append("." * depths[-1] + short(recording.name(event)))
+    return lines
+
+
+def assert_balanced(recording: Recording) -> None:
+    """Every call ended, within the one around it, and no time is counted twice."""
+    for event in rows(recording):
+        assert recording.duration_ns[event] >= 0, recording.name(event)
+        assert 0 <= recording.self_ns[event] <= recording.duration_ns[event], recording.name(event)
+        parent = recording.parent[event]
+        if parent >= 0:
+            assert recording.start_ns[parent] <= recording.start_ns[event]
+            ends = [recording.start_ns[row] + recording.duration_ns[row] for row in (event, parent)]
+            assert ends[0] <= ends[1]
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (functools.partial(program.recurse, 2), ["recurse", ".recurse", "..recurse"]),
+        (program.measure_length, ["measure_length", ".len"]),
+        (program.catch_here, ["catch_here", ".fail", ".leaf"]),
+        (program.catch_from_c, ["catch_from_c", ".fail_in_c", "..divmod", ".leaf"]),
+        # A generator's every stretch is a call, as for every profiler of Python.
+        (program.drain, ["drain", ".count_to", "..leaf", ".count_to", "..leaf", ".count_to"]),
+        (
+            program.throw_into_generator,
+            ["throw_into_generator", ".next", "..count_to", "...leaf", ".throw", "..count_to", ".leaf"],
+        ),
+        (program.sort_by_key, ["sort_by_key", ".sorted", "..<lambda>", "..<lambda>"]),
+    ],
+    ids=["recursion", "builtin", "exception", "exception in C", "generator", "throw", "called from C"],
+)
+def test_calls_nest_as_they_ran(run: Callable[[], object], expected: list[str]) -> None:
+    recording = recorded(run)
+    assert tree(recording) == expected
+    assert_balanced(recording)
+
+
+def test_calls_say_whether_they_are_python_or_c() -> None:
+    recording = recorded(program.measure_length)
+    python, builtin = rows(recording)
+    assert (recording.kind[python], recording.kind[builtin]) == (OpKind.PYTHON_CALL, OpKind.C_CALL)
+    assert recording.name(builtin) == "<built-in function len>"
+    line = program.measure_length.__code__.co_firstlineno
+    assert recording.name(python).endswith(f"call_programs.py({line}): measure_length")
+
+
+def test_builtin_methods_are_named_by_type_not_by_object() -> None:
+    first: list[int] = []
+    second: list[int] = []
+
+    def append() -> None:
+        first.append(1)
+        second.append(2)
+
+    recording = recorded(append)
+    assert {recording.name(event) for event in rows(recording)[1:]} == {
+        "<built-in method append of list object>"
+    }
+
+
+def test_lines_are_those_that_were_running() -> None:
+    start = program.catch_here.__code__.co_firstlineno
+    recording = recorded(program.catch_here)
+    assert [recording.line[event] for event in rows(recording)[1:]] == [start + 2, start + 4]
+
+
+def test_coroutines_and_async_generators_are_balanced() -> None:
+    recording = recorded(lambda: asyncio.run(program.add_up()))
+    assert_balanced(recording)
+    names = [short(recording.name(event)) for event in rows(recording)]
+    # Each of the two items is paused for once, and the last stretch finds that there are no more.
+    assert (names.count("add_up"), names.count("pause")) == (3, 4)
+
+
+def test_a_range_that_outlives_its_call_keeps_what_runs_in_it() -> None:
+    recording = recorded(program.work_in_managed)
+    lines = tree(recording)
+    assert lines[lines.index(".managed") :][:3] == [".managed", "..inside", "...leaf"]
+    assert_balanced(recording)
+
+
+@pytest.mark.parametrize("run", [program.work_in_managed, program.work_after_managed])
+def test_ranges_are_the_same_without_calls(run: Callable[[], object]) -> None:
+    """Their names, order, parents and kinds, with the calls between them left out."""
+
+    def ranges(sources: frozenset[str]) -> list[tuple[str, str | None, int]]:
+        recording = recorded(run, sources=sources)
+        found = []
+        for event in rows(recording):
+            if recording.kind[event] != OpKind.RANGE:
+                continue
+            parent = recording.parent[event]
+            while parent >= 0 and recording.kind[parent] != OpKind.RANGE:
+                parent = recording.parent[parent]
+            around = recording.name(parent) if parent >= 0 else None
+            found.append((recording.name(event), around, recording.flags[event]))
+        return found
+
+    assert ranges(CALLS) == ranges(frozenset({"ranges"}))
+
+
+def test_what_was_open_before_is_no_event() -> None:
+    recording = recorded(program.leaf)
+    assert tree(recording) == ["leaf"]
+    here = [call for call in recording.open_calls if call.thread == this_thread(recording)]
+    assert [(short(call.name), call.end_ns) for call in here[-2:]] == [
+        ("test_what_was_open_before_is_no_event", -1),
+        ("recorded", -1),
+    ]
+
+
+def test_a_call_that_ends_in_the_window_is_open_until_then() -> None:
+    collector = Collector.instance()
+
+    def begin() -> None:
+        collector.open(sources=CALLS)
+        collector.start()
+
+    begin()
+    program.leaf()
+    recording = collector.stop()
+    assert tree(recording) == ["leaf"]
+    ended = {short(call.name): call.end_ns for call in recording.open_calls}
+    assert 0 <= ended["begin"] <= recording.start_ns[rows(recording)[0]]
+    assert ended["test_a_call_that_ends_in_the_window_is_open_until_then"] == -1
+
+
+def test_our_own_functions_are_not_shown() -> None:
+    recording = recorded(lambda: Collector.instance().dropped)
+    assert tree(recording) == ["<lambda>"]
+
+
+def test_threads_are_seen_whenever_they_began() -> None:
+    go, gone = threading.Event(), threading.Event()
+
+    def wait_then_work() -> None:
+        go.wait()
+        program.recurse(1)
+        gone.set()
+
+    early = threading.Thread(target=wait_then_work)
+    early.start()
+
+    def run_both() -> None:
+        late = threading.Thread(target=program.recurse, args=(2,))
+        late.start()
+        late.join()
+        go.set()
+        gone.wait()
+        early.join()
+
+    recording = recorded(run_both)
+    assert_balanced(recording)
+    deepest = {}
+    for thread in range(len(recording.threads)):
+        names = [line.lstrip(".") for line in tree(recording, thread=thread)]
+        deepest[thread] = names.count("recurse")
+    assert sorted(count for count in deepest.values() if count) == [2, 3]
+    assert "run_both" not in [short(call.name) for call in recording.open_calls]
+
+
+def test_recursion_to_the_limit_is_balanced() -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        recording = recorded(functools.partial(program.recurse, 10_000))
+    finally:
+        sys.setrecursionlimit(limit)
+    assert_balanced(recording)
+    mine = rows(recording)
+    assert len(mine) == 10_001
+    assert recording.parent[mine[-1]] == mine[-2]
+
+
+def test_a_window_without_calls_records_none() -> None:
+    recording = recorded(functools.partial(program.recurse, 3), sources=frozenset({"ranges"}))
+    assert len(recording) == 0
+    assert recording.open_calls == ()
+
+
+def test_windows_one_after_another_start_afresh() -> None:
+    for _ in range(3):
+        assert tree(recorded(program.drain))[0] == "drain"
+
+
+def test_functions_that_come_and_go_keep_their_names() -> None:
+    """A code object may take the place of one that is gone."""
+
+    def run() -> None:
+        for number in range(300):
+            space: dict[str, Any] = {}
+            exec(f"def made_{number}(): pass", space)  # noqa: S102  # a code object of its own
+            space[f"made_{number}"]()
+
+    recording = recorded(run)
+    made = [line for line in tree(recording) if line.startswith(".made_")]
+    assert made == [f".made_{number}" for number in range(300)]
+
+
+def test_a_forked_child_records_nothing_and_goes_on() -> None:
+    def run() -> None:
+        child = os.fork()
+        if child == 0:
+            program.recurse(3)
+            os._exit(0 if not Collector.instance().recording else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        program.leaf()
+
+    recording = recorded(run)
+    assert [line.lstrip(".") for line in tree(recording)][-1] == "leaf"
+    assert "recurse" not in [line.lstrip(".") for line in tree(recording)]
+
+
+# ---- beside other profilers ----
+
+
+def test_a_python_profiler_goes_on_and_stays() -> None:
+    seen: list[str] = []
+
+    def profiler(frame: FrameType, event: str, _arg: object) -> None:
+        if event == "call":
+            seen.append(frame.f_code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(profiler)
+    try:
+        recording = recorded(program.drain)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(before)
+    assert seen.count("count_to") == 3
+    assert tree(recording)[:2] == ["drain", ".count_to"]
+
+
+def test_cprofile_beside_us_counts_the_same() -> None:
+    other = cProfile.Profile()
+    other.enable()
+    recording = recorded(functools.partial(program.recurse, 4))
+    other.disable()
+    counts = {
+        entry.code.co_name: entry.callcount for entry in other.getstats() if hasattr(entry.code, "co_name")
+    }
+    assert counts["recurse"] == 5
+    assert len(rows(recording)) == 5
+
+
+@needs_profile_function
+def test_new_threads_keep_the_profiler_that_they_were_given() -> None:
+    seen: list[str] = []
+
+    def profiler(frame: FrameType, event: str, _arg: object) -> None:
+        seen.append(frame.f_code.co_name)
+
+    threading.setprofile(profiler)
+    try:
+
+        def run() -> None:
+            thread = threading.Thread(target=program.recurse, args=(1,))
+            thread.start()
+            thread.join()
+
+        recording = recorded(run)
+        assert threading.getprofile() is profiler
+    finally:
+        threading.setprofile(None)
+    assert "recurse" in seen
+    everywhere = [short(recording.name(event)) for event in range(len(recording))]
+    assert everywhere.count("recurse") == 2
+
+
+@needs_monitoring
+def test_other_tools_of_monitoring_are_left_alone() -> None:
+    MONITORING.use_tool_id(3, "another tool")
+    try:
+        assert tree(recorded(program.leaf)) == ["leaf"]
+        assert MONITORING.get_tool(3) == "another tool"
+        assert MONITORING.get_tool(4) is None
+    finally:
+        MONITORING.free_tool_id(3)
+
+
+@needs_monitoring
+def test_no_free_tool_number_is_said() -> None:
+    for number in (3, 4):
+        MONITORING.use_tool_id(number, f"tool {number}")
+    try:
+        recording = recorded(program.leaf)
+        problem = Collector.instance().problems["python"]
+    finally:
+        for number in (3, 4):
+            MONITORING.free_tool_id(number)
+    assert "'tool 3' and 'tool 4' hold the tool numbers 3 and 4 of sys.monitoring" in problem
+    assert len(recording) == 0
+    assert "python" not in recording.sources
+
+
+def test_a_process_may_end_while_it_records() -> None:
+    program_text = """
+        import json, threading
+        from pytest_opprof.capture.collector import Collector
+        def spin(stop):
+            while not stop.is_set():
+                len(())
+        stop = threading.Event()
+        thread = threading.Thread(target=spin, args=(stop,), daemon=True)
+        thread.start()
+        collector = Collector.instance()
+        collector.open(sources=frozenset({"ranges", "python"}))
+        collector.start()
+        print(json.dumps("recording"))
+    """
+    assert answer_of(program_text) == "recording"
