@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.device import DeviceType
     from pytest_opprof.events.event_list import EventList
     from pytest_opprof.events.event_metadata import EventMetadata
+    from pytest_opprof.events.flops import register_flop_formula
     from pytest_opprof.events.function_event import FunctionEvent
     from pytest_opprof.events.function_event_avg import FunctionEventAvg
     from pytest_opprof.events.memory_records import MemRecordsAcc
@@ -63,6 +64,7 @@ __all__ = [
     "range_pop",
     "range_push",
     "record_function",
+    "register_flop_formula",
     "schedule",
     "supported_activities",
     "tensorboard_trace_handler",
@@ -94,6 +96,7 @@ _ROOMS = {
     "range_pop": "capture.ranges",
     "range_push": "capture.ranges",
     "record_function": "capture.ranges",
+    "register_flop_formula": "events.flops",
     "schedule": "profiler.schedule",
     "supported_activities": "profiler.activities",
     "tensorboard_trace_handler": "profiler.handlers",

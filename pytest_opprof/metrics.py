@@ -189,10 +189,13 @@ CPU_MEMORY = _op_metric(
     "cpu_memory", "CPU memory", unit=Unit.BYTES, source=Source.MEMORY, depends_on=_MEMORY_FIELDS
 )
 
+FLOPS = _op_metric("flops", "FLOPs", unit=Unit.FLOPS, source=Source.FLOPS)
+
 OPS_COUNT = _total("ops.count", "ops", unit=Unit.COUNT, source=Source.OPS)
 RANGES_COUNT = _total(
     "ranges.count", "ranges", unit=Unit.COUNT, source=Source.RANGES, depends_on=_RANGE_FIELDS
 )
+FLOPS_TOTAL = _total("flops.total", "FLOPs", unit=Unit.FLOPS, source=Source.FLOPS)
 CPU_MEMORY_ALLOCATED = _total(
     "cpu_memory.allocated",
     "allocated memory",
@@ -229,7 +232,7 @@ def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
     return MappingProxyType({metric.name: metric for metric in metrics})
 
 
-OP_METRICS: Mapping[str, Metric] = _by_name((COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY))
+OP_METRICS: Mapping[str, Metric] = _by_name((COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS))
 TOTALS: Mapping[str, Metric] = _by_name(
     (
         OPS_COUNT,
@@ -240,7 +243,7 @@ TOTALS: Mapping[str, Metric] = _by_name(
         _total("host_copies.count", "copies from or to the host", unit=Unit.COUNT, source=Source.CUDA),
         _total("copies.bytes", "copied bytes", unit=Unit.BYTES, source=Source.CUDA),
         _total("syncs.count", "syncs", unit=Unit.COUNT, source=Source.CUDA),
-        _total("flops.total", "flops", unit=Unit.FLOPS, source=Source.FLOPS),
+        FLOPS_TOTAL,
         CPU_MEMORY_ALLOCATED,
         CPU_MEMORY_PEAK,
         CPU_MEMORY_ALLOCATIONS,

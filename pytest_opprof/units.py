@@ -110,6 +110,14 @@ def format_memory(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def format_flops(flops: int) -> str:
+    """Floating point operations for a reader: ``12 FLOPs``, ``1.50 MFLOPs``."""
+    for name, power in (("PFLOPs", 5), ("TFLOPs", 4), ("GFLOPs", 3), ("MFLOPs", 2), ("KFLOPs", 1)):
+        if flops >= 1000**power:
+            return f"{flops / 1000**power:.2f} {name}"
+    return f"{flops} FLOPs"
+
+
 def format_duration(time_ns: float) -> str:
     """Nanoseconds for a reader, in two or three figures: ``800 ns``, ``4.4 ms``, ``12.0 s``."""
     magnitude = abs(time_ns)

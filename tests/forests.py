@@ -181,7 +181,7 @@ class HandMadeRecording:
     def cpu_memory(self) -> list[int]:
         return [0] * len(self.spans)
 
-    self_cpu_memory = device_memory = self_device_memory = cpu_memory
+    self_cpu_memory = device_memory = self_device_memory = flops = cpu_memory
 
     def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         self.group_calls += 1

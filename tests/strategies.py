@@ -79,6 +79,7 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         cpu_time_total_ns=samples(steps),
         self_cpu_time_total_ns=samples(steps),
         cpu_memory=st.none() | samples(steps, least=-BIGGEST),
+        flops=st.none() | samples(steps),
         parent_op=st.none() | names,
         source=st.none() | sentences,
     )

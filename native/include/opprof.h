@@ -91,6 +91,7 @@ typedef struct op_group {
     int64_t min_ns, max_ns;              /* of the events' durations */
     int64_t cpu_memory, self_cpu_memory; /* bytes taken less given back; self: by no event inside */
     int64_t device_memory, self_device_memory; /* the same of all devices */
+    int64_t flops, counted_flops;              /* 0 until they are counted */
 } op_group;
 
 /* What an allocator did in one event of kind OP_MEMORY. */
@@ -160,11 +161,17 @@ enum op_group_inputs {
     OP_GROUP_BY_SHAPES = 1,
     OP_GROUP_BY_INPUTS = 2 /* shapes, strides, types and values */
 };
-/* Rows in the order of their first start. `samples` is 6 arrays of rows x steps one after the
- * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory. Both belong to the
- * result until the next call. */
+/* Rows in the order of their first start. `samples` is 8 arrays of rows x steps one after the
+ * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops.
+ * Both belong to the result until the next call. */
 int op_result_groups(op_result *result, int by_inputs, const op_group **rows, uint64_t *count,
                      const int64_t **samples);
+/* FLOPs of each row of the last groups by inputs, by formula; negative: there is none. Rows made
+ * from then on have sums of them. */
+int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);
+/* Two columns, NULL before they are counted: FLOPs of each event with what runs inside it, and of
+ * those what is not also in an event around it. */
+const int64_t *op_result_flops(const op_result *result);
 /* 1: the event is memory taken or given back, and *out says what; 0: it is not. */
 int op_result_memory(const op_result *result, uint64_t event, op_memory *out);
 /* Made when first asked for; it belongs to the result. */

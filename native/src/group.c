@@ -137,12 +137,10 @@ static uint32_t *short_cut(const grouping *g, uint64_t row) {
     return &g->of_name[(uint64_t)c->name[row] * 4 + bits];
 }
 
-#define NO_GROUP UINT32_MAX
-
 static bool assign(grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
     if (c->flags[row] & OP_FLAG_CREDITED) { /* its bytes are another event's */
-        g->of_row[row] = NO_GROUP;
+        g->of_row[row] = OP_NO_GROUP;
         return true;
     }
     uint32_t *known = short_cut(g, row), index;
@@ -165,6 +163,10 @@ static bool assign(grouping *g, uint64_t row) {
         group->device_memory += g->memory.device[row];
         group->self_device_memory += g->memory.self_device[row];
     }
+    if (g->r->flops) {
+        group->flops += g->r->flops[row];
+        group->counted_flops += g->r->flops[c->count + row];
+    }
     if (c->duration_ns[row] >= 0) {
         group->total_ns += on_device ? 0 : c->duration_ns[row];
         if (c->duration_ns[row] < group->min_ns)
@@ -180,11 +182,11 @@ static bool assign(grouping *g, uint64_t row) {
 static bool sample(grouping *g) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count, plane = g->count * steps;
-    int64_t *samples = op_calloc(plane * 6 + 1, sizeof *samples);
+    int64_t *samples = op_calloc(plane * 8 + 1, sizeof *samples);
     if (!samples)
         return false;
     for (uint64_t row = 0; row < c->count; row++) {
-        if (c->step[row] < 0 || g->of_row[row] == NO_GROUP)
+        if (c->step[row] < 0 || g->of_row[row] == OP_NO_GROUP)
             continue;
         uint64_t at = g->of_row[row] * steps + (uint64_t)c->step[row];
         samples[at]++;
@@ -199,6 +201,10 @@ static bool sample(grouping *g) {
         samples[2 * plane + at] += c->self_ns[row];
         if (g->r->memory_count)
             samples[5 * plane + at] += g->memory.cpu[row];
+        if (g->r->flops) {
+            samples[6 * plane + at] += g->r->flops[row];
+            samples[7 * plane + at] += g->r->flops[c->count + row];
+        }
     }
     g->r->samples = samples;
     return true;
@@ -237,7 +243,7 @@ static bool order_by_start(grouping *g) {
             sorted[i].min_ns = 0;
     }
     for (uint64_t row = 0; row < g->r->columns.count; row++)
-        if (g->of_row[row] != NO_GROUP)
+        if (g->of_row[row] != OP_NO_GROUP)
             g->of_row[row] = place[g->of_row[row]];
     free(place);
     free(order);
@@ -265,7 +271,13 @@ int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_
     for (uint64_t row = 0; ok && row < n; row++)
         ok = assign(&g, row);
     ok = ok && order_by_start(&g) && sample(&g);
-    free(g.of_row);
+    if (ok && by_inputs == OP_GROUP_BY_INPUTS) {
+        free(r->input_group);
+        r->input_group = g.of_row;
+        r->input_group_count = g.count;
+    } else {
+        free(g.of_row);
+    }
     free(g.of_name);
     free(g.hashes);
     free(g.slots);

@@ -7,6 +7,10 @@
 #include "opprof.h"
 #include "steps.h"
 
+#include <stdbool.h>
+
+#define OP_NO_GROUP UINT32_MAX
+
 /* One chunk's content, wherever it lies. */
 typedef struct op_raw {
     uint32_t thread, sequence, os_tid, count, arg_words;
@@ -31,7 +35,10 @@ struct op_result {
     int64_t *samples;
     op_path *paths;
     uint64_t memory_count; /* events of kind OP_MEMORY */
-    int64_t *memory;       /* four columns; NULL: not asked for yet */
+    uint32_t *input_group; /* by event: its row of the last groups by inputs, or OP_NO_GROUP */
+    uint64_t input_group_count;
+    int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
+    int64_t *memory; /* four columns; NULL: not asked for yet */
     op_memory_use *memory_use;
     struct op_imported *imported; /* NULL: recorded here */
     op_open_call *open_calls;

@@ -25,6 +25,8 @@ void op_result_free(op_result *r) {
     free(r->groups);
     free(r->samples);
     free(r->paths);
+    free(r->input_group);
+    free(r->flops);
     free(r->memory);
     free(r->memory_use);
     op_imported_free(r->imported);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -20,6 +20,7 @@ FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40
 FLAG_CREDITED: Final = 0x80
+_MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
 
 # As torch's ``use_device`` has them, by torch's numbers.
 _DEVICE_NAMES: Final = {1: "cuda", 12: "xpu", 15: "hpu", 19: "mtia", 20: "privateuseone"}
@@ -155,7 +156,11 @@ class OpGroup:
         self_cpu_memory: The same, by the events themselves.
         device_memory: The same as `cpu_memory` of all devices.
         self_device_memory: The same as `self_cpu_memory` of all devices.
+        flops: FLOPs of the events with what runs inside them; 0 until `Recording.count_flops`.
+        counted_flops: What of these is not also in an event around: these add up to a whole.
         step_cpu_memory: Per step of the recording.
+        step_flops: Per step of the recording.
+        step_counted_flops: Per step of the recording.
     """
 
     name: str
@@ -184,6 +189,10 @@ class OpGroup:
     device_memory: int = 0
     self_device_memory: int = 0
     step_cpu_memory: tuple[int, ...] = ()
+    flops: int = 0
+    counted_flops: int = 0
+    step_flops: tuple[int, ...] = ()
+    step_counted_flops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,6 +416,34 @@ class Recording:
             *steps, whole = memory_use(self._result, len(self.steps) + 1, on_device=on_device)
         return steps, whole
 
+    def count_flops(self, formula: Callable[[str, Inputs], int | None]) -> None:
+        """Evaluate a formula once for each distinct op and its inputs; needs recorded shapes.
+
+        From then on `flops` and `groups` have them, and `sources` has "flops".
+
+        Args:
+            formula: From an op's name and inputs to its FLOPs; None for what has no formula.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        with self._lock:
+            rows = self._groups(lib.OP_GROUP_BY_INPUTS)
+            told = [self._flops_by(formula, row) for row in rows]
+            check(lib.op_result_count_flops(self._result, told, len(told)))
+        self.flops = self._view(lib.op_result_flops(self._result), "q")
+        self.sources = (*(source for source in self.sources if source != "flops"), "flops")
+
+    def _flops_by(self, formula: Callable[[str, Inputs], int | None], row: OpGroup) -> int:
+        inputs = self.inputs(row.args_event)
+        flops = None if inputs is None else formula(row.name, inputs)
+        return -1 if flops is None or flops > _MOST_FLOPS else flops
+
+    @functools.cached_property
+    def flops(self) -> memoryview[int]:
+        """FLOPs of each event with what runs inside it; 0 before `count_flops`."""
+        return memoryview(bytes(8 * self._count)).cast("q")
+
     def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         """The events summed up by name (and by the shapes of their inputs), in order of first start.
 
@@ -433,8 +470,8 @@ class Recording:
         samples = ffi.new("int64_t **")
         check(lib.op_result_groups(self._result, by, rows, count, samples))
         n, steps = count[0], len(self.steps)
-        flat = ffi.unpack(samples[0], 6 * n * steps) if n * steps else []
-        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(6)]
+        flat = ffi.unpack(samples[0], 8 * n * steps) if n * steps else []
+        planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(8)]
 
         def of(plane: int, row: int) -> tuple[int, ...]:
             return tuple(planes[plane][row * steps : (row + 1) * steps])
@@ -470,6 +507,10 @@ class Recording:
                     device_memory=row.device_memory,
                     self_device_memory=row.self_device_memory,
                     step_cpu_memory=of(5, i),
+                    flops=row.flops,
+                    counted_flops=row.counted_flops,
+                    step_flops=of(6, i),
+                    step_counted_flops=of(7, i),
                 )
             )
         return groups

@@ -19,6 +19,8 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
     CPU_MEMORY,
     CPU_MEMORY_ALLOCATED,
+    FLOPS,
+    FLOPS_TOTAL,
     OP_METRICS,
     OPS_COUNT,
     RANGES_COUNT,
@@ -41,7 +43,7 @@ _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does 
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"
 _TOTAL_OF = {OpKind.OP: OPS_COUNT, OpKind.RANGE: RANGES_COUNT}
-_SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED}
+_SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED, FLOPS.name: FLOPS_TOTAL}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,8 @@ def metric_of(row: OpRow, metric: str) -> Samples:
             return row.cpu_time_total_ns
         case "cpu_memory":
             return row.cpu_memory or Samples.constant(0, steps=row.count.steps)
+        case "flops":
+            return row.flops or Samples.constant(0, steps=row.count.steps)
         case _:
             return row.self_cpu_time_total_ns
 

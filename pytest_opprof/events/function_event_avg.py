@@ -30,7 +30,8 @@ class FunctionEventAvg(FormattedTimesMixin):
         self_cpu_memory_usage: The same without the ops inside.
         device_memory_usage: The same of a device's memory.
         self_device_memory_usage: The same without the ops inside.
-        flops: Sum of their floating-point operations.
+        flops: Sum of their floating-point operations, with what ran inside them.
+        counted_flops: What of these is not also in another op's: these add up to the whole.
         is_background: They ran during steps, on threads that are no part of them.
         first: The first of them, whose shapes, stack, device and so on the other attributes repeat.
     """
@@ -48,6 +49,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     device_memory_usage: int = 0
     self_device_memory_usage: int = 0
     flops: int | None = 0
+    counted_flops: int = 0
     node_id: int = 0
     scope: int | None = None
     is_async: bool = False
@@ -140,6 +142,8 @@ class FunctionEventAvg(FormattedTimesMixin):
             self.flops = other.flops
         elif other.flops is not None:
             self.flops += other.flops
+        if isinstance(other, FunctionEventAvg):
+            self.counted_flops += other.counted_flops
 
     def __repr__(self) -> str:
         device = self.use_device or "cuda"

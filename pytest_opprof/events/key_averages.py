@@ -58,10 +58,12 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         self._notes = tuple(notes)
 
     def total_average(self) -> FunctionEventAvg:
-        """All rows as one, ``Total``. Its total times count nested ops once for each level."""
+        """All rows as one, ``Total``. Its total times count nested ops once for each level; FLOPs do not."""
         total = FunctionEventAvg(key=TOTAL, name=TOTAL)
         for row in self:
             total.absorb(row)
+        if total.counted_flops:
+            total.flops = total.counted_flops
         return total
 
     @property
@@ -115,6 +117,8 @@ def _group_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEve
             self_cpu_memory_usage=group.self_cpu_memory,
             device_memory_usage=group.device_memory,
             self_device_memory_usage=group.self_device_memory,
+            flops=group.flops,
+            counted_flops=group.counted_flops,
             node_id=-1,
             scope=group.scope,
             is_async=group.is_async,

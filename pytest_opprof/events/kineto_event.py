@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_opprof.capture.recording import OpKind
 from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.flop_formulas import TORCHS
+from pytest_opprof.events.flops import flops_of
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recorded_event import RecordedEvent
@@ -149,6 +151,13 @@ class RecordedKinetoEvent:
         memory = self._event.memory
         return self._event.device_type if memory is None else DeviceType(memory.device_type)
 
+    def flops(self) -> int:
+        """Of the ops that torch has a formula for, where FLOPs were counted."""
+        event = self._event
+        if event.recorded_name not in TORCHS or not event.flops:
+            return 0
+        return flops_of(event.recorded_name, event.inputs, compat="torch") or 0
+
     def nbytes(self) -> int:
         """Of a record of memory."""
         memory = self._event.memory
@@ -162,7 +171,6 @@ _SAME_NAMES: Final = {
     "device_index": "device_index",
     "device_resource_id": "device_resource_id",
     "dtypes": "input_dtypes",
-    "flops": "flops",
     "fwd_thread_id": "fwd_thread",
     "is_async": "is_async",
     "is_python_function": "is_python_function",

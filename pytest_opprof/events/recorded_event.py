@@ -250,7 +250,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "device_type": _device_type,
     "event_metadata": lambda event: event_metadata(event.told("extra_meta") or {}),
     "external_id": _as_told("external_id"),
-    "flops": _as_told("flops"),
+    "flops": lambda event: event.told("flops") or event.forest.recording.flops[event.index],
     "flow_id": _as_told("flow_id"),
     "flow_start": _as_told("flow_start"),
     "flow_type": _as_told("flow_type"),

@@ -130,5 +130,9 @@ class RecordingView(Protocol):
     def self_device_memory(self) -> Sequence[int]:
         """The same as `self_cpu_memory` of all devices."""
 
+    @property
+    def flops(self) -> Sequence[int]:
+        """FLOPs of each event with what runs inside it, where they were counted."""
+
     def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         """The events summed up by name, in the order in which each name first occurred."""

@@ -15,17 +15,15 @@ from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
 from pytest_opprof.results.run import Schedule
 
 _NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
-# Known to torch.profiler; what they would record comes with a later release, and the summary says so.
-_NOT_CAPTURED: Final = ("with_flops",)
 _KNOWN: Final = (
     "activities",
     "schedule",
     *_NUMBERS,
     "record_shapes",
     "profile_memory",
+    "with_flops",
     "with_stack",
     "with_modules",
-    *_NOT_CAPTURED,
     "limits",
     "gates",
     "group_by_input_shape",
@@ -58,6 +56,7 @@ class ProfileRequest:
     activities: tuple[str, ...] = ("cpu",)
     record_shapes: bool = False
     profile_memory: bool = False
+    with_flops: bool = False
     with_stack: bool = False
     with_modules: bool = False
     limits: Any = ()
@@ -98,7 +97,6 @@ def request_of(item: pytest.Item) -> ProfileRequest:
     steps_itself = "opprof" in item.fixturenames
     plan, numbers, calls = _plan(arguments, where=where, needs_calls=not steps_itself)
     activities = _activities(arguments.get("activities"), where=where)
-    unavailable = [f"activity {name}" for name in activities if name != "cpu"]
     gates = arguments.get("gates", {})
     if not isinstance(gates, Mapping):
         raise UsageError(f"{where}: gates is a dict from a metric to a rule, not {gates!r}")
@@ -110,16 +108,14 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         activities=activities,
         record_shapes=_flag(arguments, "record_shapes", where=where),
         profile_memory=_flag(arguments, "profile_memory", where=where),
+        with_flops=_flag(arguments, "with_flops", where=where),
         with_stack=_flag(arguments, "with_stack", where=where),
         with_modules=_flag(arguments, "with_modules", where=where),
         limits=arguments.get("limits", ()),
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
         trace=_flag(arguments, "trace", where=where),
-        missing=(
-            *unavailable,
-            *(name for name in _NOT_CAPTURED if _flag(arguments, name, where=where)),
-        ),
+        missing=tuple(f"activity {name}" for name in activities if name != "cpu"),
         steps_itself=steps_itself,
     )
 

@@ -196,6 +196,7 @@ class Stepping:
                     sources=self.sources - Collector.instance().problems.keys(),
                     record_shapes=self.request.record_shapes,
                     profile_memory=self.request.profile_memory,
+                    with_flops=self.request.with_flops,
                     keep_cycles=1,
                     observer=None,
                 ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.flops import flops_of
 from pytest_opprof.events.key_averages import KeyAverages
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 
@@ -31,12 +32,15 @@ class Cycle:
         metadata: TraceMetadata,
         settings: Mapping[str, object],
         profile_memory: bool = False,
+        with_flops: bool = False,
     ) -> None:
         self.recording = recording
         self.trace_id = trace_id
         self._metadata = metadata
         self._settings = settings
-        self._events = EventList([recording], profile_memory=profile_memory)
+        if with_flops:
+            recording.count_flops(flops_of)
+        self._events = EventList([recording], profile_memory=profile_memory, with_flops=with_flops)
 
     def events(self) -> EventList:
         """The events, one by one."""

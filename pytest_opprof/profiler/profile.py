@@ -36,7 +36,7 @@ class profile:  # noqa: N801  # torch's name
             those of Python's own allocator.
         with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
             has the stack of those around it.
-        with_flops: Accepted with a warning: FLOPs are not computed yet.
+        with_flops: Count the floating point operations of ops that have a formula; records shapes too.
         with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
         experimental_config: Accepted with a warning: Kineto's own settings mean nothing here.
         execution_trace_observer: Told when windows open and close.
@@ -77,10 +77,9 @@ class profile:  # noqa: N801  # torch's name
         self.activities = parse_activities(activities, use_cuda=use_cuda)
         warn_of_missing(
             self.activities,
-            with_flops=with_flops,
             experimental_config=experimental_config is not None,
         )
-        self.record_shapes = record_shapes
+        self.record_shapes = record_shapes or with_flops
         self.profile_memory = profile_memory
         self.with_stack = with_stack
         self.with_flops = with_flops
@@ -97,6 +96,7 @@ class profile:  # noqa: N801  # torch's name
                 ),
                 record_shapes=record_shapes,
                 profile_memory=profile_memory,
+                with_flops=with_flops,
                 keep_cycles=keep_cycles,
                 observer=execution_trace_observer,
             ),
@@ -163,7 +163,9 @@ class profile:  # noqa: N801  # torch's name
         latest = self._latest("events()")
         if self.acc_events and self._recorder.cycles:
             return EventList(
-                (cycle.recording for cycle in self._recorder.cycles), profile_memory=self.profile_memory
+                (cycle.recording for cycle in self._recorder.cycles),
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
             )
         return latest.events()
 

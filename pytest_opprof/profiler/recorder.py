@@ -35,8 +35,9 @@ class RecorderOptions:
 
     Attributes:
         sources: Where ops come from, in the collector's words.
-        record_shapes: Record what ops are given.
+        record_shapes: Record what ops are given; so do FLOPs.
         profile_memory: Record what allocators take and give back.
+        with_flops: Count the ops' FLOPs.
         keep_cycles: How many of the latest cycles stay; None for all.
         observer: Is told when windows open and close.
     """
@@ -44,15 +45,22 @@ class RecorderOptions:
     sources: frozenset[str]
     record_shapes: bool
     profile_memory: bool = False
+    with_flops: bool = False
     keep_cycles: int | None
     observer: ExecutionTraceObserver | None
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether inputs are recorded: FLOPs follow from them."""
+        return self.record_shapes or self.with_flops
 
     @property
     def settings(self) -> Mapping[str, object]:
         """What a trace says about how it was recorded, as torch's traces do."""
         given = {
-            "record_shapes": self.record_shapes,
+            "record_shapes": self.has_shapes,
             "profile_memory": self.profile_memory,
+            "with_flops": self.with_flops,
             "with_stack": "python" in self.sources,
             "with_modules": "modules" in self.sources,
         }
@@ -114,7 +122,7 @@ class CycleRecorder:
         """
         self._open_collector()
         self._collector.start(
-            record_shapes=self._options.record_shapes, profile_memory=self._options.profile_memory
+            record_shapes=self._options.has_shapes, profile_memory=self._options.profile_memory
         )
         self._process = os.getpid()
         if self._options.observer is not None:
@@ -131,6 +139,7 @@ class CycleRecorder:
             metadata=self.metadata,
             settings=self._options.settings,
             profile_memory=self._options.profile_memory,
+            with_flops=self._options.with_flops,
         )
         if self._options.observer is not None:
             self._options.observer.stop()

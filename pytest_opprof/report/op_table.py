@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import escaped
-from pytest_opprof.units import format_memory, format_time, format_time_share
+from pytest_opprof.units import format_flops, format_memory, format_time, format_time_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -23,8 +23,8 @@ COLUMNS = (
     "CPU time avg",
     "CPU Mem",
     "# of Calls",
+    "Total FLOPs",
 )
-_MEMORY = COLUMNS.index("CPU Mem")
 # torch.profiler's widths.
 _COLUMN_WIDTH = 12
 _NAME_WIDTH = 55
@@ -41,12 +41,17 @@ def _memory(row: OpRow) -> int:
     return row.cpu_memory.total if row.cpu_memory else 0
 
 
+def _flops(row: OpRow) -> int:
+    return row.flops.total if row.flops else 0
+
+
 _SORTS: dict[str, Callable[[OpRow], float]] = {
     "self_cpu_time_total": lambda row: row.self_cpu_time_total_ns.total,
     "cpu_time_total": lambda row: row.cpu_time_total_ns.total,
     "cpu_time": _average_ns,
     "count": lambda row: row.count.total,
     "cpu_memory_usage": _memory,
+    "flops": _flops,
 }
 SORT_KEYS = (*_SORTS, "name")
 
@@ -70,9 +75,7 @@ def op_table(
     Raises:
         UsageError: no such key or column.
     """
-    shown = _shown(columns)
-    if columns is None and not any(row.cpu_memory for row in test.ops):
-        shown.remove(_MEMORY)
+    shown = _shown(columns, test.ops)
     ordered = _ordered(test.ops, sort_by)
     whole_ns = sum(row.self_cpu_time_total_ns.total for row in test.ops)
     cells = [_cells(row, whole_ns=whole_ns) for row in (ordered if rows < 0 else ordered[:rows])]
@@ -100,9 +103,13 @@ def _ordered(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
     return by_name if sort_by == "name" else sorted(by_name, key=_SORTS[sort_by], reverse=True)
 
 
-def _shown(columns: Collection[str] | None) -> list[int]:
+def _shown(columns: Collection[str] | None, ops: Sequence[OpRow]) -> list[int]:
     if columns is None:
-        return list(range(len(COLUMNS)))
+        untold = {
+            None if any(row.cpu_memory for row in ops) else "CPU Mem",
+            None if any(row.flops for row in ops) else "Total FLOPs",
+        }
+        return [at for at, title in enumerate(COLUMNS) if title not in untold]
     known = {title.lower(): at for at, title in enumerate(COLUMNS)}
     places = {0}
     for column in columns:
@@ -132,4 +139,5 @@ def _cells(row: OpRow, *, whole_ns: int) -> list[str]:
         format_time(_average_ns(row)),
         format_memory(_memory(row)),
         str(row.count.total),
+        format_flops(_flops(row)) if row.flops else "--",
     ]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from pytest_opprof.metrics import COUNT, CPU_MEMORY, TOTALS, Family, Metric, MetricPath
+from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, TOTALS, Family, Metric, MetricPath
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples
+
+# An op's row holds its exact metrics under these names.
+_EXACT = {"count": COUNT, "cpu_memory": CPU_MEMORY, "flops": FLOPS}
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
@@ -55,27 +59,26 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
         if not row.background and not first.ops_omitted:
             absent = replace(
                 row,
-                count=zero.widened(row.count),
                 cpu_time_total_ns=zero,
                 self_cpu_time_total_ns=zero,
-                cpu_memory=row.cpu_memory and zero.widened(row.cpu_memory),
+                cpu_memory=None,
+                flops=None,
+                count=zero,
             )
-            rows.append((absent, [COUNT, *([CPU_MEMORY] if row.cpu_memory else [])]))
+            rows.append(_widened(absent, row, zero=zero))
     return rows
 
 
 def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, list[Metric]]:
+    wider: dict[str, Any] = {}
     metrics: list[Metric] = []
-    count, memory = row.count, row.cpu_memory or zero
-    others_count = other.count if other else zero
-    others_memory = (other.cpu_memory if other else None) or zero
-    if _disagree(count, others_count):
-        metrics.append(COUNT)
-    if _disagree(memory, others_memory):
-        metrics.append(CPU_MEMORY)
-    if not metrics:
-        return row, []
-    return replace(row, count=count.widened(others_count), cpu_memory=memory.widened(others_memory)), metrics
+    for field, metric in _EXACT.items():
+        mine: Samples = getattr(row, field) or zero
+        others: Samples = (getattr(other, field) if other else None) or zero
+        if _disagree(mine, others):
+            wider[field] = mine.widened(others)
+            metrics.append(metric)
+    return (replace(row, **wider), metrics) if metrics else (row, [])
 
 
 def _disagree(one: Samples, other: Samples) -> bool:

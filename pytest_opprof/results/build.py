@@ -10,6 +10,7 @@ from pytest_opprof.metrics import (
     CPU_MEMORY_ALLOCATED,
     CPU_MEMORY_ALLOCATIONS,
     CPU_MEMORY_PEAK,
+    FLOPS_TOTAL,
     OPS_COUNT,
     RANGES_COUNT,
     TOTAL_SELF_CPU_TIME,
@@ -51,7 +52,7 @@ class Cycle:
     """What one cycle of a schedule recorded: its active steps, groups, call tree, and each step's memory."""
 
     steps: int
-    groups: Iterable[OpGroup]
+    groups: Sequence[OpGroup]
     tree: Iterable[CallNode] = ()
     memory: Sequence[MemoryUse] = ()
 
@@ -75,6 +76,7 @@ def with_measurement(
         steps=steps,
         totals=_totals(rows, sources=test.sources, steps=steps)
         | _memory_totals(cycles, sources=test.sources, steps=steps)
+        | _flops_total(cycles, sources=test.sources, steps=steps)
         | dict(extra_totals or {}),
         ops=kept,
         ops_omitted=len(rows) - len(kept),
@@ -91,6 +93,7 @@ class _Sums:
         self.totals_ns = [0] * length
         self.selfs_ns = [0] * length
         self.cpu_memory = [0] * length
+        self.flops = [0] * length
 
     def add(self, group: OpGroup, *, first_step: int) -> None:
         self.is_async |= group.is_async
@@ -99,9 +102,16 @@ class _Sums:
             self.totals_ns[0] += group.total_ns
             self.selfs_ns[0] += group.self_ns
             self.cpu_memory[0] += group.cpu_memory
+            self.flops[0] += group.flops
             return
-        parts = (group.step_counts, group.step_total_ns, group.step_self_ns, group.step_cpu_memory)
-        places = (self.counts, self.totals_ns, self.selfs_ns, self.cpu_memory)
+        parts = (
+            group.step_counts,
+            group.step_total_ns,
+            group.step_self_ns,
+            group.step_cpu_memory,
+            group.step_flops,
+        )
+        places = (self.counts, self.totals_ns, self.selfs_ns, self.cpu_memory, self.flops)
         for sums, values in zip(places, parts, strict=True):
             for step, value in enumerate(values, start=first_step):
                 sums[step] += value
@@ -118,6 +128,7 @@ class _Sums:
             cpu_time_total_ns=make(self.totals_ns, steps=steps),
             self_cpu_time_total_ns=make(self.selfs_ns, steps=steps),
             cpu_memory=make(self.cpu_memory, steps=steps) if any(self.cpu_memory) else None,
+            flops=make(self.flops, steps=steps) if any(self.flops) else None,
         )
 
 
@@ -185,6 +196,19 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         CPU_MEMORY_ALLOCATIONS: [use.allocations for use in uses],
     }
     return {metric.name: _per_step(values, steps=steps) for metric, values in found.items()}
+
+
+def _flops_total(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
+    if not FLOPS_TOTAL.answers(sources):
+        return {}
+    flops: list[int] = []
+    for cycle in cycles:
+        here = [0] * cycle.steps
+        for group in cycle.groups:
+            for step, counted in enumerate(group.step_counted_flops):
+                here[step] += counted
+        flops += here
+    return {FLOPS_TOTAL.name: _per_step(flops, steps=steps)}
 
 
 def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:

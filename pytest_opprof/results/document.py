@@ -248,6 +248,8 @@ def _op_to_document(row: OpRow) -> Document:
     document["self_cpu_time_total_ns"] = row.self_cpu_time_total_ns.to_document()
     if row.cpu_memory is not None:
         document["cpu_memory"] = row.cpu_memory.to_document()
+    if row.flops is not None:
+        document["flops"] = row.flops.to_document()
     if row.parent_op is not None:
         document["parent_op"] = row.parent_op
     if row.source is not None:
@@ -268,6 +270,7 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         cpu_time_total_ns=samples("cpu_time_total_ns"),
         self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
         cpu_memory=samples("cpu_memory") if "cpu_memory" in document else None,
+        flops=samples("flops") if "flops" in document else None,
         parent_op=document.get("parent_op"),
         source=document.get("source"),
     )

@@ -130,6 +130,7 @@ class OpRow:
         self_cpu_time_total_ns: time on the host in each step, without children.
         cpu_memory: bytes of the host taken less given back in each step, children included; None where that
             is 0 throughout, or was not recorded.
+        flops: floating point operations in each step, children included; None as above.
         parent_op: what called it most often; None for what nothing called.
         source: the innermost user frame, ``Encoder.forward, model.py:41``, where stacks were taken.
     """
@@ -142,6 +143,7 @@ class OpRow:
     cpu_time_total_ns: Samples
     self_cpu_time_total_ns: Samples
     cpu_memory: Samples | None = None
+    flops: Samples | None = None
     parent_op: str | None = None
     source: str | None = None
 

@@ -69,7 +69,7 @@ SCHEDULES = """\
         def test_closest_marker(self, called):
             called()
 
-    @pytest.mark.profile(["cpu", "cuda"], with_flops=True)
+    @pytest.mark.profile(["cpu", "cuda"])
     def test_more_than_there_is(called):
         called()
 
@@ -118,10 +118,6 @@ def test_what_cannot_be_captured_is_said(scheduled: tuple[Project, Session]) -> 
     assert [line for line in session.told if "nothing of it is captured" in line] == [
         "opprof: activity cuda: nothing of it is captured by this release "
         "(asked for by test_more_than_there_is and 1 more)",
-        (
-            "opprof: with_flops: nothing of it is captured by this release "
-            "(asked for by test_more_than_there_is)"
-        ),
     ]
     assert session.result("test_more_than_there_is").activities == ("cpu", "cuda")
 

@@ -67,9 +67,9 @@ def test_a_marker_that_skips_the_warm_up_does_not_warn(
         ("['CPU']", ("cpu",), ()),
         ("activities='cpu'", ("cpu",), ()),
         ("activities=(P.CPU, P.CUDA, 'cuda')", ("cpu", "cuda"), ("activity cuda",)),
-        ("profile_memory=True, with_stack=True", ("cpu",), ("with_stack",)),
+        ("profile_memory=True, with_stack=True, with_flops=True, with_modules=True", ("cpu",), ()),
     ],
-    ids=["positional", "one", "of an enum", "not captured"],
+    ids=["positional", "one", "of an enum", "all captured"],
 )
 def test_activities_are_read_as_torch_reads_them(
     make_item: MakeItem, arguments: str, activities: tuple[str, ...], missing: tuple[str, ...]

@@ -1,0 +1,96 @@
+#include "made.h"
+
+static made m;
+
+enum { LINEAR, ADDMM, ADD, RELU, NAMES };
+static const char *const names[NAMES] = {"linear", "addmm", "add", "relu"};
+
+static void count(op_result *r, const int64_t *by_name) {
+    const op_group *rows;
+    const int64_t *samples;
+    uint64_t n;
+    int64_t per_row[MADE_EVENTS];
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_INPUTS, &rows, &n, &samples));
+    for (uint64_t i = 0; i < n; i++) {
+        per_row[i] = -1;
+        for (int name = 0; name < NAMES; name++)
+            if (rows[i].name == name_id(names[name]))
+                per_row[i] = by_name[name];
+    }
+    CHECK_OK(op_result_count_flops(r, per_row, n));
+}
+
+static op_result *layer_and_sum(void) {
+    memset(&m, 0, sizeof m);
+    made_thread *t = &m.threads[0];
+    add_step(&m, 0, 50, 900, 0);
+    add_event(t, "forward", 0, 100, 500);
+    add_event(t, "linear", 1, 150, 300);
+    add_event(t, "addmm", 2, 160, 200);
+    add_event(t, "relu", 1, 310, 320);
+    add_event(t, "add", 0, 600, 700);
+    return build(&m);
+}
+
+static void flops_of_what_is_inside_add_up(void) {
+    op_result *r = layer_and_sum();
+    count(r, (int64_t[NAMES]){-1, 100, 7, 0});
+    const int64_t *flops = op_result_flops(r), *counted = flops + r->columns.count;
+    CHECK_EQ(flops[0], 100);
+    CHECK_EQ(flops[1], 100);
+    CHECK_EQ(flops[2], 100);
+    CHECK_EQ(flops[3], 0);
+    CHECK_EQ(flops[4], 7);
+    CHECK_EQ(counted[0] + counted[1] + counted[3], 0);
+    CHECK_EQ(counted[2], 100);
+    CHECK_EQ(counted[4], 7);
+    op_result_free(r);
+}
+
+static void a_formula_stands_for_what_is_inside(void) {
+    op_result *r = layer_and_sum();
+    count(r, (int64_t[NAMES]){110, 100, 7, 3});
+    const int64_t *flops = op_result_flops(r), *counted = flops + r->columns.count;
+    CHECK_EQ(flops[0], 113);
+    CHECK_EQ(flops[1], 110);
+    CHECK_EQ(flops[2], 100);
+    CHECK_EQ(counted[1], 110);
+    CHECK_EQ(counted[2], 0);
+    CHECK_EQ(counted[3], 3);
+    op_result_free(r);
+}
+
+static void rows_and_steps_have_the_sums(void) {
+    op_result *r = layer_and_sum();
+    count(r, (int64_t[NAMES]){110, 100, 7, 3});
+    const op_group *rows;
+    const int64_t *samples;
+    uint64_t n;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, &rows, &n, &samples));
+    int64_t whole = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        whole += rows[i].counted_flops;
+        CHECK_EQ(samples[6 * n + i], rows[i].flops);
+        CHECK_EQ(samples[7 * n + i], rows[i].counted_flops);
+    }
+    CHECK_EQ(whole, 120);
+    op_result_free(r);
+}
+
+static void rows_of_another_kind_are_refused(void) {
+    op_result *r = layer_and_sum();
+    const int64_t nothing[1] = {0};
+    CHECK(op_result_flops(r) == NULL);
+    CHECK_EQ(op_result_count_flops(r, nothing, 1), OP_ESTATE);
+    count(r, (int64_t[NAMES]){1, 1, 1, 1});
+    CHECK_EQ(op_result_count_flops(r, nothing, 1), OP_ESTATE);
+    op_result_free(r);
+}
+
+int main(void) {
+    RUN(flops_of_what_is_inside_add_up);
+    RUN(a_formula_stands_for_what_is_inside);
+    RUN(rows_and_steps_have_the_sums);
+    RUN(rows_of_another_kind_are_refused);
+    return 0;
+}

@@ -1,0 +1,173 @@
+"""FLOPs of recorded ops, against torch's own counter of dispatched calls."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_opprof import ProfilerActivity, profile, record_function, register_flop_formula
+from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.errors import UsageError
+from pytest_opprof.events import flops
+
+ELEMENTWISE = ("aten::mul", "aten::add")  # torch.profiler counts them, torch's counter does not
+
+
+@pytest.fixture(autouse=True)
+def torch() -> Iterator[Any]:
+    """Torch on one thread."""
+    module = pytest.importorskip("torch")
+    threads = module.get_num_threads()
+    module.set_num_threads(1)
+    yield module
+    module.set_num_threads(threads)
+
+
+@pytest.fixture
+def formulas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formulas of this test only."""
+    monkeypatch.setattr(flops, "_formulas", dict(flops._formulas))
+
+
+def recorded(work: Callable[[], object]) -> profile:
+    with profile(activities=[ProfilerActivity.CPU], with_flops=True) as prof:
+        work()
+    return prof
+
+
+def convolve(torch: Any, rank: int, *, transposed: bool = False, **arguments: Any) -> Callable[[], object]:
+    kind = f"Conv{'Transpose' if transposed else ''}{rank}d"
+    layer = getattr(torch.nn, kind)(4, 6, 3, **arguments)
+    image = torch.randn(2, 4, *[9] * rank, requires_grad=True)
+    return lambda: layer(image).sum().backward()
+
+
+def attend(torch: Any, backend: str, *, width: int = 16) -> Callable[[], object]:
+    sizes = [(2, 4, 8, width), (2, 4, 12, width), (2, 4, 12, width)]
+    query, key, value = (torch.randn(size, requires_grad=True) for size in sizes)
+
+    def work() -> None:
+        with torch.nn.attention.sdpa_kernel(getattr(torch.nn.attention.SDPBackend, backend)):
+            torch.nn.functional.scaled_dot_product_attention(query, key, value).sum().backward()
+
+    return work
+
+
+PROGRAMS: dict[str, Callable[[Any], Callable[[], object]]] = {
+    "linear": lambda t: lambda: t.nn.Linear(8, 5)(t.randn(3, 7, 8)).sum().backward(),
+    "linear of a vector": lambda t: lambda: t.nn.functional.linear(t.randn(8), t.randn(3, 8)),
+    "matmul": lambda t: lambda: t.randn(5, 1, 3, 4) @ t.randn(6, 4, 2),
+    "einsum": lambda t: (
+        lambda: t.einsum("bij,bjk,kl->bil", t.randn(2, 3, 4), t.randn(2, 4, 5), t.randn(5, 6))
+    ),
+    "tensordot": lambda t: lambda: t.tensordot(t.randn(3, 4, 5), t.randn(4, 5, 6), dims=2),
+    "chain": lambda t: lambda: t.linalg.multi_dot([t.randn(3, 4), t.randn(4, 5), t.randn(5, 6)]),
+    "conv1d": lambda t: convolve(t, 1, padding=1),
+    "conv2d": lambda t: convolve(t, 2, stride=2, dilation=2),
+    "conv2d, same": lambda t: convolve(t, 2, padding="same", dilation=2),
+    "conv3d": lambda t: convolve(t, 3, stride=(1, 2, 3)),
+    "transposed 1d": lambda t: convolve(t, 1, transposed=True, stride=2),
+    "transposed 2d": lambda t: convolve(t, 2, transposed=True, padding=1),
+    "transposed 3d": lambda t: convolve(t, 3, transposed=True),
+    "attention by products": lambda t: attend(t, "MATH"),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_wholes_are_those_of_torchs_counter(torch: Any, program: str) -> None:
+    from torch.utils.flop_counter import FlopCounterMode
+
+    work = PROGRAMS[program](torch)
+    with FlopCounterMode(display=False) as counter:
+        work()
+    prof = recorded(work)
+    counted = sum(row.counted_flops for row in prof.key_averages() if row.key not in ELEMENTWISE)
+    assert counted == counter.get_total_flops()
+    assert counted > 0
+
+
+def test_fused_attention_costs_what_its_products_do(torch: Any) -> None:
+    """Torch's counter has no formula for the CPU's kernel; the forward is the same two products."""
+    rows = {row.key: row.flops for row in recorded(attend(torch, "FLASH_ATTENTION")).key_averages()}
+    forward = 2 * 2 * 4 * 8 * 12 * (16 + 16)
+    assert rows["aten::scaled_dot_product_attention"] == forward
+    assert rows["aten::_scaled_dot_product_flash_attention_for_cpu"] == forward
+    assert rows["aten::_scaled_dot_product_flash_attention_for_cpu_backward"] == forward * 5 // 2
+
+
+def test_grouped_convolutions_cost_their_share(torch: Any) -> None:
+    """Torch's counter takes all channels for the weight's gradient; each group meets its own alone."""
+    whole, halves = (
+        recorded(convolve(torch, 2, groups=groups)).key_averages().total_average().counted_flops
+        for groups in (1, 2)
+    )
+    assert halves * 2 == whole > 0
+
+
+def test_what_is_around_has_the_flops_of_what_is_inside(torch: Any) -> None:
+    ones = torch.ones(8, 8)
+
+    def work() -> None:
+        with record_function("block"):
+            ones @ ones
+            torch.relu(ones)
+        ones @ ones
+
+    prof = recorded(work)
+    rows = {row.key: row.flops for row in prof.key_averages()}
+    assert rows == {
+        "block": 1024,
+        "aten::matmul": 2048,
+        "aten::mm": 2048,
+        "aten::relu": 0,
+        "aten::clamp_min": 0,
+        **{key: 0 for key in rows if key.startswith("aten::resolve")},
+    }
+    assert prof.key_averages().total_average().flops == 2048
+    block = prof.events()[0]
+    assert (block.name, block.flops) == ("block", 1024)
+    assert "Total KFLOPs" in prof.key_averages().table()
+    assert "Total KFLOPs" in prof.events().table()
+
+
+def test_shapes_are_recorded_with_flops(torch: Any) -> None:
+    prof = recorded(lambda: torch.ones(2, 3) * 2)
+    assert prof.record_shapes
+    assert "flops" in prof.cycles[0].recording.sources
+    with profile(activities=[ProfilerActivity.CPU]) as plain:
+        torch.ones(2, 3) * 2
+    assert [event.flops for event in plain.events()] == [0] * len(plain.events())
+    assert "FLOPs" not in plain.key_averages().table()
+
+
+@pytest.mark.usefixtures("formulas")
+def test_a_formula_of_ones_own_counts(torch: Any) -> None:
+    @register_flop_formula("aten::relu", "aten::neg")
+    def one_each(inputs: Inputs) -> int:
+        (shape,) = inputs.shapes
+        return int(shape[0])
+
+    rows = {row.key: row.flops for row in recorded(lambda: torch.ones(5).relu().neg()).key_averages()}
+    assert (rows["aten::relu"], rows["aten::neg"]) == (5, 5)
+    assert flops.flop_formula("aten::relu") is one_each
+    assert flops.flop_formula("aten::einsum") is None
+
+
+@pytest.mark.usefixtures("formulas")
+def test_a_formula_that_fails_is_named(torch: Any) -> None:
+    @register_flop_formula("aten::relu")
+    def broken(inputs: Inputs) -> int:
+        raise KeyError(inputs.shapes[0][0])
+
+    with pytest.warns(UserWarning, match=r"the FLOP formula of aten::relu failed .*\[\[5\]\]: KeyError: 5"):
+        prof = recorded(lambda: torch.ones(5).relu())
+    assert prof.key_averages().total_average().flops == 0
+
+
+def test_names_are_needed() -> None:
+    with pytest.raises(UsageError, match="needs the names of ops"):
+        register_flop_formula()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert flops.flops_of("aten::mm", None) is None
