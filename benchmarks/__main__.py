@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import capture, growth, post_processing, ranges, trace_export, unused_plugin
+from benchmarks import capture, growth, post_processing, python_calls, ranges, trace_export, unused_plugin
 from benchmarks.table import Row, as_text
 
 _BENCHES = {
     "post": post_processing.rows,
     "capture": capture.rows,
     "ranges": ranges.rows,
+    "calls": python_calls.rows,
     "trace": trace_export.rows,
     "growth": growth.rows,
     "unused": unused_plugin.rows,

@@ -95,7 +95,7 @@ static inline bool is_called_by_us(const op_thread *t) {
 
 static inline void begin_method(const PyMethodDef *method, PyObject *self, op_frame *caller) {
     uint32_t window = op_recording();
-    if (!window || !active)
+    if (!window || !active || modules_only)
         return;
     op_thread *t = known_here(window);
     if (!t && !(t = arrive(window, caller)))

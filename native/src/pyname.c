@@ -85,9 +85,8 @@ static uint32_t name_of_method(const PyMethodDef *method, PyTypeObject *type) {
         return interned(PyUnicode_FromFormat("<built-in function %s>", method->ml_name));
     if (strncmp(type->tp_name, "pytest_opprof.", 14) == 0)
         return OP_NAME_NONE;
-    const char *dot = strrchr(type->tp_name, '.');
-    const char *name = dot ? dot + 1 : type->tp_name;
-    return interned(PyUnicode_FromFormat("<built-in method %s of %s object>", method->ml_name, name));
+    return interned(
+        PyUnicode_FromFormat("<built-in method %s of %s object>", method->ml_name, type->tp_name));
 }
 
 uint32_t op_pyname_of_method(const PyMethodDef *method, PyObject *self) {

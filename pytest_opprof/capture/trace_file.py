@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,3 +79,21 @@ def _compress(plain: Path) -> None:
     except BaseException:
         packed.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
+    """Write text as UTF-8, whole or not at all; compressed where the name ends in ``.gz``.
+
+    Raises:
+        OSError: The file cannot be written; an earlier file is as it was.
+    """
+    target = Path(path)
+    if _is_device(target):
+        with target.open("w", encoding="utf-8", errors="surrogatepass") as device:
+            device.writelines(pieces)
+        return
+    with _replacing(target) as (plain, descriptor):
+        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file:
+            file.writelines(pieces)
+        if target.suffix == ".gz":
+            _compress(plain)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, overload
 
+from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.columns import Compat, TableOptions
+from pytest_opprof.events.folded_stacks import folded_lines
 from pytest_opprof.events.forest import EventForest, losses
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
@@ -203,6 +206,29 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         return KeyAverages(
             rows, profile_memory=self._profile_memory, with_flops=self._with_flops, notes=notes
         )
+
+    def export_stacks(
+        self,
+        path: str | os.PathLike[str],
+        metric: str = "self_cpu_time_total",
+        *,
+        compat: Compat | None = None,
+    ) -> None:
+        """Write the events' stacks and what each cost, for flamegraph.pl and its like: ``main;forward 1500``.
+
+        Equal stacks are one line, with the sum of their nanoseconds. Needs ``with_stack``.
+
+        Args:
+            path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
+            metric: ``self_cpu_time_total``, or ``self_cuda_time_total`` and its like for time on a device.
+            compat: ``"torch"`` writes a line for each event, with whole microseconds, as torch does.
+
+        Raises:
+            ValueError: There is no such metric. Torch raises the same.
+            OSError: The file cannot be written.
+        """
+        events = self if compat is None else self._torch_events()
+        write_text(path, folded_lines(events, metric, compat=compat))
 
     def total_average(self) -> FunctionEventAvg:
         """All events as one row, ``Total``. Its total times count nested events once for each level."""

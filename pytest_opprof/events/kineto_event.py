@@ -122,6 +122,10 @@ class RecordedKinetoEvent:
         """As recorded."""
         return self._event.recorded_name
 
+    def stack(self) -> list[str]:
+        """The calls around it, each with its function's first line."""
+        return self._event.torch_stack
+
     def start_ns(self) -> int:
         """From the window's start."""
         return self._event.start_ns
@@ -180,7 +184,6 @@ _SAME_NAMES: Final = {
     "scope": "scope",
     "sequence_nr": "sequence_nr",
     "shapes": "input_shapes",
-    "stack": "stack",
     "structured_input_shapes": "structured_input_shapes",
     "structured_input_strides": "structured_input_strides",
 }

@@ -93,6 +93,12 @@ class RecordedEvent(FunctionEvent):
         return None if step < 0 else self._forest.recording.steps[step].number
 
     @property
+    def torch_stack(self) -> list[str]:
+        """Its stack as torch records it: with each function's first line, a backward op's being its own."""
+        told_stack: list[str] = self.told("stack")
+        return told_stack or self._forest.stacks.torch_stack(self._index)
+
+    @property
     def module_hierarchy(self) -> str:
         """The torch modules it ran in, such as ``Net_0.Linear_1``. Needs ``with_modules``."""
         return ".".join(self._forest.stacks.modules(self._index))

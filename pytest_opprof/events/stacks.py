@@ -49,6 +49,21 @@ class Stacks:
         forward = -1 if backward < 0 else self._forward_of(backward)
         return list(self._calls_around(event if forward < 0 else forward))
 
+    def torch_stack(self, event: int) -> list[str]:
+        """The same as torch records it: the first line of each function, and the calls of the event itself.
+
+        Torch hands out the stacks of forward ops later, by its own rules.
+        """
+        found: list[str] = []
+        row = event
+        while self.were_recorded and row >= 0:
+            _, outer = self._line_and_call(row)
+            if outer < 0:
+                return [*found, *self._open_calls(row, 0)]
+            found.append(self._recording.name(outer))
+            row = outer
+        return found
+
     def modules(self, event: int) -> list[str]:
         """The torch modules an event ran in, outermost first. Needs ``with_modules``."""
         found = []

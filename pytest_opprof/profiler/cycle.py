@@ -11,6 +11,7 @@ from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.flops import flops_of
 from pytest_opprof.events.key_averages import KeyAverages
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
+from pytest_opprof.traces.speedscope import export_speedscope
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.recording import Recording
@@ -61,6 +62,32 @@ class Cycle:
             group_by_overload_name=group_by_overload_name,
             compat=compat,
         )
+
+    def export_stacks(
+        self,
+        path: str | os.PathLike[str],
+        metric: str = "self_cpu_time_total",
+        *,
+        compat: Compat | None = None,
+    ) -> None:
+        """Write the stacks and what each cost; see `EventList.export_stacks`.
+
+        Raises:
+            AssertionError: Stacks were not recorded. Torch raises the same.
+            ValueError: There is no such metric.
+            OSError: The file cannot be written.
+        """
+        if "python" not in self.recording.sources:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._events.export_stacks(path, metric, compat=compat)
+
+    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """Write the events as a file of speedscope's, whole or not at all; see `traces.speedscope`.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        export_speedscope(self.recording, path, name=self.trace_id)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a Chrome trace, whole or not at all; compressed when the path ends in ``.gz``.

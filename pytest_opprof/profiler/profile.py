@@ -199,6 +199,32 @@ class profile:  # noqa: N801  # torch's name
         """
         self._latest("export_chrome_trace()").export_chrome_trace(path)
 
+    def export_stacks(
+        self,
+        path: str | os.PathLike[str],
+        metric: str = "self_cpu_time_total",
+        *,
+        compat: Compat | None = None,
+    ) -> None:
+        """Write the stacks and what each cost; see `EventList.export_stacks`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+            AssertionError: Stacks were not recorded. Torch raises the same.
+            ValueError: There is no such metric.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_stacks()").export_stacks(path, metric, compat=compat)
+
+    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """Write the last finished cycle as a file of speedscope's; see `Cycle.export_speedscope`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_speedscope()").export_speedscope(path)
+
     def add_metadata(self, key: str, value: str) -> None:
         """Add a string to the traces, at any time before they are exported."""
         self._recorder.metadata.add(key, value)

@@ -1,0 +1,121 @@
+"""Recordings as speedscope's files (https://www.speedscope.app/file-format-schema.json)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_CREDITED
+from pytest_opprof.capture.trace_file import write_text
+
+if TYPE_CHECKING:
+    from pytest_opprof.events.recording_view import RecordingView
+
+_SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
+
+
+def export_speedscope(recording: RecordingView, path: str | os.PathLike[str], *, name: str = "") -> None:
+    """Write the ops, ranges and calls of each thread of the host, as speedscope shows them.
+
+    Times are integers of nanoseconds from the window's start. What ended on another thread or out of order
+    has no place in a flame graph and is left out; what was open at the window's end ends there.
+
+    Args:
+        recording: What to write.
+        path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
+        name: What speedscope calls the file.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    write_text(path, _pieces(recording, name=name))
+
+
+def _pieces(recording: RecordingView, *, name: str) -> Iterator[str]:
+    frames: dict[str, int] = {}
+    yield f'{{"$schema": {json.dumps(_SCHEMA)}, "exporter": "pytest-opprof", "name": {json.dumps(name)}'
+    yield ', "activeProfileIndex": 0, "profiles": ['
+    separator = ""
+    for thread in recording.threads:
+        if thread.device_type == 0:
+            head = {
+                "type": "evented",
+                "name": f"thread {thread.os_tid} ({thread.name})",
+                "unit": "nanoseconds",
+                "startValue": 0,
+                "endValue": recording.trace_end_ns,
+            }
+            yield f'{separator}{json.dumps(head)[:-1]}, "events": ['
+            yield from _separated(_Thread(recording, frames).events(thread.index))
+            yield "]}"
+            separator = ",\n"
+    shared = [{"name": frame} for frame in frames]
+    yield f'], "shared": {{"frames": {json.dumps(shared)}}}}}\n'
+
+
+def _separated(events: Iterator[dict[str, Any]]) -> Iterator[str]:
+    for number, event in enumerate(events):
+        yield f"{',' if number else ''}\n{json.dumps(event)}"
+
+
+class _Thread:
+    """One thread's begins and ends, as they nest.
+
+    Args:
+        recording: What is written.
+        frames: The names met so far, with their numbers.
+    """
+
+    def __init__(self, recording: RecordingView, frames: dict[str, int]) -> None:
+        self._recording = recording
+        self._frames = frames
+        self._is_open: list[tuple[int, int, int]] = []  # row (-1: a call from before), frame, end
+        self._at = 0
+
+    def events(self, thread: int) -> Iterator[dict[str, Any]]:
+        recording = self._recording
+        for call in recording.open_calls:
+            if call.thread == thread:
+                end_ns = recording.trace_end_ns if call.end_ns < 0 else call.end_ns
+                yield self._begin(-1, call.name, 0, end_ns)
+        for row in _rows(recording, thread):
+            start_ns, parent = recording.start_ns[row], recording.parent[row]
+            while self._is_open and self._is_over(parent, start_ns):
+                yield self._end()
+            yield self._begin(row, recording.name(row), start_ns, self._end_of(row))
+        while self._is_open:
+            yield self._end()
+
+    def _is_over(self, parent: int, start_ns: int) -> bool:
+        """Whether what was begun last is not around an event of this parent and start."""
+        row, _, end_ns = self._is_open[-1]
+        return row != parent or (row < 0 and end_ns <= start_ns)
+
+    def _begin(self, row: int, name: str, start_ns: int, end_ns: int) -> dict[str, Any]:
+        frame = self._frames.setdefault(name, len(self._frames))
+        self._is_open.append((row, frame, end_ns))
+        return self._event("O", frame, start_ns)
+
+    def _end(self) -> dict[str, Any]:
+        _, frame, end_ns = self._is_open.pop()
+        return self._event("C", frame, end_ns)
+
+    def _event(self, kind: str, frame: int, at_ns: int) -> dict[str, Any]:
+        # A range may outlive the call from before that it was begun in, which then ends with it.
+        self._at = max(self._at, at_ns)
+        return {"type": kind, "frame": frame, "at": self._at}
+
+    def _end_of(self, row: int) -> int:
+        duration_ns = self._recording.duration_ns[row]
+        if duration_ns < 0:
+            return self._recording.trace_end_ns
+        return self._recording.start_ns[row] + duration_ns
+
+
+def _rows(recording: RecordingView, thread: int) -> Sequence[int]:
+    left_out = FLAG_ASYNC | FLAG_CREDITED
+    return [
+        row for row, on in enumerate(recording.thread) if on == thread and not recording.flags[row] & left_out
+    ]

@@ -1,0 +1,127 @@
+"""Stacks as torch.profiler records them, of one and the same run: torch's tracer goes on under ours."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_opprof import EventList, FunctionEvent
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.events.folded_stacks import METRICS, folded_lines
+
+torch = pytest.importorskip("torch")
+import stack_model as model  # noqa: E402  # it is a model of torch's
+
+SOURCES = frozenset({"ranges", "ops", "python", "modules"})
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="what torch's tracer sees of a thread changed with Python 3.12"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def both() -> tuple[Any, EventList]:
+    """A step of the model, as torch and as we recorded it."""
+    net, x = model.Net(), torch.ones(3, 2)
+    model.train(net, x)
+    theirs = torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        with_stack=True,
+        with_modules=True,
+        experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True),
+    )
+    collector = Collector.instance()
+    collector.open(sources=SOURCES)
+    theirs.start()
+    collector.start()
+    model.train(net, x)
+    model.train(net, x)
+    recording = collector.stop()
+    theirs.stop()
+    return theirs, EventList([recording])
+
+
+def comparable(stack: Sequence[str] | None) -> list[str]:
+    """Without addresses, and as far as the model's own entry: further out is where each profiler began."""
+    entries = [re.sub(r" at 0x[0-9a-f]+", "", entry) for entry in stack or ()]
+    end = next((i for i, entry in enumerate(entries, start=1) if entry.endswith("): train")), 0)
+    return entries[:end]
+
+
+def of_the_model(events: Sequence[FunctionEvent]) -> list[tuple[str, list[str]]]:
+    """Each op with its stack."""
+    return [(event.name or "", comparable(event.stack)) for event in events if not event.is_python_function]
+
+
+def test_each_op_has_torchs_stack(both: tuple[Any, EventList]) -> None:
+    theirs, ours = both
+    expected = of_the_model(theirs.events())
+    assert of_the_model(ours.as_torch()) == expected
+    assert sum(bool(stack) for _, stack in expected) > 50
+
+
+def test_our_stacks_differ_in_their_lines_alone(both: tuple[Any, EventList]) -> None:
+    theirs, ours = both
+
+    def without_lines(found: list[tuple[str, list[str]]]) -> Counter[tuple[str, ...]]:
+        return Counter(
+            (name, *(re.sub(r"\(\d+\): ", ": ", entry) for entry in stack)) for name, stack in found if stack
+        )
+
+    # Torch leaves out an op whose only child has its name, and backward ops that have no forward.
+    shown = without_lines(of_the_model(theirs.events()))
+    assert shown <= without_lines(of_the_model(ours))
+
+
+def test_calls_of_the_model_are_torchs(both: tuple[Any, EventList]) -> None:
+    """Names, order, and what each was called from."""
+    theirs, ours = both
+
+    def calls(events: Sequence[FunctionEvent]) -> list[tuple[str, list[str]]]:
+        found = []
+        for event in events:
+            stack = comparable(event.stack)
+            if event.is_python_function and stack:
+                found.append((comparable([event.name or "", "): train"])[0], stack))
+        return found
+
+    assert calls(ours.as_torch()) == calls(theirs.events())
+
+
+@pytest.mark.parametrize("depth", [1, 3, 20])
+def test_rows_by_stack_are_torchs(both: tuple[Any, EventList], depth: int) -> None:
+    theirs, ours = both
+
+    def rows(averages: Any) -> Counter[tuple[Any, ...]]:
+        found: Counter[tuple[Any, ...]] = Counter()
+        for row in averages:
+            stack = comparable(row.stack) or comparable([*row.stack, "): train"])[:-1]
+            if row.key.startswith("aten::"):
+                found[row.key, *(entry for entry in stack if "stack_model" in entry)] += row.count
+        return found
+
+    assert rows(ours.key_averages(group_by_stack_n=depth, compat="torch")) == rows(
+        theirs.key_averages(group_by_stack_n=depth)
+    )
+
+
+@pytest.mark.parametrize("metric", METRICS[:2])
+def test_files_of_stacks_are_torchs(both: tuple[Any, EventList], tmp_path: Path, metric: str) -> None:
+    """Of the same events: torch's own list, written by torch and by us."""
+    theirs, _ = both
+    theirs.events().export_stacks(str(tmp_path / "theirs"), metric)
+    written = (tmp_path / "theirs").read_text()
+    assert "".join(folded_lines(theirs.events(), metric, compat="torch")) == written
+    assert bool(written) == (metric == "self_cpu_time_total")
