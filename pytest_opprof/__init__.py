@@ -19,6 +19,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.ranges import RecordFunctionFast as _RecordFunctionFast
     from pytest_opprof.capture.ranges import range_pop, range_push, record_function
     from pytest_opprof.events.device import DeviceType
     from pytest_opprof.events.event_list import EventList
@@ -54,6 +55,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "StringTable",
+    "_RecordFunctionFast",
     "_filter_name",
     "_filter_stack_entry",
     "_rewrite_name",
@@ -86,6 +88,7 @@ _ROOMS = {
     "ProfilerAction": "profiler.schedule",
     "ProfilerActivity": "profiler.activities",
     "StringTable": "events.names",
+    "_RecordFunctionFast": "capture.ranges:RecordFunctionFast",
     "_filter_name": "events.names:filter_name",
     "_filter_stack_entry": "events.names:filter_stack_entry",
     "_rewrite_name": "events.names:rewrite_name",

@@ -141,6 +141,8 @@ int op_window_stop(op_result **out); /* the caller frees it */
 /* What was recorded so far, while recording goes on; other threads may wait meanwhile. */
 int op_window_peek(op_result **out);
 int op_window_is_open(void);
+void op_window_pause(void); /* nothing begins until it is resumed; what was begun ends as usual */
+void op_window_resume(void);
 int op_step_begin(int64_t number); /* by the thread that steps */
 int op_step_end(void);
 uint64_t op_window_dropped(void); /* so far */

@@ -10,6 +10,7 @@
 #include "emit.h"
 #include "names.h"
 #include "pycall.h"
+#include "range_parts.h"
 #include "record.h"
 
 #include <pthread.h>
@@ -19,6 +20,7 @@
 typedef struct {
     PyTypeObject *range, *decorated;
     PyObject *decorate;       /* capture.ranges.decorate, once needed */
+    PyObject *end_with;       /* capture.futures.end_with, once needed */
     PyObject *update_wrapper; /* functools.update_wrapper, once needed */
 } fast_state;
 
@@ -26,16 +28,20 @@ typedef struct {
     op_slot slot;
     unsigned long thread; /* Python's number of the thread that entered */
     uint32_t emitted;     /* to other tools: op_emit_target */
+    bool is_handed_over;  /* what ends it is not the exit */
 } entry;
 
 typedef struct {
     PyObject_HEAD
-    PyObject *name; /* str */
-    PyObject *args; /* str or NULL */
-    uint32_t id;    /* 0 until the name was needed */
-    uint32_t open;  /* entries in use */
-    uint32_t room;  /* entries in `more` */
-    entry first;    /* the usual case needs no allocation */
+    PyObject *name;  /* str */
+    PyObject *args;  /* str or NULL */
+    uint32_t *block; /* of _RecordFunctionFast: its argument block, or NULL */
+    uint32_t words;  /* of the block */
+    uint8_t scope;
+    uint32_t id;   /* 0 until the name was needed */
+    uint32_t open; /* entries in use */
+    uint32_t room; /* entries in `more` */
+    entry first;   /* the usual case needs no allocation */
     entry *more;
 } Range;
 
@@ -127,29 +133,32 @@ static int range_begin(Range *r) {
             return -1;
         emitted = emit_begin(r->id);
         slot = r->args ? begin_with_text(r->id, r->args)
-                       : op_begin(r->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+                       : op_begin(r->id, OP_RANGE, r->scope, 0, r->block, r->words);
         op_note_line(&slot);
     }
-    *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident(), emitted};
+    *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident(), emitted, false};
     return 0;
 }
 
 /* This thread's latest entry, else the latest of all: a range handed to another thread. */
+static uint32_t latest_entry(Range *r, unsigned long here) {
+    for (uint32_t i = r->open; i-- > 0;)
+        if (entry_at(r, i)->thread == here)
+            return i;
+    return r->open - 1;
+}
+
 static void range_finish(Range *r) {
     if (r->open == 0)
         return;
     unsigned long here = PyThread_get_thread_ident();
-    uint32_t at = r->open - 1;
-    for (uint32_t i = r->open; i-- > 0;)
-        if (entry_at(r, i)->thread == here) {
-            at = i;
-            break;
-        }
+    uint32_t at = latest_entry(r, here);
     entry ended = *entry_at(r, at);
     for (uint32_t i = at; i + 1 < r->open; i++)
         *entry_at(r, i) = *entry_at(r, i + 1);
     r->open--;
-    op_end(&ended.slot);
+    if (!ended.is_handed_over)
+        op_end(&ended.slot);
     if (ended.emitted && ended.thread == here) /* a tool's stack is its thread's own */
         op_emit_pop_from(ended.emitted);
 }
@@ -181,6 +190,7 @@ static PyObject *Range_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     Range *r = (Range *)type->tp_alloc(type, 0);
     if (!r)
         return NULL;
+    r->scope = OP_SCOPE_USER;
     r->name = PyUnicode_New(0, 0);
     if (!r->name)
         Py_CLEAR(r);
@@ -202,6 +212,8 @@ static PyObject *Range_vectorcall(PyObject *type, PyObject *const *args, size_t 
     PyTypeObject *cls = (PyTypeObject *)type;
     if (n == 1 && !keywords) {
         Range *r = (Range *)cls->tp_alloc(cls, 0);
+        if (r)
+            r->scope = OP_SCOPE_USER;
         if (r && set_fields(r, args[0], NULL)) {
             Py_DECREF(r);
             return NULL;
@@ -232,6 +244,7 @@ static void Range_dealloc(PyObject *self) {
     Py_XDECREF(r->name);
     Py_XDECREF(r->args);
     PyMem_Free(r->more);
+    PyMem_Free(r->block);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -245,6 +258,58 @@ static PyObject *Range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
     (void)args;
     (void)n;
     range_finish((Range *)self);
+    Py_RETURN_NONE;
+}
+
+static fast_state *state_of(PyTypeObject *type);
+static PyObject *kept_function(PyObject **kept, const char *module_name, const char *name);
+
+/* The range will end with a future: not with the exit, which may come at any time now. */
+static PyObject *Range_end_with(PyObject *self, PyObject *future) {
+    Range *r = (Range *)self;
+    fast_state *state = state_of(Py_TYPE(self));
+    PyObject *end_with =
+        state ? kept_function(&state->end_with, "pytest_opprof.capture.futures", "end_with") : NULL;
+    if (!end_with)
+        return NULL;
+    entry *latest = r->open ? entry_at(r, latest_entry(r, PyThread_get_thread_ident())) : NULL;
+    if (!latest || latest->is_handed_over)
+        return PyErr_Format(PyExc_RuntimeError,
+                            latest ? "_call_end_callbacks_on_future can only be called once."
+                                   : "_call_end_callbacks_on_future() outside of the range");
+    op_slot slot = latest->slot;
+    PyObject *ending = op_ending_new(&slot);
+    PyObject *result = ending ? PyObject_CallFunctionObjArgs(end_with, ending, future, NULL) : NULL;
+    Py_XDECREF(ending);
+    /* Other code may have run: the entry is looked for again. */
+    latest = r->open ? entry_at(r, latest_entry(r, PyThread_get_thread_ident())) : NULL;
+    if (result && latest && latest->slot.event == slot.event) {
+        latest->is_handed_over = true;
+        op_make_async(&slot);
+    }
+    return result;
+}
+
+/* Of _RecordFunctionFast: an op as torch's are, with named values, and with others that are JSON. */
+static PyObject *Range_become_op(PyObject *self, PyObject *args) {
+    Range *r = (Range *)self;
+    PyObject *values, *json;
+    op_fields fields;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyDict_Type, &values, &PyDict_Type, &json))
+        return NULL;
+    op_fields_clear(&fields);
+    if (op_fields_add_dict(&fields, values, 0) || op_fields_add_dict(&fields, json, 1))
+        return NULL;
+    uint32_t words = op_fields_close(&fields);
+    uint32_t *block = words ? PyMem_Malloc(words * sizeof *block) : NULL;
+    if (words && !block)
+        return PyErr_NoMemory();
+    if (block)
+        memcpy(block, fields.words, words * sizeof *block);
+    PyMem_Free(r->block);
+    r->block = block;
+    r->words = words;
+    r->scope = 0;
     Py_RETURN_NONE;
 }
 
@@ -284,8 +349,6 @@ static PyObject *kept_function(PyObject **kept, const char *module_name, const c
     }
     return *kept;
 }
-
-static fast_state *state_of(PyTypeObject *type);
 
 static PyObject *decorate_here(fast_state *state, Range *r, PyObject *function) {
     PyObject *update = kept_function(&state->update_wrapper, "functools", "update_wrapper");
@@ -457,6 +520,11 @@ static PyObject *pop(PyObject *module, PyObject *unused) {
 static PyMethodDef Range_methods[] = {
     {"__enter__", Range_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))Range_exit, METH_FASTCALL, NULL},
+    {"_call_end_callbacks_on_future", Range_end_with, METH_O,
+     "_call_end_callbacks_on_future(fut, /)\n--\n\nEnd the range with a future, and not at the "
+     "exit.\n\nGives a future with the same outcome, which comes after the range's end.\n"
+     "Raises RuntimeError when it is called twice, or outside of the range."},
+    {"_become_op", Range_become_op, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef Range_members[] = {
@@ -530,6 +598,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(state->range);
     Py_VISIT(state->decorated);
     Py_VISIT(state->decorate);
+    Py_VISIT(state->end_with);
     Py_VISIT(state->update_wrapper);
     return 0;
 }
@@ -539,6 +608,7 @@ static int module_clear(PyObject *module) {
     Py_CLEAR(state->range);
     Py_CLEAR(state->decorated);
     Py_CLEAR(state->decorate);
+    Py_CLEAR(state->end_with);
     Py_CLEAR(state->update_wrapper);
     return 0;
 }

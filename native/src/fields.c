@@ -34,11 +34,11 @@ bool op_fields_put_numbers(op_fields *f, uint32_t key, uint32_t type, const uint
     return at != NULL;
 }
 
-bool op_fields_put_text(op_fields *f, uint32_t key, const char *text, size_t bytes) {
+bool op_fields_put_text(op_fields *f, uint32_t key, uint32_t type, const char *text, size_t bytes) {
     if (bytes > OP_FIELDS_MAX_WORDS * sizeof *f->words)
         return false;
     uint32_t payload = (uint32_t)(bytes + 3) / 4;
-    uint32_t *at = take(f, key, OP_FIELD_TEXT, (uint32_t)bytes, payload);
+    uint32_t *at = take(f, key, type, (uint32_t)bytes, payload);
     if (at && payload) {
         at[payload - 1] = 0;
         memcpy(at, text, bytes);
@@ -71,6 +71,7 @@ static uint32_t payload_words(uint32_t type, uint32_t count) {
     case OP_FIELD_BOOL:
         return 1;
     case OP_FIELD_TEXT:
+    case OP_FIELD_JSON:
         return (count + 3) / 4;
     default:
         return 2 * count;

@@ -16,7 +16,8 @@ enum op_field_type {
     OP_FIELD_SIGNED = 4, /* so many int64_t as the field's count says */
     OP_FIELD_UNSIGNED = 5,
     OP_FIELD_DOUBLE = 6,
-    OP_FIELD_TEXT = 7 /* so many bytes */
+    OP_FIELD_TEXT = 7, /* so many bytes */
+    OP_FIELD_JSON = 8  /* so many bytes of what is JSON already */
 };
 
 /* A block being written. What does not fit any more is left out. */
@@ -35,7 +36,7 @@ void op_fields_clear(op_fields *f);
 bool op_fields_put_word(op_fields *f, uint32_t key, uint32_t type, uint32_t value);
 bool op_fields_put_numbers(op_fields *f, uint32_t key, uint32_t type, const uint64_t *values,
                            uint32_t count);
-bool op_fields_put_text(op_fields *f, uint32_t key, const char *text, size_t bytes);
+bool op_fields_put_text(op_fields *f, uint32_t key, uint32_t type, const char *text, size_t bytes);
 /* The block's words, for op_begin; 0 where nothing was put. */
 uint32_t op_fields_close(op_fields *f);
 /* Goes on with a block that was written before; false where it is none. */

@@ -58,10 +58,12 @@ static void put_domain(op_fields *fields, itt_domain *domain) {
     op_fields_put_word(fields, domain_key, OP_FIELD_NAME, (uint32_t)name);
 }
 
-/* Whether the open window wants what this domain emits. */
-static bool is_accepted(itt_domain *domain) {
-    return op_accepts(owner_of(domain) == TORCH ? OP_INJECTED_TORCH : OP_INJECTED_ITT);
+static uint32_t source_of(itt_domain *domain) {
+    return owner_of(domain) == TORCH ? OP_INJECTED_TORCH : OP_INJECTED_ITT;
 }
+
+/* Whether the open window wants what this domain emits. */
+static bool is_accepted(itt_domain *domain) { return op_accepts(source_of(domain)); }
 
 static op_slot begin_in(itt_domain *domain, itt_string *name) {
     if (owner_of(domain) == TORCH)
@@ -85,7 +87,7 @@ static void task_begin(itt_domain *domain, itt_id task, itt_id parent, itt_strin
 
 static void task_end(itt_domain *domain) {
     op_pushed ended;
-    if (is_accepted(domain) && op_pushed_take(domain, &ended))
+    if (op_accepts_ends(source_of(domain)) && op_pushed_take(domain, &ended))
         op_end(&ended.slot);
 }
 
@@ -175,7 +177,7 @@ static void metadata_text(itt_domain *domain, itt_id id, itt_string *key, const 
                           size_t length) {
     op_fields fields;
     const op_pushed *p = data ? reopen(domain, id, &fields) : NULL;
-    if (p && op_fields_put_text(&fields, name_id(key), data, length))
+    if (p && op_fields_put_text(&fields, name_id(key), OP_FIELD_TEXT, data, length))
         op_args_replace(&p->slot, fields.words, op_fields_close(&fields));
 }
 

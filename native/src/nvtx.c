@@ -147,7 +147,7 @@ static int push(domain *d, uint32_t name, const nvtx_attributes *a) {
 
 static int pop(domain *d) {
     op_pushed ended;
-    if (!op_accepts(OP_INJECTED_NVTX) || !op_pushed_take(d, &ended))
+    if (!op_accepts_ends(OP_INJECTED_NVTX) || !op_pushed_take(d, &ended))
         return NVTX_NO_TRACKING;
     op_end(&ended.slot);
     return (int)ended.level;
@@ -189,9 +189,9 @@ static struct {
 
 /* Those of a window gone by are forgotten: their numbers must not end a range of this one. */
 static void forget_old_ranges(void) {
-    if (ranges.window == op_recording())
+    if (ranges.window == op_open_window())
         return;
-    ranges.window = op_recording();
+    ranges.window = op_open_window();
     ranges.free = 0;
     for (uint32_t i = ranges.count; i-- > 0;) {
         ranges.places[i].turn++;
@@ -237,7 +237,7 @@ static uint64_t start(domain *d, uint32_t name, const nvtx_attributes *a) {
 }
 
 static void end(uint64_t number) {
-    if (!op_accepts(OP_INJECTED_NVTX))
+    if (!op_accepts_ends(OP_INJECTED_NVTX))
         return;
     uint32_t at = (uint32_t)number;
     op_slot slot = {0};

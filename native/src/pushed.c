@@ -41,7 +41,7 @@ static pushed *here(bool make) {
             p = NULL;
         }
     }
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     if (p && p->window != window) {
         p->window = window;
         p->count = p->skipped = 0;

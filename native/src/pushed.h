@@ -20,6 +20,11 @@ static inline bool op_accepts(uint32_t injected) {
     return op_recording() && (__atomic_load_n(&op_accepted, __ATOMIC_RELAXED) & injected);
 }
 
+/* What it was told to begin, it may be told to end while the window is paused. */
+static inline bool op_accepts_ends(uint32_t injected) {
+    return op_open_window() && (__atomic_load_n(&op_accepted, __ATOMIC_RELAXED) & injected);
+}
+
 /* Once, before all else; 0 or an errno. */
 int op_pushed_setup(void);
 /* Room for one more, with its domain and level filled in; NULL: no memory, so its end is skipped too.

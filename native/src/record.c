@@ -6,6 +6,7 @@
 #include <string.h>
 
 uint32_t op_window;
+uint32_t op_paused;
 __thread op_thread *op_self
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec")))
@@ -91,7 +92,8 @@ static op_open *place_of(const op_event *e) {
  * in its owner's stack becomes a hole that the owner removes. */
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
     pthread_mutex_lock(&self->lock);
-    if (slot->window == op_recording() && slot->window != 0) {
+    uint32_t window = op_open_window();
+    if (slot->window == window && window != 0) {
         op_event *e = slot->event;
         op_thread *owner = slot->thread;
         op_open *place = owner == op_self ? place_of(e) : NULL;
@@ -105,9 +107,17 @@ void op_end_elsewhere(const op_slot *slot, uint64_t ticks) {
             let_go(place);
             op_thread_trim(owner);
         }
-    } else if (op_self && op_self->window == op_recording()) {
+    } else if (op_self && op_self->window == window) {
         op_self->unmatched++;
     }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void op_make_async(const op_slot *slot) {
+    pthread_mutex_lock(&self->lock);
+    op_event *e = slot->event;
+    if (e && slot->window == op_open_window() && __atomic_load_n(&e->end, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&e->flags, e->flags | OP_FLAG_ASYNC, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&self->lock);
 }
 

@@ -64,7 +64,8 @@ typedef struct op_slot {
     uint32_t window;
 } op_slot;
 
-extern uint32_t op_window; /* number of the open window; 0: none, record nothing */
+extern uint32_t op_window; /* number of the open window; 0: none, or paused: begin nothing */
+extern uint32_t op_paused; /* number of the open window while it is paused, else 0 */
 extern __thread op_thread *op_self
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec"))) /* one pointer fits the loader's static surplus */
@@ -74,6 +75,8 @@ extern __thread op_thread *op_self
 /* This thread, ready to begin an event with so many argument words; NULL: count it as dropped. */
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words);
 void op_end_elsewhere(const op_slot *slot, uint64_t ticks);
+/* It will end out of order or elsewhere, which is known before it does. */
+void op_make_async(const op_slot *slot);
 /* The argument block of the calling thread's open record, and another one in its place. NULL, false:
  * there is none, or its chunk is full and out of reach. */
 const uint32_t *op_args_of(const op_slot *slot);
@@ -85,6 +88,12 @@ void op_thread_tidy(op_thread *t);
 void *op_contexts_take(void);
 
 static inline uint32_t op_recording(void) { return __atomic_load_n(&op_window, __ATOMIC_RELAXED); }
+
+/* The open window, paused or not: what was begun in it may end. */
+static inline uint32_t op_open_window(void) {
+    uint32_t window = op_recording();
+    return window ? window : __atomic_load_n(&op_paused, __ATOMIC_RELAXED);
+}
 
 /* This thread, with room for an event and so many argument words; NULL: none, which was counted. */
 static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {

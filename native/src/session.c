@@ -62,12 +62,12 @@ const char *op_session_path(void) { return self->open && self->pool.fd >= 0 ? se
 
 const char *op_session_clock(void) { return op_clock_name(); }
 
-int op_window_is_open(void) { return op_recording() != 0; }
+int op_window_is_open(void) { return op_open_window() != 0; }
 
 static int start_locked(void) {
     if (!self->open)
         return op_error_set(OP_ESTATE, "no session is open");
-    if (op_recording() || self->stopping)
+    if (op_open_window() || self->stopping)
         return op_error_set(OP_EBUSY, "a window is open already");
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
@@ -209,11 +209,12 @@ static int collect(uint32_t window, op_result *result) {
 /* With the lock held, which it drops while it waits; threads that end meanwhile leave their events
  * to the result. Whatever happens to it, the window is closed and its room is free afterwards. */
 static int stop_locked(op_result **out) {
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     if (!window)
         return op_error_set(OP_ESTATE, "no window is open");
     op_steps_end(&self->steps);
     __atomic_store_n(&op_window, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&op_paused, 0, __ATOMIC_RELEASE);
     self->stopping = window;
     op_spill_pause();
     op_spill_join_drain();
@@ -246,7 +247,7 @@ void op_session_close(void) {
     pthread_mutex_lock(&self->lock);
     while (self->stopping)
         pthread_cond_wait(&self->changed, &self->lock);
-    if (op_recording() && stop_locked(&unread) == OP_OK)
+    if (op_open_window() && stop_locked(&unread) == OP_OK)
         op_result_free(unread);
     if (self->open) {
         self->open = false;
@@ -261,7 +262,7 @@ int op_window_peek(op_result **out) {
     *out = NULL;
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     op_result *result = window ? op_result_new() : NULL;
     int rc = OP_OK;
     if (!window)
@@ -277,12 +278,26 @@ int op_window_peek(op_result **out) {
     return rc;
 }
 
+static void move_window(uint32_t *from, uint32_t *to) {
+    pthread_mutex_lock(&self->lock);
+    uint32_t window = __atomic_load_n(from, __ATOMIC_RELAXED);
+    if (window) {
+        __atomic_store_n(to, window, __ATOMIC_RELEASE);
+        __atomic_store_n(from, 0, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+void op_window_pause(void) { move_window(&op_window, &op_paused); }
+
+void op_window_resume(void) { move_window(&op_paused, &op_window); }
+
 #define RECALIBRATE_NS 1000000000u
 
 int op_step_begin(int64_t number) {
     pthread_mutex_lock(&self->lock);
     int rc = OP_OK;
-    if (!op_recording())
+    if (!op_open_window())
         rc = op_error_set(OP_ESTATE, "step %lld: no window is open", (long long)number);
     else {
         const op_timeline *t = &self->timeline;
@@ -298,7 +313,7 @@ int op_step_begin(int64_t number) {
 int op_step_end(void) {
     pthread_mutex_lock(&self->lock);
     int rc = OP_OK;
-    if (op_recording())
+    if (op_open_window())
         op_steps_end(&self->steps);
     else
         rc = op_error_set(OP_ESTATE, "no window is open");
@@ -308,7 +323,7 @@ int op_step_end(void) {
 
 uint64_t op_window_dropped(void) {
     pthread_mutex_lock(&self->lock);
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     uint64_t dropped = window ? self->lost : 0;
     for (const op_thread *t = self->threads; window && t; t = t->link)
         if (t->window == window)

@@ -231,7 +231,7 @@ static void at_thread_exit(void *value) {
     t->dead = 1;
     pthread_getname_np(pthread_self(), t->name, sizeof t->name);
     put_away(t);
-    if (t->window == 0 || (t->window != op_recording() && t->window != self->stopping)) {
+    if (t->window == 0 || (t->window != op_open_window() && t->window != self->stopping)) {
         t->window = 0;
         drop_stale_chunks(t);
         discard(t);
@@ -307,6 +307,7 @@ static void after_fork_in_child(void) {
     pthread_cond_init(&self->changed, NULL); /* it still counts waiters that do not exist here */
     op_names_after_fork();
     __atomic_store_n(&op_window, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_paused, 0, __ATOMIC_RELAXED);
     self->open = false;
     self->stopping = 0;
     self->session++;

@@ -345,6 +345,9 @@ static void put_field_value(writer *w, const op_field *field, uint32_t at) {
         put_text(w, text);
         break;
     }
+    case OP_FIELD_JSON:
+        put_bytes(w, (const char *)field->values, field->count);
+        break;
     default:
         PUT(w, "\"");
         if (field->type == OP_FIELD_NAME)

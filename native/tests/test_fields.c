@@ -9,8 +9,8 @@ static void values_come_back_as_they_were_put(void) {
     const uint64_t numbers[3] = {1, UINT64_MAX, 3};
     CHECK(op_fields_put_word(&f, 10, OP_FIELD_COLOR, 0xff00ff00));
     CHECK(op_fields_put_numbers(&f, 11, OP_FIELD_UNSIGNED, numbers, 3));
-    CHECK(op_fields_put_text(&f, 12, "text!", 5));
-    CHECK(op_fields_put_text(&f, 13, "", 0));
+    CHECK(op_fields_put_text(&f, 12, OP_FIELD_TEXT, "text!", 5));
+    CHECK(op_fields_put_text(&f, 13, OP_FIELD_TEXT, "", 0));
     uint32_t words = op_fields_close(&f);
     CHECK_EQ(words, 1 + 3 + 8 + 4 + 2);
     const uint32_t *at = NULL, *limit = f.words + words;
@@ -34,8 +34,8 @@ static void what_does_not_fit_is_left_out(void) {
     char long_text[4 * OP_FIELDS_MAX_WORDS] = {0};
     const uint64_t numbers[OP_FIELDS_MAX_WORDS] = {0};
     op_fields_clear(&f);
-    CHECK(!op_fields_put_text(&f, 1, long_text, sizeof long_text));
-    CHECK(!op_fields_put_text(&f, 1, long_text, SIZE_MAX));
+    CHECK(!op_fields_put_text(&f, 1, OP_FIELD_TEXT, long_text, sizeof long_text));
+    CHECK(!op_fields_put_text(&f, 1, OP_FIELD_TEXT, long_text, SIZE_MAX));
     CHECK(!op_fields_put_numbers(&f, 1, OP_FIELD_SIGNED, numbers, OP_FIELDS_MAX_WORDS / 2));
     CHECK(!op_fields_put_numbers(&f, 1, OP_FIELD_SIGNED, numbers, UINT32_MAX));
     uint32_t put = 0;

@@ -344,6 +344,62 @@ static void peeking_leaves_the_window_open(void) {
     op_result_free(whole);
 }
 
+static void what_ends_in_a_pause_has_its_end(void) {
+    CHECK_OK(op_window_start());
+    op_slot outer = begin("outer"), inner = begin("inner"), other = begin("ended by another thread");
+    op_window_pause();
+    CHECK(op_window_is_open());
+    CHECK_FAILS(op_window_start(), OP_EBUSY, "a window is open already");
+    op_slot unseen = begin("unseen");
+    CHECK(unseen.event == NULL);
+    end_on_another_thread(&other);
+    op_end(&inner);
+    CHECK_OK(op_step_begin(7));
+    op_window_pause(); /* it is paused */
+    op_window_resume();
+    op_slot after = begin("after");
+    op_end(&after);
+    op_end(&outer);
+    op_window_resume();
+    op_result *r = stop_window();
+    check_sound(r);
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.count, 4);
+    for (uint64_t row = 0; row < c.count; row++)
+        CHECK(c.duration_ns[row] >= 0);
+    CHECK_EQ(c.flags[row_of(r, "inner")] & OP_FLAG_ASYNC, 0);
+    CHECK_EQ(c.parent[row_of(r, "after")], row_of(r, "outer"));
+    CHECK_EQ(c.step[row_of(r, "after")], 0);
+    CHECK_EQ(stats_of(r).unmatched_ends, 0);
+    op_result_free(r);
+    CHECK_OK(op_window_start());
+    op_window_pause();
+    op_result_free(stop_window());
+    CHECK(!op_window_is_open());
+    op_window_resume(); /* nothing is open */
+    CHECK(!op_window_is_open());
+}
+
+static void handed_over_records_are_around_nothing(void) {
+    CHECK_OK(op_window_start());
+    op_slot handed = begin("handed over");
+    op_slot before = begin("before");
+    op_end(&before);
+    op_make_async(&handed);
+    op_slot after = begin("after");
+    op_end(&after);
+    op_end(&handed);
+    op_make_async(&handed); /* it has ended */
+    op_result *r = stop_window();
+    check_sound(r);
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.flags[row_of(r, "handed over")], OP_FLAG_ASYNC);
+    CHECK_EQ(c.parent[row_of(r, "before")], -1);
+    CHECK_EQ(c.parent[row_of(r, "after")], -1);
+    op_result_free(r);
+    op_make_async(&handed); /* of a window gone by */
+}
+
 /* Results own their memory: windows and sessions that come later change nothing in them. */
 static void results_outlive_the_session(void) {
     CHECK_OK(op_window_start());
@@ -390,6 +446,8 @@ int main(void) {
     RUN(argument_blocks_stay_with_their_events);
     RUN(arguments_larger_than_a_chunk_are_dropped);
     RUN(peeking_leaves_the_window_open);
+    RUN(what_ends_in_a_pause_has_its_end);
+    RUN(handed_over_records_are_around_nothing);
     RUN(results_outlive_the_session);
     RUN(many_windows_use_no_more_room);
     close_session(&here);

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+import json
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-FieldValue: TypeAlias = str | int | float | bool | list[int] | list[float]
+FieldValue: TypeAlias = str | int | float | bool | list[Any]
 
 _ARGS_FIELDS: Final = 4
 
@@ -20,8 +21,10 @@ class _Type(enum.IntEnum):
     UNSIGNED = 5
     DOUBLE = 6
     TEXT = 7
+    JSON = 8
 
 
+_TEXTS: Final = frozenset({_Type.TEXT, _Type.JSON})
 _NUMBERS: Final = {_Type.SIGNED: "q", _Type.UNSIGNED: "Q", _Type.DOUBLE: "d"}
 
 
@@ -40,15 +43,16 @@ def _fields(words: memoryview[int]) -> Iterator[tuple[int, _Type, bytes]]:
     at = 0
     while at < len(words):
         key, kind, count = words[at], _Type(words[at + 1] & 0xFF), words[at + 1] >> 8
-        size = count if kind is _Type.TEXT else 8 * count if kind in _NUMBERS else 4
+        size = count if kind in _TEXTS else 8 * count if kind in _NUMBERS else 4
         end = at + 2 + (size + 3) // 4
         yield key, kind, bytes(words[at + 2 : end])[:size]
         at = end
 
 
 def _value(kind: _Type, payload: bytes, name_text: Callable[[int], str]) -> FieldValue:
-    if kind is _Type.TEXT:
-        return payload.decode("utf-8", "backslashreplace")
+    if kind in _TEXTS:
+        text = payload.decode("utf-8", "backslashreplace")
+        return text if kind is _Type.TEXT else json.loads(text)
     if kind in _NUMBERS:
         numbers = list(struct.unpack(f"={len(payload) // 8}{_NUMBERS[kind]}", payload))
         return numbers[0] if len(numbers) == 1 else numbers
