@@ -81,13 +81,13 @@ def test_cancelled_futures_end_their_range() -> None:
         after = scope._call_end_callbacks_on_future(future)
         future.cancel()
     assert after.cancelled()
-    assert not event_of(prof, "remote").is_unfinished  # type: ignore[attr-defined]  # of recorded events
+    assert not event_of(prof, "remote").is_unfinished
 
 
 def test_future_that_never_comes_leaves_the_range_open() -> None:
     with profile() as prof, record_function("remote") as scope:
         scope._call_end_callbacks_on_future(concurrent.futures.Future())
-    assert event_of(prof, "remote").is_unfinished  # type: ignore[attr-defined]  # of recorded events
+    assert event_of(prof, "remote").is_unfinished
 
 
 def test_second_future_is_refused() -> None:
@@ -122,7 +122,8 @@ def test_tasks_of_a_loop_end_their_ranges() -> None:
         for number in range(3):
             with record_function(f"task {number}") as scope:
                 afters.append(scope._call_end_callbacks_on_future(asyncio.ensure_future(work(number))))
-        return await asyncio.gather(*afters)
+        results: list[int] = await asyncio.gather(*afters)
+        return results
 
     with profile() as prof:
         assert asyncio.run(main()) == [0, 1, 2]
@@ -145,4 +146,4 @@ def test_giving_up_the_outcome_cancels_the_task() -> None:
 
     with profile() as prof:
         assert asyncio.run(main()) == (True, True)
-    assert not event_of(prof, "task").is_unfinished  # type: ignore[attr-defined]  # of recorded events
+    assert not event_of(prof, "task").is_unfinished
