@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.flops import register_flop_formula
     from pytest_opprof.events.function_event import FunctionEvent
     from pytest_opprof.events.function_event_avg import FunctionEventAvg
+    from pytest_opprof.events.kineto_recording import KinetoRecording
     from pytest_opprof.events.memory_records import MemRecordsAcc
     from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, StringTable
     from pytest_opprof.events.names import filter_name as _filter_name
@@ -51,6 +52,7 @@ __all__ = [
     "FunctionEventAvg",
     "Interval",
     "Kernel",
+    "KinetoRecording",
     "MemRecordsAcc",
     "ProfilerAction",
     "ProfilerActivity",
@@ -84,6 +86,7 @@ _ROOMS = {
     "FunctionEventAvg": "events.function_event_avg",
     "Interval": "events.times",
     "Kernel": "events.times",
+    "KinetoRecording": "events.kineto_recording",
     "MemRecordsAcc": "events.memory_records",
     "ProfilerAction": "profiler.schedule",
     "ProfilerActivity": "profiler.activities",

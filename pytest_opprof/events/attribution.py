@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -51,12 +52,33 @@ def device_work(recording: RecordingView) -> DeviceWork:
         if kind in _WORK and (op := launching_op(recording, row)) >= 0:
             launched[op].append(row)
             self_ns[op] += max(recording.duration_ns[row], 0)
-    return DeviceWork(launched=dict(launched), self_ns=self_ns, total_ns=_with_inner(recording, self_ns))
+    return DeviceWork(launched=dict(launched), self_ns=self_ns, total_ns=with_inner(recording, self_ns))
 
 
-def _with_inner(recording: RecordingView, own: array[int]) -> array[int]:
+def flops_with_inner(recording: RecordingView, told: Sequence[int]) -> tuple[array[int], array[int]]:
+    """FLOPs of events of which only some were told any.
+
+    Returns:
+        Of each event what it was told, or else what the events inside it have together; and of each event
+        what no event around it was told too, so that these add up to the whole.
+    """
+    total = array("q", told)
+    counted = array("q", told)
+    for row in range(len(told) - 1, -1, -1):
+        parent = recording.parent[row]
+        if parent >= 0 and not told[parent]:
+            total[parent] += total[row]
+    covered = bytearray(len(told))
+    for row, parent in enumerate(recording.parent):
+        if parent >= 0 and (covered[parent] or told[parent]):
+            covered[row] = True
+            counted[row] = 0
+    return total, counted
+
+
+def with_inner(recording: RecordingView, own: Sequence[int]) -> array[int]:
     """Each row's own amount and those of all rows inside it."""
-    total = own[:]
+    total = array("q", own)
     # Within a thread a parent comes before what is inside it.
     for row in range(len(own) - 1, -1, -1):
         parent = recording.parent[row]

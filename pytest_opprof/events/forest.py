@@ -72,9 +72,8 @@ class EventForest:
 
     @functools.cached_property
     def device_work(self) -> DeviceWork | None:
-        """What each event launched on a device; None where nothing ran on one."""
-        has_device = any(thread.device_type for thread in self.recording.threads)
-        return device_work(self.recording) if has_device else None
+        """What each event launched on a device; None where no device was profiled."""
+        return device_work(self.recording) if self.recording.use_device else None
 
     def is_shown(self, index: int) -> bool:
         """Whether a row of the columns is an event of its own, and no record of an op's memory."""

@@ -103,6 +103,7 @@ def average(forests: Sequence[EventForest], grouping: Grouping) -> list[Function
 
 
 def _group_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
+    device = forest.recording.use_device
     for group in forest.recording.groups(by_inputs=grouping.shapes):
         first = forest.event(group.first_event)
         yield FunctionEventAvg(
@@ -111,8 +112,8 @@ def _group_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEve
             count=group.count,
             cpu_time_total=microseconds(group.total_ns),
             self_cpu_time_total=microseconds(group.self_ns),
-            device_time_total=microseconds(group.device_total_ns),
-            self_device_time_total=microseconds(group.self_device_ns),
+            device_time_total=microseconds(group.device_total_ns if device else 0),
+            self_device_time_total=microseconds(group.self_device_ns if device else 0),
             cpu_memory_usage=group.cpu_memory,
             self_cpu_memory_usage=group.self_cpu_memory,
             device_memory_usage=group.device_memory,
@@ -125,7 +126,7 @@ def _group_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEve
             is_background=group.background,
             is_user_annotation=group.is_user_annotation,
             device_type=DeviceType(group.device_type),
-            use_device=forest.recording.use_device,
+            use_device=device,
             input_shapes=first.input_shapes if grouping.shapes else "",
             overload_name="",
             first=first,

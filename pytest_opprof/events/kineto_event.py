@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_opprof.capture.recording import OpKind
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.flop_formulas import TORCHS
 from pytest_opprof.events.flops import flops_of
+from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recorded_event import RecordedEvent
@@ -213,9 +214,9 @@ def activity_of(kind: OpKind, *, user_scope: bool) -> str:
     return "user_annotation" if kind is OpKind.TORCH and user_scope else _ACTIVITIES[kind]
 
 
-def kind_of(event: KinetoEvent, *, memory_names: Sequence[str]) -> OpKind:
+def kind_of(event: KinetoEvent) -> OpKind:
     """The kind of event that Kineto tells of."""
-    if event.name() in memory_names:
+    if event.name() in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME):
         return OpKind.MEMORY
     activity = told(event, "activity_type")
     if told(event, "is_user_annotation"):

@@ -10,7 +10,7 @@ from typing import Any, Final
 MEMORY_EVENT_NAME: Final = "[memory]"
 OUT_OF_MEMORY_EVENT_NAME: Final = "[OutOfMemory]"
 
-_STEP_PREFIX: Final = "ProfilerStep#"
+STEP_PREFIX: Final = "ProfilerStep#"
 _ALL_STEPS: Final = "ProfilerStep*"
 _MANGLED_PREFIX: Final = "_Z"
 
@@ -69,12 +69,12 @@ def rewrite_name(name: str, with_wildcard: bool = False) -> str:  # noqa: FBT001
         with_wildcard: All steps are ``ProfilerStep*``.
     """
     name = StringTable()[name]
-    return _ALL_STEPS if with_wildcard and name.startswith(_STEP_PREFIX) else name
+    return _ALL_STEPS if with_wildcard and name.startswith(STEP_PREFIX) else name
 
 
 def summed_name(trace_name: str) -> str:
     """The name under which an event is summed up: steps are one, and C++ names are readable."""
-    if trace_name.startswith(_STEP_PREFIX):
+    if trace_name.startswith(STEP_PREFIX):
         return _ALL_STEPS
     return demangled(trace_name) if trace_name.startswith(_MANGLED_PREFIX) else trace_name
 

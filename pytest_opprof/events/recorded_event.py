@@ -127,10 +127,11 @@ class RecordedEvent(FunctionEvent):
     @property
     def device_time_total(self) -> float:
         """Time of the device work launched in it, microseconds; its own where it is device work itself."""
-        if self.device_type != DeviceType.CPU:
-            return microseconds(self.duration_ns)
         work = self._forest.device_work
-        return 0.0 if work is None else microseconds(work.total_ns[self._index])
+        if work is None:
+            return 0.0
+        on_host = self.device_type == DeviceType.CPU
+        return microseconds(work.total_ns[self._index] if on_host else self.duration_ns)
 
     @property
     def self_device_time_total(self) -> float:

@@ -4,62 +4,20 @@ Torch's parser takes any objects with its events' methods: with made-up ones it 
 stacks and FLOPs on a machine that has no device.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from forests import USER_SCOPE, HandMadeRecording, Span, forests
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from kineto_forests import KinetoEvent, KinetoResult
 
 from pytest_opprof.events import EventList
 from pytest_opprof.events.columns import TableOptions
 from pytest_opprof.events.table import build_table
 
 torch = pytest.importorskip("torch")
-
-# What an event of Kineto's answers when nothing is known.
-UNKNOWN: dict[str, Any] = {
-    "activity_type": "cpu_op",
-    "concrete_inputs": [],
-    "correlation_id": 0,
-    "cuda_elapsed_us": -1,
-    "device_index": 0,
-    "device_resource_id": 0,
-    "device_type": torch.autograd.DeviceType.CPU,
-    "dtypes": [],
-    "end_ns": 0,
-    "end_thread_id": 1,
-    "external_id": 0,
-    "extra_meta": {},
-    "flops": 0,
-    "flow_id": 0,
-    "flow_start": False,
-    "flow_type": 0,
-    "fwd_thread_id": 0,
-    "is_async": False,
-    "is_hidden_event": False,
-    "is_python_function": False,
-    "is_user_annotation": False,
-    "kwinputs": {},
-    "linked_correlation_id": 0,
-    "metadata_json": "",
-    "name": "",
-    "nbytes": 0,
-    "overload_name": "",
-    "privateuse1_elapsed_us": -1,
-    "python_id": -1,
-    "python_module_id": -1,
-    "python_parent_id": -1,
-    "scope": 0,
-    "sequence_nr": -1,
-    "shapes": [],
-    "stack": [],
-    "start_ns": 0,
-    "start_thread_id": 1,
-    "structured_input_shapes": [],
-    "structured_input_strides": [],
-}
 
 NAMES = (
     "aten::add",
@@ -81,31 +39,6 @@ STACKS: tuple[list[str], ...] = (
 )
 
 
-class KinetoEvent:
-    """One event of a result of Kineto's."""
-
-    def __init__(self, **known: Any) -> None:
-        self._answers = UNKNOWN | known
-
-    def __getattr__(self, name: str) -> Callable[[], Any]:
-        if name.startswith("_") or name not in self._answers:
-            raise AttributeError(name)
-        return lambda: self._answers[name]
-
-
-class KinetoResult:
-    """A result of Kineto's."""
-
-    def __init__(self, events: Sequence[KinetoEvent]) -> None:
-        self._events = events
-
-    def events(self) -> list[KinetoEvent]:
-        return list(self._events)
-
-    def trace_start_ns(self) -> int:
-        return 0
-
-
 def kineto_event(span: Span, number: int) -> KinetoEvent:
     """A span as Kineto would tell torch of it."""
     shapes = span.shapes or []
@@ -114,6 +47,7 @@ def kineto_event(span: Span, number: int) -> KinetoEvent:
         start_ns=span.start_ns,
         end_ns=span.end_ns,
         correlation_id=number,
+        device_type=torch.autograd.DeviceType.CPU,
         start_thread_id=span.thread + 1,
         end_thread_id=span.thread + 1,
         scope=span.scope,
@@ -192,7 +126,7 @@ def device_runs(draw: st.DrawFn) -> list[KinetoEvent]:
     """A forest with kernels, copies, annotations on the device, allocations, stacks and FLOPs."""
     events: list[KinetoEvent] = []
     for event in in_order(draw(forests(NAMES))):
-        event._answers |= {
+        event.answers |= {
             "stack": draw(st.sampled_from(STACKS)),
             "flops": draw(st.sampled_from([0, 0, 12, 4_000, 7_000_000_000])),
             "overload_name": draw(st.sampled_from(["", "", "Tensor"])),
