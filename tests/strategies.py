@@ -82,6 +82,7 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         flops=st.none() | samples(steps),
         parent_op=st.none() | names,
         source=st.none() | sentences,
+        places=st.dictionaries(sentences, st.integers(0, BIGGEST), max_size=3),
     )
 
 

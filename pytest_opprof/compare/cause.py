@@ -31,8 +31,9 @@ class Causes:
         if row is None:
             return ""
         caller = self._caller(row.name) if row.name in self._after else row.parent_op
-        if row.source:
-            place = f"in {row.source}"
+        source = self._source(pair)
+        if source:
+            place = f"in {source}"
         elif not caller:
             place = "" if caller is None else "called by the test"
         else:
@@ -41,6 +42,19 @@ class Causes:
             return place
         separator = " " if place.startswith("in ") else ", "
         return f"new{separator}{place}" if place else "new"
+
+    def _source(self, pair: RowPair) -> str | None:
+        """The user's line that calls an op more often than before, by the largest rise."""
+        head, base = pair.head, pair.base
+        if head is None or not head.places:
+            return None if head is None else head.source
+        before = base.places if base else {}
+        weight_before, weight_after = self._weights
+        rises = {
+            place: calls * weight_after - before.get(place, 0) * weight_before
+            for place, calls in head.places.items()
+        }
+        return max(rises, key=lambda place: rises[place])
 
     def outermost(self, risen: Collection[str]) -> frozenset[str]:
         """Of the ops that rose, those that no other one of them calls more often: where the rise begins."""

@@ -9,6 +9,7 @@ from typing import Final
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.events.user_frames import places_of_ops
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.build import Cycle, with_measurement
@@ -55,6 +56,7 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
             groups=recording.groups(),
             tree=recording.call_tree(),
             memory=recording.memory_use()[0],
+            places=places_of_ops(recording),
         )
         for recording in recordings
     ]

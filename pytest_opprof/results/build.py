@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import (
@@ -35,6 +35,8 @@ MAX_LISTED_STEPS = 1_000
 # How a recording groups the ranges that mark the steps themselves.
 STEP_NAME = "ProfilerStep*"
 _UNNAMED = "(unnamed)"
+MAX_PLACES = 16
+MAX_PLACE = 4_096
 
 _KINDS = {
     "TORCH": OpKind.OP,
@@ -49,12 +51,19 @@ _RowKey = tuple[str, OpKind, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """What one cycle of a schedule recorded: its active steps, groups, call tree, and each step's memory."""
+    """What one cycle of a schedule recorded.
+
+    Attributes:
+        steps: its active steps.
+        memory: each step's.
+        places: per op, the user's lines that it was called from, and how often; empty without stacks.
+    """
 
     steps: int
     groups: Sequence[OpGroup]
     tree: Iterable[CallNode] = ()
     memory: Sequence[MemoryUse] = ()
+    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def with_measurement(
@@ -69,7 +78,7 @@ def with_measurement(
     """
     steps = sum(cycle.steps for cycle in cycles)
     tree = _merged_tree(cycles)
-    rows = _with_parents(_rows(cycles, steps=steps), tree)
+    rows = _with_places(_with_parents(_rows(cycles, steps=steps), tree), cycles)
     kept = _costliest(rows)
     return replace(
         test,
@@ -212,12 +221,17 @@ def _flops_total(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int)
 
 
 def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:
-    """The rows to keep, costliest first; ties by name, so that a document is the same when written again."""
-    ranked = sorted(rows, key=lambda row: (-row.self_cpu_time_total_ns.total, row.key))
+    """The rows to keep, costliest first; ties by name, so that a document is the same when written again.
+
+    Python calls come last: whether they are recorded changes nothing about the ops.
+    """
+    ranked = sorted(
+        rows, key=lambda row: (row.kind is OpKind.CALL, -row.self_cpu_time_total_ns.total, row.key)
+    )
     detailed, others = ranked[:DETAILED_OPS], ranked[DETAILED_OPS:]
     if len(ranked) > MAX_OPS:
         # A watched op gates however cheap it was.
-        others.sort(key=lambda row: row.name not in WATCHED_OPS)
+        others.sort(key=lambda row: (row.kind is OpKind.CALL, row.name not in WATCHED_OPS))
         del others[MAX_OPS - DETAILED_OPS :]
     return (*detailed, *(_without_step_times(row) for row in others))
 
@@ -260,3 +274,21 @@ def _with_parents(rows: Iterable[OpRow], tree: Sequence[TreeNode]) -> list[OpRow
             callers.setdefault(node.name, Counter())[tree[node.parent].name] += node.count
     parents = {name: min(counts, key=lambda op: (-counts[op], op)) for name, counts in callers.items()}
     return [row if row.background else replace(row, parent_op=parents.get(row.name)) for row in rows]
+
+
+def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
+    counts: dict[str, Counter[str]] = {}
+    for cycle in cycles:
+        for name, places in cycle.places.items():
+            here = counts.setdefault(_name(name), Counter())
+            for place, calls in places.items():
+                here[bounded(place, length=MAX_PLACE)] += calls
+    return [_with_most_common(row, counts.get(row.name)) for row in rows]
+
+
+def _with_most_common(row: OpRow, counts: Counter[str] | None) -> OpRow:
+    if not counts or row.kind is OpKind.CALL or row.background:
+        return row
+    # Ties by name, so that a document is the same when written again.
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return replace(row, source=ranked[0][0], places=dict(ranked[:MAX_PLACES]))

@@ -254,6 +254,8 @@ def _op_to_document(row: OpRow) -> Document:
         document["parent_op"] = row.parent_op
     if row.source is not None:
         document["source"] = row.source
+    if row.places:
+        document["places"] = [{"source": source, "count": count} for source, count in row.places.items()]
     return document
 
 
@@ -273,6 +275,7 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         flops=samples("flops") if "flops" in document else None,
         parent_op=document.get("parent_op"),
         source=document.get("source"),
+        places={place["source"]: place["count"] for place in document.get("places", ())},
     )
 
 

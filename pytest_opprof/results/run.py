@@ -132,7 +132,9 @@ class OpRow:
             is 0 throughout, or was not recorded.
         flops: floating point operations in each step, children included; None as above.
         parent_op: what called it most often; None for what nothing called.
-        source: the innermost user frame, ``Encoder.forward, model.py:41``, where stacks were taken.
+        source: the innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
+            stacks were taken.
+        places: the innermost user frames, with how many calls came from each over all steps; most first.
     """
 
     name: str
@@ -146,6 +148,7 @@ class OpRow:
     flops: Samples | None = None
     parent_op: str | None = None
     source: str | None = None
+    places: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, OpKind, bool]:

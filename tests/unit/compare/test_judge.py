@@ -275,6 +275,15 @@ def test_cause_is_the_line_where_stacks_were_taken() -> None:
     assert causes == ["in Encoder.forward, model.py:41"]
 
 
+def test_cause_is_the_line_whose_calls_rose() -> None:
+    base, head = simple_test({"aten::clone": 10}), simple_test({"aten::clone": 12})
+    base = replace(base, ops=tuple(replace(row, places={"load, data.py:7": 30}) for row in base.ops))
+    places = {"load, data.py:7": 30, "forward, model.py:41": 6}
+    head = replace(head, ops=tuple(replace(row, source="load, data.py:7", places=places) for row in head.ops))
+    causes = [change.cause for change in compared(base, head).changes if change.op]
+    assert causes == ["in forward, model.py:41"]
+
+
 def test_steps_of_both_sides_are_weighed() -> None:
     one = simple_test({"aten::mul": 2}, steps=2)
     other = simple_test({"aten::mul": 2}, steps=5)

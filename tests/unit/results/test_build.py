@@ -8,6 +8,7 @@ from pytest_opprof.results.build import (
     DETAILED_OPS,
     MAX_LISTED_STEPS,
     MAX_OPS,
+    MAX_PLACES,
     MAX_TREE_NODES,
     Cycle,
     with_measurement,
@@ -238,3 +239,29 @@ def test_no_cycles_are_no_steps() -> None:
     test = with_measurement(EMPTY, [])
     assert (test.steps, test.ops) == (0, ())
     assert test.totals["ops.count"] == Samples.constant(0, steps=0)
+
+
+def test_calls_come_after_all_ops() -> None:
+    """However long they take: recording them takes no op's place."""
+    calls = [
+        op(f"f{i}", 1, 1, kind=Kind.PYTHON_CALL, step_self_ns=(900, 900)) for i in range(DETAILED_OPS + 1)
+    ]
+    test = with_measurement(EMPTY, [cycle(*calls, op("aten::mul", 1, 2))])
+    assert test.ops[0].name == "aten::mul"
+    assert test.ops[0].self_cpu_time_total_ns == Samples.of([5, 10])
+    assert {row.kind for row in test.ops[1:]} == {OpKind.CALL}
+
+
+def test_places_are_added_up_over_cycles() -> None:
+    first = replace(cycle(op("aten::mul", 1, 2)), places={"aten::mul": {"f, a.py:1": 2, "g, a.py:9": 1}})
+    second = replace(cycle(op("aten::mul", 1, 1)), places={"aten::mul": {"g, a.py:9": 2}})
+    found = row(with_measurement(EMPTY, [first, second]), "aten::mul")
+    assert found.source == "g, a.py:9"
+    assert list(found.places.items()) == [("g, a.py:9", 3), ("f, a.py:1", 2)]
+
+
+def test_the_commonest_places_are_kept() -> None:
+    places = {"aten::mul": {f"f, a.py:{line}": line for line in range(1, 100)}}
+    found = row(with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places=places)]), "aten::mul")
+    assert len(found.places) == MAX_PLACES
+    assert found.places["f, a.py:99"] == 99

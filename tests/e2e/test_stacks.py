@@ -1,0 +1,83 @@
+"""Stacks in a user's project: a failed gate says the line, and what is counted stays the same."""
+
+import pytest
+from e2e.project import Project
+
+from pytest_opprof.results.run import OpKind
+
+PIPELINE = """\
+    from pytest_opprof import record_function
+
+    def load(n):
+        for _ in range(n):
+            with record_function("load"):
+                sorted([2, 1])
+
+    def transform():
+        with record_function("load"):
+            pass
+"""
+TESTS = """\
+    import pytest
+    from pipeline import load, transform
+
+    @pytest.mark.profile(warmup=0, active=2, with_stack=True)
+    def test_pipeline():
+        load(3)
+        transform()
+"""
+
+
+@pytest.fixture
+def pipeline(project: Project) -> Project:
+    project.write("pipeline.py", PIPELINE)
+    project.write("test_it.py", TESTS)
+    return project
+
+
+def test_a_failed_gate_names_the_line_that_calls_more(pipeline: Project) -> None:
+    assert pipeline.pytest("--opprof-save=main").exit_code == 0
+    pipeline.replace(
+        "pipeline.py", "        pass\n", "        pass\n    with record_function('load'):\n        pass\n"
+    )
+    session = pipeline.pytest("--opprof-baseline=main")
+    assert session.exit_code == 1
+    line = (
+        pipeline.folder.joinpath("pipeline.py")
+        .read_text()
+        .splitlines()
+        .index("    with record_function('load'):")
+        + 1
+    )
+    session.lines.fnmatch_lines([f"*load*4*5*in transform, pipeline.py:{line}*"])
+
+
+def test_calls_are_rows_but_no_ops(pipeline: Project) -> None:
+    with_calls = pipeline.pytest().result("test_pipeline")
+    pipeline.replace("test_it.py", ", with_stack=True", "")
+    without = pipeline.pytest().result("test_pipeline")
+
+    def counts(kind: OpKind) -> dict[str, int]:
+        return {row.name: row.count.total for row in with_calls.ops if row.kind is kind}
+
+    assert counts(OpKind.CALL)["pipeline.py(3): load"] == 2
+    assert counts(OpKind.CALL)["<built-in function sorted>"] == 6
+    assert "python" in with_calls.sources
+    assert with_calls.totals["ranges.count"] == without.totals["ranges.count"]
+    kept = [(row.name, row.count) for row in with_calls.ops if row.kind is not OpKind.CALL]
+    assert sorted(kept) == sorted((row.name, row.count) for row in without.ops)
+    assert [row.source for row in with_calls.ops if row.name == "load"] == ["load, pipeline.py:5"]
+    assert [row.source for row in without.ops if row.name == "load"] == [None]
+
+
+def test_calls_may_be_asked_for_on_the_command_line(pipeline: Project) -> None:
+    pipeline.replace("test_it.py", ", with_stack=True", "")
+    session = pipeline.pytest("--opprof-capture=ranges,python")
+    assert any(row.kind is OpKind.CALL for row in session.result("test_pipeline").ops)
+    assert any("Python calls" in line for line in session.stdout.splitlines())
+
+
+def test_a_run_with_calls_compares_with_one_without(pipeline: Project) -> None:
+    pipeline.replace("test_it.py", ", with_stack=True", "")
+    assert pipeline.pytest("--opprof-save=main").exit_code == 0
+    assert pipeline.pytest("--opprof-capture=ranges,ops,python", "--opprof-baseline=main").exit_code == 0
