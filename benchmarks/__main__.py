@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import capture, growth, post_processing, python_calls, ranges, trace_export, unused_plugin
+from benchmarks import (
+    capture,
+    growth,
+    post_processing,
+    python_calls,
+    ranges,
+    trace_export,
+    trace_reading,
+    unused_plugin,
+)
 from benchmarks.table import Row, as_text
 
 _BENCHES = {
@@ -14,6 +23,7 @@ _BENCHES = {
     "ranges": ranges.rows,
     "calls": python_calls.rows,
     "trace": trace_export.rows,
+    "reading": trace_reading.rows,
     "growth": growth.rows,
     "unused": unused_plugin.rows,
 }

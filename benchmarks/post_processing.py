@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.child import measured
+from benchmarks.memory import memory_so_far_kib, status_kib
 from benchmarks.table import Bound, Row, nanoseconds
 from benchmarks.workloads import training_step
 
@@ -53,21 +52,10 @@ def rows(*, quick: bool) -> list[Row]:
     ]
 
 
-def _status_kib(field: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field))
-
-
-def _memory_so_far_kib() -> int:
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # VmHWM begins anew
-    return _status_kib("VmRSS")
-
-
 def _side(name: str, steps: int) -> dict[str, float]:
     loop = training_step()
     loop(2)
-    before = _memory_so_far_kib()
+    before = memory_so_far_kib()
     if name == "ours":
         from pytest_opprof import profile  # noqa: PLC0415  # one side only in each process
     else:
@@ -79,7 +67,7 @@ def _side(name: str, steps: int) -> dict[str, float]:
         warm.key_averages().table()
     del warm
     if name == "torch":  # and for memory: torch's compiler is not charged to its profiler
-        before = _memory_so_far_kib()
+        before = memory_so_far_kib()
     profiler = make()
     profiler.start()
     loop(steps)
@@ -88,7 +76,7 @@ def _side(name: str, steps: int) -> dict[str, float]:
     events = profiler.events()
     profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
     took = time.perf_counter_ns() - start
-    kib = _status_kib("VmHWM") - before
+    kib = status_kib("VmHWM") - before
     for event in events:
         assert event.cpu_time_total >= 0, event
     read = time.perf_counter_ns() - start

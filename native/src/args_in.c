@@ -100,7 +100,7 @@ int op_args_read(op_imported *i, const op_span *object, bool has_constant, op_re
             break;
         uint32_t id = op_texts_intern(&i->texts, OP_TEXT_ARG, key.text, key.length);
         take(id, &value, out);
-        if (!id || op_extras_add(i, id, &value, has_constant))
+        if (!id || op_extras_add(i, &i->extra_bytes, id, &value, has_constant))
             rc = OP_ENOMEM;
     }
     op_scan_free(&j);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* A value starts with a varint: what it is in the low two bits. */
-enum { INLINE = 0, INTEGER = 1, SHARED = 2 };
+enum { INLINE = 0, INTEGER = 1, SHARED = 2, DECIMAL = 3 };
 
 #define SHARED_LONGEST 4096u   /* what is longer hardly comes twice */
 #define SHARED_MOST (1u << 20) /* and where nothing comes twice, sharing only costs */
@@ -42,11 +42,39 @@ int op_extras_begin(op_imported *i, uint32_t *at) {
     return OP_OK;
 }
 
-static int put_value(op_imported *i, const op_span *value) {
+/* A decimal fraction of at most 18 digits, as an integer and the number of its digits behind the point;
+ * false for what would not come back letter by letter. */
+static bool is_decimal(const op_span *value, int64_t *digits, uint32_t *behind) {
+    const char *at = value->text, *end = at + value->length;
+    bool negative = *at == '-', after_point = false;
+    at += negative;
+    if (end - at > 19)
+        return false;
+    *digits = 0;
+    *behind = 0;
+    for (; at < end; at++) {
+        if (*at == '.') {
+            after_point = true;
+        } else if (*at >= '0' && *at <= '9') {
+            *digits = *digits * 10 + (*at - '0');
+            *behind += after_point;
+        } else {
+            return false;
+        }
+    }
+    *digits = negative ? -*digits : *digits;
+    return after_point && !(negative && *digits == 0);
+}
+
+static int put_value(op_imported *i, op_buffer *b, const op_span *value) {
     int64_t number;
-    op_buffer *b = &i->extra_bytes;
+    uint32_t behind;
     if (op_scan_integer(value, &number))
         return put_varint(b, zigzag(number) << 2 | INTEGER);
+    if (is_decimal(value, &number, &behind)) {
+        int rc = put_varint(b, (uint64_t)behind << 2 | DECIMAL);
+        return rc ? rc : put_varint(b, zigzag(number));
+    }
     bool is_nested = *value->text == '[' || *value->text == '{' || *value->text == '"';
     if (is_nested && value->length <= SHARED_LONGEST && i->texts.count < SHARED_MOST) {
         uint32_t id = op_texts_intern(&i->texts, OP_TEXT_PLAIN, value->text, value->length);
@@ -56,39 +84,69 @@ static int put_value(op_imported *i, const op_span *value) {
     return rc ? rc : op_buffer_add(b, value->text, value->length);
 }
 
-int op_extras_add(op_imported *i, uint32_t key, const op_span *value, bool has_constant) {
-    int rc = put_varint(&i->extra_bytes, key);
+int op_extras_add(op_imported *i, op_buffer *b, uint32_t key, const op_span *value, bool has_constant) {
+    int rc = put_varint(b, key);
     if (rc == 0 && !has_constant)
-        return put_value(i, value);
+        return put_value(i, b, value);
     op_buffer copy = {0};
     if (rc == 0)
         rc = op_json_copy(&copy, value, true);
     const op_span valid = {.text = copy.bytes, .length = copy.used};
     if (rc == 0)
-        rc = put_value(i, &valid);
+        rc = put_value(i, b, &valid);
     op_buffer_free(&copy);
     return rc;
 }
 
-int op_extras_end(op_imported *i) { return put_varint(&i->extra_bytes, END_OF_MEMBERS); }
+int op_extras_add_all(op_imported *i, op_buffer *b, const op_span *object, bool has_constant) {
+    op_scan j = {.at = object->text + 1, .end = object->text + object->length, .is_last = true};
+    bool first = true, more = true;
+    int rc = 0;
+    while (rc == 0 && op_scan_next(&j, '}', &first, &more) == OP_SCAN_OK && more) {
+        op_span key, value;
+        if (op_scan_key(&j, &key) != OP_SCAN_OK || op_scan_value(&j, &value) != OP_SCAN_OK) {
+            rc = -1; /* the object is well-formed: only memory can be missing */
+            break;
+        }
+        uint32_t id = op_texts_intern(&i->texts, OP_TEXT_MEMBER, key.text, key.length);
+        rc = id ? op_extras_add(i, b, id, &value, has_constant) : -1;
+    }
+    op_scan_free(&j);
+    return rc ? rc : op_extras_end(b);
+}
+
+int op_extras_end(op_buffer *b) { return put_varint(b, END_OF_MEMBERS); }
+
+static int64_t unzigzag(uint64_t bits) { return (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1); }
+
+static int write_number(int64_t number, uint32_t behind, op_buffer *out) {
+    char digits[32];
+    uint64_t size = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    int n = snprintf(digits, sizeof digits, "%0*llu", (int)behind + 1, (unsigned long long)size);
+    size_t before = (size_t)n - behind;
+    if ((number < 0 && op_buffer_add(out, "-", 1)) || op_buffer_add(out, digits, before))
+        return -1;
+    if (!behind)
+        return 0;
+    return op_buffer_add(out, ".", 1) || op_buffer_add(out, digits + before, behind) ? -1 : 0;
+}
 
 static int write_value(const op_imported *i, const char **at, op_buffer *out) {
     uint64_t head = take_varint(at);
-    if ((head & 3) == INTEGER) {
-        char digits[24];
-        uint64_t bits = head >> 2;
-        int64_t number = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
-        int n = snprintf(digits, sizeof digits, "%lld", (long long)number);
-        return op_buffer_add(out, digits, (size_t)n);
-    }
-    if ((head & 3) == SHARED) {
-        size_t length;
-        const char *text = op_texts_text(&i->texts, (uint32_t)(head >> 2), &length);
-        return op_buffer_add(out, text, length);
-    }
     const char *text = *at;
-    *at += head >> 2;
-    return op_buffer_add(out, text, (size_t)(head >> 2));
+    size_t length;
+    switch (head & 3) {
+    case INTEGER:
+        return write_number(unzigzag(head >> 2), 0, out);
+    case DECIMAL:
+        return write_number(unzigzag(take_varint(at)), (uint32_t)(head >> 2), out);
+    case SHARED:
+        text = op_texts_text(&i->texts, (uint32_t)(head >> 2), &length);
+        return op_buffer_add(out, text, length);
+    default:
+        *at += head >> 2;
+        return op_buffer_add(out, text, (size_t)(head >> 2));
+    }
 }
 
 static int write_member(const op_imported *i, uint32_t key, const char **at, bool first,
@@ -105,21 +163,23 @@ static int write_member(const op_imported *i, uint32_t key, const char **at, boo
     return rc ? rc : write_value(i, at, out);
 }
 
-int op_extras_write(const op_imported *i, uint32_t at, char mark, op_buffer *out) {
-    if (!at)
-        return 0;
-    const char *from = i->extra_bytes.bytes + at - 1;
+int op_extras_write(const op_imported *i, const char **at, char mark, op_buffer *out) {
     bool first = true;
-    for (uint64_t key; (key = take_varint(&from)) != END_OF_MEMBERS;) {
+    for (uint64_t key; (key = take_varint(at)) != END_OF_MEMBERS;) {
         size_t before = out->used;
         bool is_meant = op_texts_mark(&i->texts, (uint32_t)key) == mark;
-        if (write_member(i, (uint32_t)key, &from, first, out))
+        if (write_member(i, (uint32_t)key, at, first, out))
             return -1;
         if (!is_meant)
             out->used = before;
         first = first && !is_meant;
     }
     return 0;
+}
+
+int op_extras_of_row(const op_imported *i, uint32_t extras, char mark, op_buffer *out) {
+    const char *at = i->extra_bytes.bytes + extras - 1;
+    return extras ? op_extras_write(i, &at, mark, out) : 0;
 }
 
 /* A constant stands outside of strings and starts with a letter that nothing else starts with. */

@@ -39,7 +39,7 @@ typedef struct op_imported {
     uint8_t *category; /* by row */
     uint32_t *extras;  /* by row: 1 + offset in `extra_bytes`; 0: none */
     op_buffer extra_bytes;
-    op_buffer others; /* events that the columns do not hold, as they stood, with commas between */
+    op_buffer others; /* events that the columns do not hold: the extras of each, one after the other */
     uint64_t other_count;
     op_buffer members; /* of the file's object, but for its events: JSON with commas between */
     int64_t base_ns;   /* of a time 0 in the file, since the epoch */
@@ -52,13 +52,17 @@ int op_imported_write(const op_result *result, int fd, const char *metadata);
 
 /* ---- extras: the members of one event and of its args, as keys of `texts` and packed values ---- */
 
-int op_extras_begin(op_imported *i, uint32_t *at); /* OP_OK, or OP_ENOMEM where there are too many */
-/* `key` is a text's id, `value` any JSON value; NaN and Infinity become strings. */
-int op_extras_add(op_imported *i, uint32_t key, const op_span *value, bool has_constant);
-int op_extras_end(op_imported *i);
-/* `"key": value` for each member with this mark, with commas between; 0, or -1: no memory. */
-int op_extras_write(const op_imported *i, uint32_t at, char mark, op_buffer *out);
-/* JSON as it stands, but for NaN and Infinity, which become strings; 0, or -1: no memory. */
+int op_extras_begin(op_imported *i, uint32_t *at); /* OP_OK, or OP_ELIMIT where there are too many */
+/* All of these: 0, or -1: no memory. `key` is a text's id, `value` any JSON value; NaN and Infinity
+ * become strings. */
+int op_extras_add(op_imported *i, op_buffer *b, uint32_t key, const op_span *value, bool has_constant);
+int op_extras_end(op_buffer *b);
+/* The members of a well-formed object, and the end. */
+int op_extras_add_all(op_imported *i, op_buffer *b, const op_span *object, bool has_constant);
+/* `"key": value` for each member with this mark, with commas between; past the end. */
+int op_extras_write(const op_imported *i, const char **at, char mark, op_buffer *out);
+int op_extras_of_row(const op_imported *i, uint32_t extras, char mark, op_buffer *out);
+/* JSON as it stands, but for NaN and Infinity, which become strings. */
 int op_json_copy(op_buffer *out, const op_span *text, bool has_constant);
 
 #endif

@@ -95,11 +95,9 @@ static bool is_plain(const op_span *value) {
 /* ---- one event -------------------------------------------------------------------------- */
 
 static int keep_as_it_stands(op_trace_reader *r, const op_span *event) {
-    op_imported *i = r->imported;
-    if ((i->others.used && op_buffer_add(&i->others, ",\n", 2)) ||
-        op_json_copy(&i->others, event, r->scan.has_constant))
+    if (op_extras_add_all(r->imported, &r->imported->others, event, r->scan.has_constant))
         return op_trace_no_memory();
-    i->other_count++;
+    r->imported->other_count++;
     return OP_OK;
 }
 
@@ -126,12 +124,12 @@ static int add_extras(op_trace_reader *r, const members *m, op_read_event *e, op
     int rc = op_extras_begin(i, &e->extras);
     for (int k = 0; rc == OP_OK && k < m->others; k++) {
         uint32_t key = op_texts_intern(&i->texts, OP_TEXT_MEMBER, m->keys[k].text, m->keys[k].length);
-        if (!key || op_extras_add(i, key, &m->values[k], constant))
+        if (!key || op_extras_add(i, &i->extra_bytes, key, &m->values[k], constant))
             rc = op_trace_no_memory();
     }
     if (rc == OP_OK && m->args.length && op_args_read(i, &m->args, constant, args))
         rc = op_trace_no_memory();
-    if (rc == OP_OK && op_extras_end(i))
+    if (rc == OP_OK && op_extras_end(&i->extra_bytes))
         rc = op_trace_no_memory();
     if (i->extra_bytes.used == e->extras) { /* nothing but the end */
         i->extra_bytes.used = e->extras - 1;
@@ -240,7 +238,7 @@ static int take_event(op_trace_reader *r, const members *m, const op_span *name,
 static int has_id(const op_imported *i, const op_read_event *e, const op_span *id) {
     static const char key[] = "\"id\": ";
     op_buffer text = {0};
-    int rc = op_extras_write(i, e->extras, OP_TEXT_MEMBER, &text);
+    int rc = op_extras_of_row(i, e->extras, OP_TEXT_MEMBER, &text);
     size_t before = sizeof key - 1;
     bool same = rc == 0 && text.used == before + id->length && memcmp(text.bytes, key, before) == 0 &&
                 memcmp(text.bytes + before, id->text, id->length) == 0;

@@ -23,7 +23,7 @@ static void put_text(rewriting *w, uint32_t id) {
 static void put_members(rewriting *w, uint64_t row, char mark, const char *before, const char *after) {
     const op_imported *i = w->result->imported;
     w->piece.used = 0;
-    w->no_memory |= op_extras_write(i, i->extras[row], mark, &w->piece) != 0;
+    w->no_memory |= op_extras_of_row(i, i->extras[row], mark, &w->piece) != 0;
     if (!w->piece.used)
         return;
     op_json_text(&w->json, before);
@@ -76,6 +76,18 @@ static void put_row(rewriting *w, uint64_t row) {
     }
 }
 
+static void put_others(rewriting *w) {
+    const op_imported *i = w->result->imported;
+    const char *at = i->others.bytes;
+    for (uint64_t k = 0; k < i->other_count && !w->no_memory; k++) {
+        op_json_text(&w->json, k || w->result->columns.count ? ",\n{" : "{");
+        w->piece.used = 0;
+        w->no_memory |= op_extras_write(i, &at, OP_TEXT_MEMBER, &w->piece) != 0;
+        op_json_bytes(&w->json, w->piece.bytes, w->piece.used);
+        PUT(&w->json, "}");
+    }
+}
+
 static void put_trace(rewriting *w, const char *metadata) {
     const op_result *r = w->result;
     const op_imported *i = r->imported;
@@ -92,9 +104,7 @@ static void put_trace(rewriting *w, const char *metadata) {
             PUT(&w->json, ",\n");
         put_row(w, row);
     }
-    if (r->columns.count && i->others.used)
-        PUT(&w->json, ",\n");
-    op_json_bytes(&w->json, i->others.bytes, i->others.used);
+    put_others(w);
     PUT(&w->json, "\n]}\n");
     op_json_flush(&w->json);
 }
@@ -131,7 +141,7 @@ int op_result_event_args(op_result *r, uint64_t row, const char **text, uint64_t
         return OP_OK;
     op_buffer *answer = &r->imported->answer;
     answer->used = 0;
-    if (op_extras_write(r->imported, r->imported->extras[row], OP_TEXT_ARG, answer))
+    if (op_extras_of_row(r->imported, r->imported->extras[row], OP_TEXT_ARG, answer))
         return op_error_set(OP_ENOMEM, "no memory for the arguments of an event");
     *text = answer->used ? answer->bytes : "";
     *length = answer->used;

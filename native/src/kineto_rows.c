@@ -11,11 +11,9 @@
 enum { XPU = 12, PRIVATEUSE1 = 20, CUDA = 1 };
 
 typedef struct building {
-    const op_read_events *read;
+    op_read_events *read; /* sorted, an event stands at its row */
     op_result *result;
     op_writable w;
-    uint32_t *order; /* by row: the event */
-    uint32_t *place; /* by event: its row */
     uint32_t *stack; /* open rows of a lane */
     uint64_t stack_capacity, depth;
 } building;
@@ -26,6 +24,7 @@ static int64_t end_of(const op_read_event *e) {
     return e->start_ns + (e->duration_ns > 0 ? e->duration_ns : 0);
 }
 
+/* Of equal events the one that stands first in the file is around the others. */
 static int in_preorder(const void *a, const void *b, void *events) {
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
     const op_read_event *x = (const op_read_event *)events + i, *y = (const op_read_event *)events + j;
@@ -38,19 +37,41 @@ static int in_preorder(const void *a, const void *b, void *events) {
     return (i > j) - (i < j);
 }
 
-static int sort_events(building *b) {
-    uint64_t n = b->read->count;
-    b->order = op_malloc(n * sizeof *b->order + 1);
-    b->place = op_malloc(n * sizeof *b->place + 1);
-    if (!b->order || !b->place)
-        return no_memory();
-    for (uint64_t i = 0; i < n; i++)
-        b->order[i] = (uint32_t)i;
-    if (n)
-        qsort_r(b->order, n, sizeof *b->order, in_preorder, b->read->events);
-    for (uint64_t row = 0; row < n; row++)
-        b->place[b->order[row]] = (uint32_t)row;
-    return OP_OK;
+/* From `order`, by row the event, to events at their rows: cycle by cycle, without a second copy. */
+static void reorder(op_read_event *events, uint32_t *order, uint64_t n) {
+    for (uint64_t first = 0; first < n; first++) {
+        if (order[first] == first)
+            continue;
+        const op_read_event moved = events[first];
+        uint64_t row = first;
+        for (uint32_t from; (from = order[row]) != first; row = from) {
+            events[row] = events[from];
+            order[row] = (uint32_t)row;
+        }
+        events[row] = moved;
+        order[row] = (uint32_t)row;
+    }
+}
+
+static int sort_events(op_read_events *read) {
+    uint64_t n = read->count;
+    uint32_t *order = op_malloc(n * sizeof *order + 1), *place = op_malloc(n * sizeof *place + 1);
+    if (order && place) {
+        for (uint64_t i = 0; i < n; i++)
+            order[i] = (uint32_t)i;
+        if (n)
+            qsort_r(order, n, sizeof *order, in_preorder, read->events);
+        for (uint64_t row = 0; row < n; row++)
+            place[order[row]] = (uint32_t)row;
+        for (uint64_t i = 0; i < n; i++)
+            if (read->events[i].kind >= OP_KERNEL && read->events[i].link)
+                read->events[i].link = 1 + (int64_t)place[read->events[i].link - 1];
+        reorder(read->events, order, n);
+    }
+    int rc = order && place ? OP_OK : no_memory();
+    free(order);
+    free(place);
+    return rc;
 }
 
 /* ---- threads ---------------------------------------------------------------------------- */
@@ -183,20 +204,22 @@ static bool may_be_parent(const op_read_event *e) {
            !(e->flags & OP_FLAG_ASYNC);
 }
 
-static int32_t parent_of(building *b, const op_read_event *e) {
+/* 1 + the row of the event around it; 0: none. */
+static uint32_t parent_of(building *b, const op_read_event *e) {
+    const op_read_event *events = b->read->events;
     bool is_async = e->flags & OP_FLAG_ASYNC;
     if (e->kind >= OP_KERNEL)
-        return -1;
+        return 0;
     while (!is_async && b->depth) {
-        const op_read_event *top = &b->read->events[b->order[b->stack[b->depth - 1]]];
+        const op_read_event *top = &events[b->stack[b->depth - 1]];
         if (e->start_ns < end_of(top) && end_of(e) <= end_of(top))
             break;
         b->depth--;
     }
     for (uint64_t d = b->depth; d-- > 0;) /* an async event ends where it likes */
-        if (e->start_ns < end_of(&b->read->events[b->order[b->stack[d]]]))
-            return (int32_t)b->stack[d];
-    return -1;
+        if (e->start_ns < end_of(&events[b->stack[d]]))
+            return b->stack[d] + 1;
+    return 0;
 }
 
 static int push(building *b, uint32_t row) {
@@ -212,10 +235,26 @@ static int push(building *b, uint32_t row) {
     return OP_OK;
 }
 
-static void fill_in(building *b, uint32_t row, const op_read_event *e) {
+/* From here on the link of a host's event is its parent. */
+static int find_parents(building *b) {
+    op_read_event *events = b->read->events;
+    for (uint64_t row = 0; row < b->read->count; row++) {
+        op_read_event *e = &events[row];
+        if (row && e->lane != events[row - 1].lane)
+            b->depth = 0;
+        if (e->kind < OP_KERNEL)
+            e->link = parent_of(b, e);
+        if (may_be_parent(e) && push(b, (uint32_t)row))
+            return OP_ENOMEM;
+    }
+    return OP_OK;
+}
+
+static void fill_in(building *b, uint64_t row, const op_read_event *e) {
     op_writable *w = &b->w;
     bool ended = !(e->flags & OP_FLAG_UNFINISHED) && e->duration_ns >= 0;
     bool at_end = end_of(e) >= b->read->last_ns || e->duration_ns < 0;
+    int32_t link = (int32_t)e->link - 1;
     w->start_ns[row] = e->start_ns - b->read->first_ns;
     w->duration_ns[row] = ended || !at_end ? e->duration_ns : -1;
     w->self_ns[row] = ended && !(e->flags & OP_FLAG_ASYNC) && e->kind < OP_KERNEL ? e->duration_ns : 0;
@@ -227,42 +266,56 @@ static void fill_in(building *b, uint32_t row, const op_read_event *e) {
     w->kind[row] = e->kind;
     w->flags[row] = (uint8_t)(e->flags | (ended ? 0 : OP_FLAG_UNFINISHED));
     w->scope[row] = e->forward_thread && e->kind == OP_TORCH ? OP_SCOPE_BACKWARD : e->scope;
-    w->launcher[row] = e->kind >= OP_KERNEL && e->link ? (int32_t)b->place[e->link - 1] : -1;
-    w->parent[row] = parent_of(b, e);
-    if (w->parent[row] >= 0 && ended && !(e->flags & OP_FLAG_ASYNC))
-        w->self_ns[w->parent[row]] -= e->duration_ns;
-    if (e->kind == OP_MEMORY)
-        w->flags[row] |= op_memory_note(b->result, row);
+    w->launcher[row] = e->kind >= OP_KERNEL ? link : -1;
+    w->parent[row] = e->kind >= OP_KERNEL ? -1 : link;
     b->result->imported->category[row] = e->category;
     b->result->imported->extras[row] = e->extras;
 }
 
-static int fill_rows(building *b) {
-    uint64_t n = b->read->count;
+/* From the last row to the first: the events that are columns already are given back on the way, so
+ * that both are never there whole. */
+static void fill_rows(building *b) {
+    enum { AT_A_TIME = 1 << 16 };
+    op_read_events *read = b->read;
+    for (uint64_t row = read->count; row-- > 0;) {
+        fill_in(b, row, &read->events[row]);
+        if (row % AT_A_TIME == 0 && row) {
+            op_read_event *fewer = op_realloc(read->events, row * sizeof *fewer);
+            read->events = fewer ? fewer : read->events;
+        }
+    }
+}
+
+static void finish_rows(building *b) {
+    op_writable *w = &b->w;
+    uint64_t n = b->result->columns.count;
     for (uint64_t row = 0; row < n; row++) {
-        const op_read_event *e = &b->read->events[b->order[row]];
-        if (row && e->lane != b->read->events[b->order[row - 1]].lane)
-            b->depth = 0;
-        fill_in(b, (uint32_t)row, e);
-        if (may_be_parent(e) && push(b, (uint32_t)row))
-            return OP_ENOMEM;
+        bool ended = !(w->flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC));
+        if (w->parent[row] >= 0 && ended)
+            w->self_ns[w->parent[row]] -= w->duration_ns[row];
+        if (w->kind[row] == OP_MEMORY)
+            w->flags[row] |= op_memory_note(b->result, row);
     }
     for (uint64_t row = 0; row < n; row++)
-        if (b->w.flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
-            b->w.self_ns[row] = 0;
-    return OP_OK;
+        if (w->flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
+            w->self_ns[row] = 0;
 }
 
 static int build(building *b) {
     op_result *r = b->result;
     uint64_t n = b->read->count;
+    int rc;
+    if ((rc = sort_events(b->read)) || (rc = find_parents(b)))
+        return rc;
     r->imported->category = op_malloc(n + 1);
     r->imported->extras = op_malloc(n * sizeof *r->imported->extras + 1);
     if (!r->imported->category || !r->imported->extras)
         return no_memory();
-    int rc;
-    if ((rc = sort_events(b)) || (rc = op_columns_allocate(r, &b->w, n)) || (rc = list_threads(b)) ||
-        (rc = fill_rows(b)) || (rc = list_steps(b)))
+    if ((rc = op_columns_allocate(r, &b->w, n)) || (rc = list_threads(b)))
+        return rc;
+    fill_rows(b);
+    finish_rows(b);
+    if ((rc = list_steps(b)))
         return rc;
     place_in_steps(b);
     r->stats.events = n;
@@ -282,8 +335,6 @@ int op_rows_build(op_read_events *read, op_result *result) {
     int rc = op_correlate(read);
     if (rc == OP_OK)
         rc = build(&b);
-    free(b.order);
-    free(b.place);
     free(b.stack);
     return rc;
 }

@@ -33,7 +33,8 @@ class EventForest:
         self._objects: WeakValueDictionary[int, RecordedEvent] = WeakValueDictionary()
 
     def __len__(self) -> int:
-        return len(self.recording) if self._has_all_rows_in_order else len(self._order)
+        # The order of many threads is not worked out only to count it.
+        return len(self._order) if self.has_memory_records else len(self.recording)
 
     def event(self, index: int) -> RecordedEvent:
         """The event of one index into the columns; always the same object while somebody holds it."""

@@ -272,3 +272,16 @@ def test_a_packed_piece_boundary_loses_nothing(load: Any) -> None:
     text = b"[" + b" " * ((1 << 20) * 3 - 1) + json.dumps(op("a", 1, 2)).encode() + b"]"
     packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     assert len(load(packer.compress(text) + packer.flush()).events()) == 1
+
+
+def test_numbers_come_back_letter_by_letter(load: Any, tmp_path: Path) -> None:
+    numbers = (
+        "0 -0 0.0 -0.0 1.50 -0.500 1e5 12345678901234567890 0.592593 -3.25 1.0000000000000000001 4203669.604"
+    )
+    members = ",".join(f'"n{place}":{number}' for place, number in enumerate(numbers.split()))
+    text = f'[{{"ph":"M","args":{{}},{members}}},{{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,'
+    trace = load(f'{text}"dur":2,"args":{{{members}}}}}]'.encode())
+    trace.export_chrome_trace(tmp_path / "again.json")
+    written = (tmp_path / "again.json").read_text(encoding="utf-8")
+    for place, number in enumerate(numbers.split()):
+        assert written.count(f'"n{place}": {number}') == 2, number

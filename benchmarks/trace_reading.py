@@ -1,0 +1,176 @@
+"""Reading a Kineto trace of 100 MB into key averages: ours against HolisticTraceAnalysis."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.child import measured
+from benchmarks.memory import memory_so_far_kib, status_kib
+from benchmarks.table import Bound, Row, nanoseconds
+
+_BYTES: Final = 100_000_000
+_PROCESSES: Final = 3
+# Of one event in the columns of a result (native/include/opprof.h, op_columns).
+_COLUMN_BYTES: Final = 4 * 8 + 7 * 4 + 2 + 3
+
+
+def rows(*, quick: bool) -> list[Row]:
+    """The least processor time and memory of each side; HolisticTraceAnalysis runs once, for a minute."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rank_0.json"
+        write_trace(path, size=_BYTES // 10 if quick else _BYTES)
+        runs = [measured("trace_reading", "ours", str(path)) for _ in range(1 if quick else _PROCESSES)]
+        ours = {figure: min(run[figure] for run in runs) for figure in runs[0]}
+        hta = measured("trace_reading", "hta", str(path))
+        size = path.stat().st_size
+    columns = ours["events"] * _COLUMN_BYTES
+    return [
+        Row(
+            what=f"a trace of {size / 1e6:.0f} MB ({ours['events']:,.0f} events) into key averages",
+            ours=nanoseconds(ours["ns"]),
+            peer=f"HolisticTraceAnalysis {nanoseconds(hta['ns'])}",
+            figure=hta["ns"] / ours["ns"],
+            bound=10,
+        ),
+        Row(
+            what="memory for it, at its highest, beside its columns",
+            ours=f"{ours['kib'] / 1024:.0f} MiB",
+            peer=f"columns {columns / 2**20:.0f} MiB, HolisticTraceAnalysis {hta['kib'] / 1024:.0f} MiB",
+            figure=ours["kib"] * 1024 / columns,
+            bound=3,
+            direction=Bound.AT_MOST,
+        ),
+    ]
+
+
+def write_trace(path: Path, *, size: int) -> None:
+    """A trace like those of a training on one GPU, until the file has that size."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"schemaVersion": 1, "deviceProperties": [], "distributedInfo": {"rank": 0},\n')
+        file.write('"displayTimeUnit": "ms", "baseTimeNanoseconds": 1735632360000000000, "traceEvents": [\n')
+        for step in itertools.count():
+            for event in _step(step):
+                file.write(json.dumps(event) + ",\n")
+            if file.tell() >= size:
+                break
+        file.write('{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 0}]}\n')
+
+
+_LAYERS: Final = 100
+_STEP_US: Final = 100_000
+
+
+def _step(step: int) -> Iterator[dict[str, object]]:
+    start_us = 4_203_669_603_000 + step * _STEP_US
+    numbers = itertools.count(step * _LAYERS * 8 + 1)
+    place = {"pid": 597913, "tid": 597913}
+    yield {
+        "ph": "X",
+        "cat": "user_annotation",
+        "name": f"ProfilerStep#{step}",
+        **place,
+        "ts": start_us,
+        "dur": _STEP_US - 1.5,
+        "args": {"External id": next(numbers), "Record function id": 0, "Ev Idx": step},
+    }
+    for layer in range(_LAYERS):
+        at_us = start_us + 10 + layer * 900
+        yield from _layer(at_us, layer, numbers, place)
+
+
+def _layer(
+    at_us: float, layer: int, numbers: Iterator[int], place: dict[str, int]
+) -> Iterator[dict[str, object]]:
+    last = 0
+    for depth, name in enumerate(("aten::linear", "aten::addmm", f"aten::op{layer % 40}")):
+        last = next(numbers)
+        args = {
+            "External id": last,
+            "Record function id": 0,
+            "Sequence number": last,
+            "Fwd thread id": 0,
+            "Ev Idx": last,
+        }
+        yield {
+            "ph": "X",
+            "cat": "cpu_op",
+            "name": name,
+            **place,
+            "ts": round(at_us + depth + 0.123, 3),
+            "dur": round(600 - 100.25 * depth, 3),
+            "args": args,
+        }
+    call = {"External id": last, "cbid": 211, "correlation": last}
+    yield {
+        "ph": "X",
+        "cat": "cuda_runtime",
+        "name": "cudaLaunchKernel",
+        **place,
+        "ts": at_us + 20.5,
+        "dur": 9.25,
+        "args": call,
+    }
+    yield {"ph": "s", "id": last, **place, "ts": at_us + 20.5, "cat": "ac2g", "name": "ac2g"}
+    kernel = {
+        "External id": last,
+        "queued": 0,
+        "device": 0,
+        "context": 1,
+        "stream": 7,
+        "correlation": last,
+        "registers per thread": 32,
+        "shared memory": 0,
+        "blocks per SM": 0.592593,
+        "warps per SM": 2.37037,
+        "grid": [64, 1, 1],
+        "block": [128, 1, 1],
+        "est. achieved occupancy %": 4,
+    }
+    yield {
+        "ph": "X",
+        "cat": "kernel",
+        "name": f"void at::native::kernel_{layer % 20}<float, 4>(int, float)",
+        "pid": 0,
+        "tid": 7,
+        "ts": at_us + 50.75,
+        "dur": 700.5,
+        "args": kernel,
+    }
+    flow = {"ph": "f", "id": last, "pid": 0, "tid": 7, "ts": at_us + 50.75}
+    yield {**flow, "cat": "ac2g", "name": "ac2g", "bp": "e"}
+
+
+def _ours(path: str) -> dict[str, float]:
+    from pytest_opprof import load_trace  # noqa: PLC0415  # one side only in each process
+
+    before = memory_so_far_kib()
+    start = time.process_time_ns()
+    trace = load_trace(path)
+    averages = trace.key_averages()
+    took = time.process_time_ns() - start
+    assert sum(row.count for row in averages) == len(trace.recording)
+    return {"ns": took, "kib": status_kib("VmHWM") - before, "events": len(trace.recording)}
+
+
+def _hta(path: str) -> dict[str, float]:
+    from hta.common.trace import parse_trace_file  # noqa: PLC0415  # one side only in each process
+
+    before = memory_so_far_kib()
+    start = time.process_time_ns()
+    _, frame, symbols = parse_trace_file(path)
+    names = frame["name"].map(dict(enumerate(symbols.get_sym_table())))
+    averages = frame.groupby(names)["dur"].agg(["count", "sum"])
+    took = time.process_time_ns() - start
+    assert averages["count"].sum() == len(frame)
+    return {"ns": took, "kib": status_kib("VmHWM") - before, "events": len(frame)}
+
+
+if __name__ == "__main__":
+    print(json.dumps({"ours": _ours, "hta": _hta}[sys.argv[1]](sys.argv[2])))
