@@ -26,6 +26,8 @@ from benchmarks.workloads import (
 )
 
 _PEERS = ("ours", "empty", "torch")
+_FULL_PEERS = ("ours, full", "torch, full")  # shapes and memory too
+_SLOW = ("torch", "torch, full")  # sessions that take long, and cost most: fewer rounds do
 _ROUNDS = 800
 _PROCESSES = 3  # where a process has its code and data shifts its times by some nanoseconds
 
@@ -60,6 +62,17 @@ def rows(*, quick: bool) -> list[Row]:
                 figure=statistics.median(cost["ours"] / cost["torch"] for cost in costs),
                 # In a backward pass the empty observer alone costs half of what torch.profiler does.
                 bound=0.5 if workload in FORWARD_ONLY else None,
+                direction=Bound.AT_MOST,
+            )
+        )
+        ours, torch = (statistics.median(cost[side] for cost in costs) for side in _FULL_PEERS)
+        table.append(
+            Row(
+                what=f"with shapes and memory: {workload}",
+                ours=f"{ours:.0f} ns",
+                peer=f"torch.profiler {torch:.0f} ns",
+                figure=statistics.median(cost[_FULL_PEERS[0]] / cost[_FULL_PEERS[1]] for cost in costs),
+                bound=0.65,
                 direction=Bound.AT_MOST,
             )
         )
@@ -102,16 +115,21 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
             library.empty_disable()
 
     @contextlib.contextmanager
-    def ours() -> Iterator[None]:
-        collector.start()
+    def ours(*, full: bool = False) -> Iterator[None]:
+        collector.start(record_shapes=full, profile_memory=full)
         yield
         collector.stop()
+
+    def theirs(*, full: bool = False) -> contextlib.AbstractContextManager[Any]:
+        return torch_profile(activities=[ProfilerActivity.CPU], record_shapes=full, profile_memory=full)
 
     return {
         "off": off,
         "empty": empty,
         "ours": ours,
-        "torch": lambda: torch_profile(activities=[ProfilerActivity.CPU]),
+        "torch": theirs,
+        "ours, full": lambda: ours(full=True),
+        "torch, full": lambda: theirs(full=True),
     }
 
 
@@ -136,13 +154,13 @@ def _costs(rounds: int) -> dict[str, dict[str, float]]:
         for i in range(rounds):
             names.append(names.pop(0))  # none is always the one that follows a certain other
             for name in names:
-                if name == "torch" and i % 4:
-                    continue  # its sessions take long, and its cost is the largest: fewer rounds do
+                if name in _SLOW and i % 4:
+                    continue
                 with sides[name]():
                     workload.loop(1)  # the first op under an observer finds out that it is there
                     samples[name].append(cpu_time_ns(workload.loop, workload.rounds) / ops)
         base = undisturbed(samples["off"])
-        costs[workload.name] = {name: undisturbed(samples[name]) - base for name in _PEERS}
+        costs[workload.name] = {name: undisturbed(samples[name]) - base for name in names if name != "off"}
     return costs
 
 

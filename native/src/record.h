@@ -105,6 +105,17 @@ static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {
     return t;
 }
 
+/* An argument block, below the earlier ones; the word offset of where it is. Memory for the next is
+ * fetched too, as what grows down and now and then is nothing that a processor expects. */
+static inline uint16_t op_add_words(op_thread *t, op_chunk *c, const uint32_t *words, uint32_t count) {
+    t->tail -= count;
+    __builtin_memcpy(t->tail, words, count * sizeof *words);
+    for (uint32_t line = 3; line <= 6; line++)
+        __builtin_prefetch((const char *)t->tail - line * 64, 1);
+    __atomic_store_n(&c->arg_words, c->arg_words + count, __ATOMIC_RELEASE);
+    return (uint16_t)(t->tail - (uint32_t *)c);
+}
+
 /* On a thread that is ready. The slot is filled where it will stay: one that came back by value
  * would be stored in parts and then loaded whole, for which a processor waits. */
 static inline void op_begin_on(op_thread *t, op_slot *slot, uint32_t name, uint8_t kind, uint8_t flags,
@@ -112,12 +123,8 @@ static inline void op_begin_on(op_thread *t, op_slot *slot, uint32_t name, uint8
     op_event *e = t->next;
     op_chunk *c = t->chunk;
     e->args = e->line = 0;
-    if (word_count) {
-        t->tail -= word_count;
-        __builtin_memcpy(t->tail, words, word_count * sizeof *words);
-        e->args = (uint16_t)(t->tail - (uint32_t *)c);
-        __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
-    }
+    if (word_count)
+        e->args = op_add_words(t, c, words, word_count);
     __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
     e->name = name;
     e->aux = aux;
@@ -159,12 +166,8 @@ static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const 
     op_event *e = t->next;
     op_chunk *c = t->chunk;
     e->args = e->line = 0;
-    if (word_count) {
-        t->tail -= word_count;
-        __builtin_memcpy(t->tail, words, word_count * sizeof *words);
-        e->args = (uint16_t)(t->tail - (uint32_t *)c);
-        __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
-    }
+    if (word_count)
+        e->args = op_add_words(t, c, words, word_count);
     e->name = name;
     e->aux = OP_NO_SEQUENCE;
     e->kind = kind;
