@@ -1,45 +1,10 @@
-#include "json.h"
-#include "made.h"
+#include "written.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 
 static made m;
 
 static void start_over(void) { memset(&m, 0, sizeof m); }
-
-/* The written trace, ended by 0; the caller frees it. */
-static char *trace_of(const op_result *r, const char *metadata, const char *name) {
-    FILE *file = tmpfile();
-    CHECK(file != NULL);
-    CHECK_OK(op_result_write_trace(r, fileno(file), metadata, name));
-    long size = lseek(fileno(file), 0, SEEK_CUR);
-    char *text = malloc((size_t)size + 1);
-    CHECK(text != NULL);
-    rewind(file);
-    CHECK_EQ(fread(text, 1, (size_t)size, file), size);
-    text[size] = 0;
-    fclose(file);
-    CHECK_EQ(strlen(text), size);
-    CHECK(is_json(text));
-    return text;
-}
-
-static void check_has(const char *text, const char *part) {
-    check_that(strstr(text, part) != NULL, part, __FILE__, __LINE__);
-}
-
-/* How the event of this name stands in the trace: from its opening brace to its line's end. */
-static void check_event(const char *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void check_event(const char *text, const char *format, ...) {
-    char expected[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(expected, sizeof expected, format, args);
-    va_end(args);
-    check_has(text, expected);
-}
 
 static void checker_knows_json(void) {
     static const char *const good[] = {"{}", " [1, -2.5e+7, \"a\\u12aF\\n\", true, null, {\"a\": []}] ",
@@ -71,9 +36,9 @@ static void empty_result_is_a_trace(void) {
     op_result *r = build(&m);
     char *text = trace_of(r, "", "trace.json");
     check_has(text, "\"schemaVersion\": 1, ");
-    check_has(text, "\"baseTimeNanoseconds\": 5000000000");
+    check_has(text, "\"baseTimeNanoseconds\": 0,");
     check_has(text, "\"traceName\": \"trace.json\"");
-    check_has(text, "\"name\":\"Record Window End\",\"pid\":\"\",\"tid\":\"\",\"ts\":1000.000}");
+    check_has(text, "\"name\":\"Record Window End\",\"pid\":\"\",\"tid\":\"\",\"ts\":5001000.000}");
     free(text);
     op_result_free(r);
 }
@@ -84,27 +49,41 @@ static void events_stand_as_kineto_writes_them(void) {
     t->os_tid = 71;
     set_sequence(t, add_event(t, "mm", 0, 1100, 3205), 7, 0);
     add_event(t, "forward", 0, 5000, 5007)->flags = OP_SCOPE_USER;
-    add_event(t, "call", 0, 6000, 6001)->kind = OP_PYTHON_CALL;
+    add_event(t, "call", 0, 6000, 6009)->kind = OP_PYTHON_CALL;
+    add_event(t, "op", 0, 6001, 6008);
+    add_event(t, "inner", 1, 6002, 6007)->kind = OP_C_CALL;
+    add_event(t, "mark", 0, 7000, 7000)->kind = OP_MARK;
     op_result *r = build(&m);
     op_result_name_thread(r, 0, "worker");
     char *text = trace_of(r, "\"with_stack\": 0", "t");
     int pid = (int)getpid();
     check_has(text, "\"with_stack\": 0, ");
-    check_event(text,
-                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"mm\",\"pid\":%d,\"tid\":71,\"ts\":1.100,"
-                "\"dur\":2.105,\"args\":"
-                "{\"External id\":1,\"Ev Idx\":0,\"Sequence number\":7,\"Fwd thread id\":0}}",
-                pid);
+    check_event(
+        text,
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"mm\",\"pid\":%d,\"tid\":71,\"ts\":5000001.100,"
+        "\"dur\":2.105,\"args\":{\"External id\":1,\"Record function id\":1,"
+        "\"Sequence number\":7,\"Fwd thread id\":0,\"Ev Idx\":0}}",
+        pid);
     check_event(text,
                 "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"forward\",\"pid\":%d,\"tid\":71,"
-                "\"ts\":5.000,\"dur\":0.007,"
-                "\"args\":{\"External id\":2,\"Ev Idx\":1}}",
+                "\"ts\":5000005.000,\"dur\":0.007,"
+                "\"args\":{\"External id\":2,\"Record function id\":2,\"Ev Idx\":1}}",
                 pid);
-    check_has(text, "\"cat\":\"python_function\",\"name\":\"call\"");
     check_event(text,
-                "{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":0.000,\"pid\":%d,\"tid\":71,\"args\":{"
-                "\"name\":\"thread 71 (worker)\"}}",
+                "{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"call\",\"pid\":%d,\"tid\":71,"
+                "\"ts\":5000006.000,\"dur\":0.009,"
+                "\"args\":{\"Python id\":3,\"Python parent id\":0,\"Ev Idx\":2}}",
                 pid);
+    check_has(text, "\"args\":{\"Python id\":5,\"Python parent id\":3,\"Ev Idx\":4}}");
+    check_event(text,
+                "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"mark\",\"pid\":%d,"
+                "\"tid\":71,\"ts\":5000007.000,\"args\":{\"Ev Idx\":5}}",
+                pid);
+    check_event(
+        text,
+        "{\"ph\":\"M\",\"name\":\"thread_name\",\"ts\":5000000.000,\"pid\":%d,\"tid\":71,\"args\":{"
+        "\"name\":\"thread 71 (worker)\"}}",
+        pid);
     free(text);
     op_result_free(r);
 }
@@ -117,13 +96,13 @@ static void async_events_are_a_pair(void) {
     int pid = (int)getpid();
     check_event(text,
                 "{\"ph\":\"b\",\"id\":1,\"cat\":\"user_annotation\",\"name\":\"future\",\"pid\":%d,"
-                "\"tid\":0,\"ts\":1.000,\"args\":",
+                "\"tid\":0,\"ts\":5000001.000,\"args\":",
                 pid);
     check_event(text,
                 "{\"ph\":\"e\",\"id\":1,\"cat\":\"user_annotation\",\"name\":\"future\",\"pid\":%d,"
-                "\"tid\":0,\"ts\":4.000}",
+                "\"tid\":0,\"ts\":5000004.000}",
                 pid);
-    CHECK(strstr(text, "\"ph\":\"X\"") == NULL);
+    CHECK(strstr(text, "{\"ph\":\"X\",\"cat\":\"user_annotation\"") == NULL);
     free(text);
     op_result_free(r);
 }
@@ -133,9 +112,8 @@ static void open_events_last_to_the_end(void) {
     add_event(&m.threads[0], "open", 0, 1000, 0);
     op_result *r = build(&m);
     char *text = trace_of(r, "", "t");
-    check_has(
-        text,
-        "\"ts\":1.000,\"dur\":999.000,\"args\":{\"External id\":1,\"Ev Idx\":0,\"finished\":false}}");
+    check_has(text, "\"ts\":5000001.000,\"dur\":999.000,\"args\":{\"External id\":1,"
+                    "\"Record function id\":1,\"finished\":false,\"Ev Idx\":0}}");
     free(text);
     op_result_free(r);
 }
@@ -211,9 +189,11 @@ static void inputs_stand_as_kineto_writes_them(void) {
                                0,
                                2,
                                0,
-                               TOKEN(OP_INPUT_DOUBLE_LIST, 0, 1),
+                               TOKEN(OP_INPUT_DOUBLE_LIST, 0, 2),
                                half[0],
                                half[1],
+                               0,
+                               1u << 31,
                                TOKEN(OP_INPUT_BOOL_LIST, 0, 2),
                                1,
                                0,
@@ -230,13 +210,13 @@ static void inputs_stand_as_kineto_writes_them(void) {
     add_block(&m.threads[0], add_event(&m.threads[0], "op", 0, 10, 20), words, COUNT_OF_WORDS);
     op_result *r = build(&m);
     char *text = trace_of(r, "", "t");
-    check_has(text, ",\"Input Dims\":[[2,3],[4294967296],[[4],[]],[],[],[],[],[],[],[],[],[]]");
+    check_has(text, "\"Input Dims\":[[2,3],[4294967296],[[4],[]],[],[],[],[],[],[],[],[],[]]");
     check_has(text, ",\"Input Strides\":[[3,1],[-1],[[1],[]],[],[],[],[],[],[],[],[],[]]");
     check_has(text,
               ",\"Input type\":[\"float\",\"long int\",\"TensorList\",\"Scalar\",\"Scalar\",\"Scalar\","
               "\"ScalarList\",\"ScalarList\",\"ScalarList\",\"\",\"\",\"\"]");
-    check_has(text, ",\"Concrete Inputs\":[\"\",\"\",\"\",\"-1\",\"0.5\",\"True\",\"[1, "
-                    "2]\",\"[0.5]\",\"[True, False]\","
+    check_has(text, "\"Concrete Inputs\":[\"\",\"\",\"\",\"-1\",\"0.5\",\"True\",\"[1, "
+                    "2]\",\"[0.5, -0.]\",\"[True, False]\","
                     "\"a\\\\\\\"b\\u000a\",\"\",\"\"]");
     free(text);
     op_result_free(r);
@@ -252,7 +232,48 @@ static void text_arguments_are_shown(void) {
               (uint32_t[]){OP_ARGS_HEADER(OP_ARGS_TEXT, 2), 3, 0x005c2261}, 3);
     op_result *r = build(&m);
     char *text = trace_of(r, "", "t");
-    check_has(text, ",\"args\":\"a\\\"\\\\\"");
+    check_has(text, "\"args\":\"a\\\"\\\\\"");
+    free(text);
+    op_result_free(r);
+}
+
+static void memory_stands_as_kineto_writes_it(void) {
+    start_over();
+    made_thread *t = &m.threads[0];
+    t->os_tid = 71;
+    const uint32_t minus = UINT32_MAX;
+    uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_MEMORY, OP_ARGS_MEMORY_WORDS),
+                        0x1000,
+                        1,
+                        64,
+                        0,
+                        128,
+                        0,
+                        256,
+                        0,
+                        0,
+                        minus};
+    op_event *e = add_event(t, "[memory]", 0, 1000, 1000);
+    e->kind = OP_MEMORY;
+    add_block(t, e, words, 1 + OP_ARGS_MEMORY_WORDS);
+    e = add_event(t, "[memory]", 0, 2000, 2000);
+    e->kind = OP_MEMORY;
+    words[3] = (uint32_t)-64;
+    words[4] = words[5] = words[6] = words[7] = words[8] = minus;
+    add_block(t, e, words, 1 + OP_ARGS_MEMORY_WORDS);
+    add_event(t, "[memory]", 0, 3000, 0)->kind = OP_MEMORY;
+    op_result *r = build(&m);
+    char *text = trace_of(r, "", "t");
+    check_event(
+        text,
+        "{\"ph\":\"i\",\"s\":\"t\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":%d,"
+        "\"tid\":71,\"ts\":5000001.000,\"args\":{\"Total Reserved\":256,\"Total "
+        "Allocated\":128,\"Bytes\":64,\"Device Id\":-1,\"Device Type\":0,\"Addr\":4294971392,"
+        "\"Ev Idx\":0}}",
+        (int)getpid());
+    check_has(text, "\"args\":{\"Bytes\":-64,\"Device Id\":-1,\"Device Type\":0,\"Addr\":4294971392,"
+                    "\"Ev Idx\":1}}");
+    check_has(text, "\"ts\":5000003.000,\"args\":{\"Ev Idx\":2}}");
     free(text);
     op_result_free(r);
 }
@@ -302,6 +323,7 @@ int main(void) {
     RUN(any_name_is_valid_json);
     RUN(inputs_stand_as_kineto_writes_them);
     RUN(text_arguments_are_shown);
+    RUN(memory_stands_as_kineto_writes_it);
     RUN(large_traces_are_whole);
     RUN(a_full_disk_is_said);
     return 0;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,8 @@ class Cycle:
         Raises:
             OSError: The file cannot be written.
         """
-        known: dict[str, object] = {"trace_id": self.trace_id, **self._settings}
+        host = {"host_name": socket.gethostname()}
+        known: dict[str, object] = {"trace_id": self.trace_id, **self._settings, **host}
         distributed = distributed_info()
         if distributed is not None:
             known["distributedInfo"] = distributed

@@ -49,7 +49,18 @@ def trace_of(recording: Recording, folder: Path, **options: Any) -> Any:
 
 
 def slices(trace: Any) -> list[Any]:
-    return [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    """The window's own slice is no event."""
+    return [event for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] != "Trace"]
+
+
+def nanoseconds(microseconds: float) -> int:
+    return round(microseconds * 1000)
+
+
+def window_start(trace: Any) -> int:
+    """In nanoseconds from the trace's base time."""
+    (window,) = (event for event in trace["traceEvents"] if event.get("cat") == "Trace")
+    return nanoseconds(window["ts"])
 
 
 # ---- names ----
@@ -90,10 +101,11 @@ def test_trace_says_what_the_recording_says(recording: Recording, tmp_path: Path
     trace = trace_of(recording, tmp_path)
     events = slices(trace)
     assert [event["name"] for event in events] == names(recording)
-    assert trace["baseTimeNanoseconds"] == recording.trace_start_ns
+    start = window_start(trace)
+    assert trace["baseTimeNanoseconds"] + start == recording.trace_start_ns
     for row, event in enumerate(events):
-        assert round(event["ts"] * 1000) == recording.start_ns[row]
-        assert round(event["dur"] * 1000) == recording.duration_ns[row]
+        assert nanoseconds(event["ts"]) == start + recording.start_ns[row]
+        assert nanoseconds(event["dur"]) == recording.duration_ns[row]
         assert event["cat"] == "user_annotation"
         assert (event["pid"], event["tid"]) == (os.getpid(), recording.threads[0].os_tid)
     assert [event["args"].get("args") for event in events] == [None, "batch=8"] * 2
@@ -110,7 +122,8 @@ def test_slices_nest_on_their_threads(tmp_path_factory: pytest.TempPathFactory, 
     trace = trace_of(recording, tmp_path_factory.getbasetemp())
     open_until: dict[int, list[int]] = defaultdict(list)
     for event in slices(trace):
-        start, end = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
+        start = nanoseconds(event["ts"])
+        end = start + nanoseconds(event["dur"])
         around = open_until[event["tid"]]
         while around and around[-1] <= start:
             around.pop()
@@ -128,9 +141,11 @@ def test_open_ranges_reach_to_the_end(tmp_path: Path) -> None:
     with Window() as window:
         scope.__enter__()
     scope.__exit__()
-    (event,) = slices(trace_of(window.recording, tmp_path))
+    trace = trace_of(window.recording, tmp_path)
+    (event,) = slices(trace)
     assert event["args"]["finished"] is False
-    assert round((event["ts"] + event["dur"]) * 1000) == window.recording.trace_end_ns
+    end = nanoseconds(event["ts"]) + nanoseconds(event["dur"])
+    assert end == window_start(trace) + window.recording.trace_end_ns
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch's on sparse tensors
@@ -173,6 +188,7 @@ def test_metadata_becomes_members(recording: Recording, tmp_path: Path) -> None:
     assert trace["numbers"] == [1, 2.5, "NaN"]
     assert trace['a"b\\c\ud800'] == "x\ny"
     assert trace[""] == {"nested": None}
+    assert trace["deviceProperties"] == []
     assert len(slices(trace)) == 4
 
 

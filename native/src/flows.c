@@ -1,0 +1,116 @@
+/* As Kineto draws them (torch/csrc/profiler/collection.cpp, generateForwardBackwardLinks): ops with
+ * a sequence number are taken in the order in which they ended. Of the forward ops that share a
+ * thread and a number the one that began last made the autograd node, and the first backward op
+ * with that thread and number is the node. */
+#include "flows.h"
+
+#include "error.h"
+#include "fault.h"
+
+typedef struct numbered {
+    int64_t end_ns;
+    uint32_t row;
+} numbered;
+
+typedef struct forward {
+    uint64_t thread;
+    int64_t sequence;
+    uint32_t row; /* + 1; 0: none, or taken by its backward op */
+    bool used;
+} forward;
+
+typedef struct matching {
+    const op_result *r;
+    numbered *ops;
+    uint64_t count;
+    forward *slots;
+    uint64_t mask;
+} matching;
+
+static int earliest_end_first(const void *a, const void *b) {
+    const numbered *x = a, *y = b;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns < y->end_ns ? -1 : 1;
+    return (x->row < y->row) - (x->row > y->row); /* what is inside ends first */
+}
+
+static bool is_numbered(const op_columns *c, uint64_t row) {
+    return c->sequence_nr[row] >= 0 && c->kind[row] == OP_TORCH;
+}
+
+static int64_t end_of(const op_result *r, uint64_t row) {
+    int64_t duration = r->columns.duration_ns[row];
+    return duration < 0 ? r->trace_duration : r->columns.start_ns[row] + duration;
+}
+
+static forward *slot_of(const matching *m, uint64_t thread, int64_t sequence) {
+    uint64_t h = (thread * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sequence * 0xc2b2ae3d27d4eb4fu);
+    for (uint64_t i = (h ^ h >> 31) & m->mask;; i = (i + 1) & m->mask) {
+        forward *slot = &m->slots[i];
+        if (!slot->used || (slot->thread == thread && slot->sequence == sequence))
+            return slot;
+    }
+}
+
+static void note_forward(const matching *m, uint32_t row) {
+    const op_columns *c = &m->r->columns;
+    uint64_t thread = m->r->threads[c->thread[row]].torch_thread;
+    if (thread == 0)
+        return;
+    forward *slot = slot_of(m, thread, c->sequence_nr[row]);
+    if (slot->row == 0 || c->start_ns[row] >= c->start_ns[slot->row - 1])
+        *slot =
+            (forward){.thread = thread, .sequence = c->sequence_nr[row], .row = row + 1, .used = true};
+}
+
+static void link_backward(const matching *m, uint32_t row, op_flows *out) {
+    const op_columns *c = &m->r->columns;
+    forward *slot = slot_of(m, c->forward_thread[row], c->sequence_nr[row]);
+    if (slot->row == 0)
+        return;
+    out->of_row[slot->row - 1] = out->of_row[row] = ++out->count;
+    slot->row = 0;
+}
+
+static int match(matching *m, op_flows *out) {
+    const op_columns *c = &m->r->columns;
+    uint64_t slots = 16, at = 0;
+    while (slots < m->count * 2)
+        slots *= 2;
+    m->mask = slots - 1;
+    m->slots = op_calloc(slots, sizeof *m->slots);
+    m->ops = op_malloc(m->count * sizeof *m->ops);
+    out->of_row = op_calloc(c->count, sizeof *out->of_row);
+    if (!m->slots || !m->ops || !out->of_row)
+        return op_error_set(OP_ENOMEM, "no memory to match backward ops");
+    for (uint64_t row = 0; row < c->count; row++)
+        if (is_numbered(c, row))
+            m->ops[at++] = (numbered){.end_ns = end_of(m->r, row), .row = (uint32_t)row};
+    qsort(m->ops, m->count, sizeof *m->ops, earliest_end_first);
+    for (uint64_t i = 0; i < m->count; i++)
+        if (c->forward_thread[m->ops[i].row] == 0)
+            note_forward(m, m->ops[i].row);
+        else
+            link_backward(m, m->ops[i].row, out);
+    return OP_OK;
+}
+
+int op_flows_find(op_flows *out, const op_result *r) {
+    const op_columns *c = &r->columns;
+    matching m = {.r = r};
+    bool any_backward = false;
+    *out = (op_flows){0};
+    for (uint64_t row = 0; row < c->count; row++)
+        if (is_numbered(c, row)) {
+            m.count++;
+            any_backward |= c->forward_thread[row] != 0;
+        }
+    int rc = any_backward ? match(&m, out) : OP_OK;
+    free(m.slots);
+    free(m.ops);
+    if (rc != OP_OK) {
+        free(out->of_row);
+        out->of_row = NULL;
+    }
+    return rc;
+}
