@@ -1,0 +1,109 @@
+"""Perfetto's own engine on our traces: it drops no slice and reads every time to the nanosecond."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from perfetto import Perfetto, perfetto
+from windows import RANGES, RANGES_AND_OPS, Window
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.recording import Recording
+
+pytestmark = pytest.mark.slow
+
+FAULTS = """
+    select name, value from stats
+    where value > 0 and (severity in ('error', 'data_loss') or name like '%drop%' or name like '%overlap%')
+"""
+SLICES = "select ts, dur, name from slice where category in ('user_annotation', 'cpu_op')"
+
+
+def check_opened(page: Perfetto, recording: Recording, trace_start: int) -> None:
+    assert page.query(FAULTS, "name", "value") == []
+    expected = [
+        [
+            trace_start + start,
+            duration if duration >= 0 else recording.trace_end_ns - start,
+            recording.name(event),
+        ]
+        for event, (start, duration) in enumerate(zip(recording.start_ns, recording.duration_ns, strict=True))
+    ]
+    assert sorted(page.query(SLICES, "ts", "dur", "name")) == sorted(expected)
+
+
+def opened(recording: Recording, folder: Path) -> Any:
+    path = folder / "trace.json"
+    recording.write_chrome_trace(path)
+    return perfetto(path)
+
+
+def from_base(recording: Recording) -> int:
+    """Times in a trace count from the beginning of a week (native/src/trace.c)."""
+    return recording.trace_start_ns % (7 * 24 * 3600 * 10**9)
+
+
+def test_dropped_slices_would_be_seen(tmp_path: Path) -> None:
+    """That the check of the tests below can fail."""
+    path = tmp_path / "overlap.json"
+    place = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
+    events = [{**place, "name": "a", "ts": 0, "dur": 10}, {**place, "name": "b", "ts": 5, "dur": 10}]
+    path.write_text(json.dumps({"traceEvents": events}))
+    with perfetto(path) as page:
+        assert page.query(FAULTS, "name", "value") == [["slice_drop_overlapping_complete_event", 1]]
+        assert len(page.query(SLICES, "ts", "dur", "name")) == 1
+
+
+def test_perfetto_drops_no_range(tmp_path: Path) -> None:
+    """Ranges without length, side by side, nested deeply, open, overlapping, of several threads."""
+
+    def nest(depth: int) -> None:
+        with record_function(f"level {depth}"):
+            if depth:
+                nest(depth - 1)
+
+    left_open = record_function("open")
+    with Window(sources=RANGES) as window:
+        left_open.__enter__()
+        threads = [threading.Thread(target=nest, args=(200,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(20_000):
+            with record_function("outer"), record_function("inner"):
+                pass
+        first, second = record_function("first"), record_function("second")
+        first.__enter__()
+        second.__enter__()
+        first.__exit__()
+        second.__exit__()
+        for thread in threads:
+            thread.join()
+    left_open.__exit__()
+    with opened(window.recording, tmp_path) as page:
+        check_opened(page, window.recording, from_base(window.recording))
+
+
+def test_perfetto_draws_every_arrow(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    with Window(sources=RANGES_AND_OPS, record_shapes=True) as window:
+        for _ in range(5):
+            model(torch.randn(2, 16, 64)).sum().backward()
+    recording = window.recording
+    with opened(recording, tmp_path) as page:
+        check_opened(page, recording, from_base(recording))
+        ends = page.query(
+            """
+            select source.name as forward, target.name as backward from flow
+            join slice source on source.id = flow.slice_out join slice target on target.id = flow.slice_in
+            """,
+            "forward",
+            "backward",
+        )
+    arrows = (tmp_path / "trace.json").read_text().count('"cat":"fwdbwd"')
+    assert len(ends) == arrows // 2 > 100
+    assert {forward.split("::")[0] for forward, _ in ends} == {"aten"}
+    assert all("Backward" in backward for _, backward in ends)
