@@ -1,4 +1,4 @@
-"""Writing a Chrome trace, uncompressed: ours against torch.profiler's and json.dump."""
+"""Writing a Chrome trace, uncompressed: time and size, ours against torch.profiler's and json.dump."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.child import measured
-from benchmarks.table import Row, nanoseconds
+from benchmarks.table import Bound, Row, nanoseconds
 from benchmarks.workloads import training_step
 
 _STEPS = 80
@@ -21,9 +21,18 @@ def rows(*, quick: bool) -> list[Row]:
     steps = str(_STEPS // 8 if quick else _STEPS)
     ours, torch = measured("trace_export", "ours", steps), measured("trace_export", "torch", steps)
     each = f"{nanoseconds(ours['ns'] / ours['events'])} an event"
-    return [
+    what = f"Chrome trace of {ours['events']:,} events"
+    size = Row(
+        what=f"size of that file, against torch.profiler's of {torch['events']:,}",
+        ours=f"{ours['bytes'] / 1e6:.1f} MB",
+        peer=f"{torch['bytes'] / 1e6:.1f} MB",
+        figure=ours["bytes"] / torch["bytes"],
+        bound=1.0,
+        direction=Bound.AT_MOST,
+    )
+    speed = [
         Row(
-            what=f"Chrome trace of {ours['events']:,} events",
+            what=what,
             ours=f"{nanoseconds(ours['ns'])} ({each})",
             peer=f"{name} {nanoseconds(ns)}",
             figure=ns / ours["ns"],
@@ -31,12 +40,13 @@ def rows(*, quick: bool) -> list[Row]:
         )
         for name, ns, bound in (("torch.profiler", torch["ns"], 5), ("json.dump", ours["json_ns"], 20))
     ]
+    return [*speed, size]
 
 
 def _exported(profiler: Any, path: Path) -> int:
-    start = time.perf_counter_ns()
+    start = time.process_time_ns()
     profiler.export_chrome_trace(str(path))
-    return time.perf_counter_ns() - start
+    return time.process_time_ns() - start
 
 
 def _side(name: str, steps: int) -> dict[str, float]:
@@ -47,20 +57,20 @@ def _side(name: str, steps: int) -> dict[str, float]:
         from torch.profiler import profile  # type: ignore[no-redef]  # noqa: PLC0415
     make: Any = profile
     with tempfile.TemporaryDirectory() as folder:
-        path, best, events = Path(folder) / "trace.json", float("inf"), 0
+        path, best = Path(folder) / "trace.json", float("inf")
         for _ in range(5):  # torch's export can be called once a session
             profiler = make()
             with profiler:
                 loop(steps)
             best = min(best, _exported(profiler, path))
-        if name == "torch":
-            return {"ns": best}
         document = json.loads(path.read_text(encoding="utf-8"))
-        events = len(document["traceEvents"])
-        start = time.perf_counter_ns()
+        written = {"ns": best, "bytes": path.stat().st_size, "events": len(document["traceEvents"])}
+        if name == "torch":
+            return written
+        start = time.process_time_ns()
         with (Path(folder) / "again.json").open("w", encoding="utf-8") as file:
             json.dump(document, file)
-        return {"ns": best, "json_ns": time.perf_counter_ns() - start, "events": events}
+        return {**written, "json_ns": time.process_time_ns() - start}
 
 
 if __name__ == "__main__":
