@@ -1,0 +1,95 @@
+"""``opprof trace``: traces that other tools wrote, looked at, compared, and made into baselines."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines, width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("trace", help="show or compare Kineto traces, or make a run of one")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
+    _add_show(actions)
+    _add_diff(actions)
+    _add_to_run(actions)
+
+
+def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser("show", help="print a trace's key averages")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a trace in Kineto's format, plain or gzip")
+    parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
+    parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
+    parser.add_argument("--steps", action="store_true", help="a line for each step, too")
+
+
+def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser("diff", help="compare two traces op by op")
+    parser.add_argument("base", type=Path, metavar="BASE", help="a trace")
+    parser.add_argument("head", type=Path, metavar="HEAD", help="the trace that is compared with it")
+    parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
+
+
+def _add_to_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser("to-run", help="write a run document, for `opprof compare`")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a trace")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
+    parser.add_argument(
+        "--test", default="trace", metavar="ID", help="what the run's test is called; default: %(default)s"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for.
+
+    Raises:
+        OpprofError: a trace cannot be read, or the run cannot be written.
+    """
+    actions: dict[str, Callable[[argparse.Namespace], None]] = {
+        "show": _show,
+        "diff": _diff,
+        "to-run": _to_run,
+    }
+    actions[args.action](args)
+    return 0
+
+
+def _show(args: argparse.Namespace) -> None:
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+    from pytest_opprof.report.trace_tables import step_lines, trace_title  # noqa: PLC0415
+    from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
+
+    trace = load_trace(args.file)
+    table = trace.key_averages().table(sort_by=args.sort, row_limit=args.rows)
+    print_lines([trace_title(trace)])
+    if args.steps:
+        print_lines(step_lines(trace, width=width()))
+    print_lines(map(escaped, table.splitlines()))
+
+
+def _diff(args: argparse.Namespace) -> None:
+    from pytest_opprof.report.trace_tables import difference_lines, trace_title  # noqa: PLC0415
+    from pytest_opprof.traces.difference import difference  # noqa: PLC0415
+    from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
+
+    base, head = load_trace(args.base), load_trace(args.head)
+    found = difference(base.recording, head.recording)
+    print_lines([trace_title(base), trace_title(head)])
+    print_lines(difference_lines(found, rows=args.rows, width=width()))
+
+
+def _to_run(args: argparse.Namespace) -> None:
+    from pytest_opprof.results.files import write_run  # noqa: PLC0415
+    from pytest_opprof.results.trace_run import run_from_trace  # noqa: PLC0415
+    from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
+
+    made = run_from_trace(load_trace(args.file), test_name=args.test)
+    write_run(args.output, made)
+    (test,) = made.tests
+    print_lines([f"{args.output}: {len(test.ops)} ops in steps: {test.steps}, as test {args.test!r}"])

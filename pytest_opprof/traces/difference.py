@@ -1,0 +1,109 @@
+"""Two traces, op by op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.recording import OpGroup
+    from pytest_opprof.events.recording_view import RecordingView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpFigures:
+    """What one trace has of an op, in one step.
+
+    Attributes:
+        count: Calls.
+        self_cpu_ns: Time on the host, without the ops inside, nanoseconds.
+        self_device_ns: Time of the work it launched; of work on a device, its own. Nanoseconds.
+    """
+
+    count: float = 0.0
+    self_cpu_ns: float = 0.0
+    self_device_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpDifference:
+    """One op in both traces.
+
+    Attributes:
+        name: The op's, or the kernel's.
+        is_on_device: It ran on a device.
+        base: What the first trace has of it.
+        head: What the second has.
+    """
+
+    name: str
+    is_on_device: bool
+    base: OpFigures
+    head: OpFigures
+
+    @property
+    def change_ns(self) -> float:
+        """How much longer it takes in the second trace. Device time counts where it was spent only."""
+        if self.is_on_device:
+            return self.head.self_device_ns - self.base.self_device_ns
+        return self.head.self_cpu_ns - self.base.self_cpu_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceDifference:
+    """Two traces side by side.
+
+    Attributes:
+        ops: The ops of both, by how much their time changed.
+        base_steps: Steps of the first trace by which its figures are divided; 0: it has none.
+        head_steps: The same of the second.
+    """
+
+    ops: tuple[OpDifference, ...]
+    base_steps: int
+    head_steps: int
+
+
+_Key = tuple[str, int, bool]
+
+
+def difference(base: RecordingView, head: RecordingView) -> TraceDifference:
+    """Compare two recordings: what a step has of each op, or the whole of each, where one has no steps."""
+    by_steps = bool(base.steps and head.steps)
+    sides = [_figures(recording, by_steps=by_steps) for recording in (base, head)]
+    ops = [
+        OpDifference(
+            name=key[0],
+            is_on_device=bool(key[1]),
+            base=sides[0].get(key, OpFigures()),
+            head=sides[1].get(key, OpFigures()),
+        )
+        for key in sides[0] | sides[1]
+    ]
+    ops.sort(key=lambda op: (-abs(op.change_ns), -abs(op.head.count - op.base.count), op.name))
+    return TraceDifference(
+        ops=tuple(ops),
+        base_steps=len(base.steps) if by_steps else 0,
+        head_steps=len(head.steps) if by_steps else 0,
+    )
+
+
+def _figures(recording: RecordingView, *, by_steps: bool) -> dict[_Key, OpFigures]:
+    found: dict[_Key, OpFigures] = {}
+    for group in recording.groups():
+        figures = _of_a_step(group, steps=len(recording.steps)) if by_steps else _of_all(group)
+        if figures.count:
+            found[group.name, group.device_type, group.is_user_annotation] = figures
+    return found
+
+
+def _of_a_step(group: OpGroup, *, steps: int) -> OpFigures:
+    return OpFigures(
+        count=sum(group.step_counts) / steps,
+        self_cpu_ns=sum(group.step_self_ns) / steps,
+        self_device_ns=sum(group.step_self_device_ns) / steps,
+    )
+
+
+def _of_all(group: OpGroup) -> OpFigures:
+    return OpFigures(count=group.count, self_cpu_ns=group.self_ns, self_device_ns=group.self_device_ns)

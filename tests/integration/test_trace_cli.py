@@ -1,0 +1,140 @@
+"""``opprof trace``: traces shown, compared, and made into runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_opprof.cli.main import main
+from pytest_opprof.results.files import read_run
+
+
+def slice_(name: str, start_us: float, duration_us: float, **members: Any) -> dict[str, Any]:
+    event = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": start_us, "dur": duration_us}
+    return event | members
+
+
+def training(*, steps: int, ops: int, kernel_us: float = 30) -> list[dict[str, Any]]:
+    """Steps of a millisecond: so many ops in each, of which the first launches a kernel."""
+    events = []
+    for step in range(steps):
+        start_us = step * 1000
+        events.append(slice_(f"ProfilerStep#{step}", start_us, 1000, cat="user_annotation"))
+        events += [slice_("aten::mul", start_us + 100 * place, 50) for place in range(1, ops + 1)]
+        launch = {"cat": "cuda_runtime", "args": {"correlation": step + 1}}
+        events.append(slice_("cudaLaunchKernel", start_us + 110, 10, **launch))
+        kernel = {"cat": "kernel", "pid": 0, "tid": 7, "args": {"correlation": step + 1}}
+        events.append(slice_("mul_kernel", start_us + 130, kernel_us, **kernel))
+    return events
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two traces, where commands are started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    (tmp_path / "before.json").write_text(json.dumps(training(steps=2, ops=3)), encoding="utf-8")
+    after = training(steps=4, ops=5, kernel_us=50)
+    (tmp_path / "after.json").write_text(json.dumps(after), encoding="utf-8")
+    return tmp_path
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    """The cells of a table's lines, by their first."""
+    lines = [line.split("  ") for line in text.splitlines()]
+    cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    return {row[0]: row[1:] for row in cells if row}
+
+
+@pytest.mark.usefixtures("files")
+def test_show_prints_key_averages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "show", "before.json", "--sort", "count", "--rows", "1"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == "before.json: 12 events, 1 thread, 1 device, 2 steps, 2.0 ms"
+    rows = rows_of(told)
+    assert "Self CUDA" in rows["Name"]
+    assert rows["aten::mul"][-1] == "6"
+    assert "mul_kernel" not in told
+    assert "Self CUDA time total: 60.000us" in told
+
+
+@pytest.mark.usefixtures("files")
+def test_show_has_a_line_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "show", "before.json", "--steps"]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert rows["0"] == ["0 ns", "1.0 ms", "6", "1.0 ms", "30.0 us"]
+    assert rows["1"] == ["1.0 ms", "1.0 ms", "6", "1.0 ms", "30.0 us"]
+
+
+@pytest.mark.usefixtures("files")
+def test_diff_compares_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "diff", "before.json", "after.json"]) == 0
+    told = capsys.readouterr().out
+    assert "in each step, of 2 and 4" in told
+    rows = rows_of(told)
+    assert rows["aten::mul"] == ["3 → 5", "140.0 us → 240.0 us", "30.0 us → 50.0 us", "+100.0 us"]
+    assert rows["mul_kernel (device)"] == ["1", "30.0 us → 50.0 us", "+20.0 us"]
+    assert "cudaLaunchKernel" not in rows
+    assert told.splitlines()[-1] == "3 of 4 ops changed · 1 the same"
+
+
+@pytest.mark.usefixtures("files")
+def test_equal_traces_have_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "diff", "before.json", "before.json"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 of 4 ops changed · 4 the same"
+
+
+def test_traces_without_steps_are_compared_whole(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "bare.json").write_text(json.dumps([slice_("aten::mul", 0, 10)]), encoding="utf-8")
+    assert main(["trace", "diff", "bare.json", "before.json", "--rows", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "of the whole of each trace" in told
+    assert rows_of(told)["ProfilerStep*"] == ["0 → 2", "0 ns → 1.7 ms", "+1.7 ms"]
+    assert told.splitlines()[-1] == "4 of 4 ops changed · 3 more changed · 0 the same"
+
+
+def test_a_trace_becomes_a_run(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "to-run", "before.json", "-o", "before.run.json"]) == 0
+    assert main(["trace", "to-run", "after.json", "-o", "after.run.json"]) == 0
+    (test,) = read_run(files / "before.run.json").tests
+    assert (test.node_id, test.steps, test.sources) == ("trace", 2, ("ranges", "ops"))
+    assert (test.totals["ops.count"].low, test.totals["ops.count"].high) == (3, 3)
+    assert {row.name for row in test.ops} == {"aten::mul", "cudaLaunchKernel", "ProfilerStep*"}
+    capsys.readouterr()
+    assert main(["compare", "before.run.json", "after.run.json"]) in {0, 1}
+    assert "aten::mul" in capsys.readouterr().out
+    assert main(["compare", "before.run.json", "before.run.json"]) == 0
+
+
+def test_a_trace_without_steps_is_one_step(files: Path) -> None:
+    (files / "bare.json").write_text(json.dumps([slice_("aten::mul", 0, 10)] * 2), encoding="utf-8")
+    assert (
+        main(["trace", "to-run", "bare.json", "-o", "bare.run.json.gz", "--test", "tests/t.py::test_x"]) == 0
+    )
+    (test,) = read_run(files / "bare.run.json.gz").tests
+    assert (test.node_id, test.steps) == ("tests/t.py::test_x", 1)
+    assert test.totals["ops.count"].total == 2
+
+
+@pytest.mark.parametrize("name", ["minitoy_training_rocm.json.gz", "nccl_training_rank0_cuda.json.gz"])
+def test_real_traces_become_runs(traces: Path, tmp_path: Path, name: str) -> None:
+    assert main(["trace", "to-run", str(traces / name), "-o", str(tmp_path / "run.json")]) == 0
+    (test,) = read_run(tmp_path / "run.json").tests
+    assert test.totals["ops.count"].total > 0
+
+
+def test_a_bad_file_is_told_in_a_sentence(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "bad.json").write_bytes(b'[{"name": "\x1b')
+    assert main(["trace", "show", "bad.json"]) == 4
+    assert capsys.readouterr().err == (
+        "opprof: bad.json is no whole Chrome trace: byte 11: a control character in a string\n"
+    )
+
+
+def test_hostile_names_are_escaped(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = json.dumps([slice_("\x1b[31mred", 0, 10)])
+    (files / "hostile.json").write_text(hostile, encoding="utf-8")
+    assert main(["trace", "show", "hostile.json"]) == 0
+    assert main(["trace", "diff", "before.json", "hostile.json"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
