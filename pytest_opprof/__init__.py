@@ -40,11 +40,14 @@ if TYPE_CHECKING:
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
     from pytest_opprof.traces.kineto import load_trace
+    from pytest_opprof.traces.nsys import load_nsys
+    from pytest_opprof.traces.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 
 __all__ = [
     "MEMORY_EVENT_NAME",
     "OUT_OF_MEMORY_EVENT_NAME",
     "DeviceType",
+    "EnforceUnique",
     "EventList",
     "EventMetadata",
     "FormattedTimesMixin",
@@ -63,7 +66,10 @@ __all__ = [
     "_rewrite_name",
     "emit_itt",
     "emit_nvtx",
+    "load_nsys",
+    "load_nvprof",
     "load_trace",
+    "parse_nvprof_trace",
     "profile",
     "range_pop",
     "range_push",
@@ -79,6 +85,7 @@ _ROOMS = {
     "MEMORY_EVENT_NAME": "events.names",
     "OUT_OF_MEMORY_EVENT_NAME": "events.names",
     "DeviceType": "events.device",
+    "EnforceUnique": "traces.nvprof",
     "EventList": "events.event_list",
     "EventMetadata": "events.event_metadata",
     "FormattedTimesMixin": "events.times",
@@ -97,7 +104,10 @@ _ROOMS = {
     "_rewrite_name": "events.names:rewrite_name",
     "emit_itt": "profiler.emit",
     "emit_nvtx": "profiler.emit",
+    "load_nsys": "traces.nsys",
+    "load_nvprof": "traces.nvprof",
     "load_trace": "traces.kineto",
+    "parse_nvprof_trace": "traces.nvprof",
     "profile": "profiler.profile",
     "range_pop": "capture.ranges",
     "range_push": "capture.ranges",

@@ -326,9 +326,10 @@ def _rows(result: KinetoResult, begin_ns: int) -> Iterator[_Row]:
     for event in events:
         kind = kind_of(event)
         thread, end_thread = event.start_thread_id(), event.end_thread_id()
-        if kind in (OpKind.RUNTIME, OpKind.DRIVER):
+        cause = told(event, "linked_correlation_id")
+        if cause and kind in (OpKind.RUNTIME, OpKind.DRIVER):
             # Kineto has the system's number of the thread here, and torch's number for ops.
-            thread = end_thread = threads.get(told(event, "linked_correlation_id"), thread)
+            thread = end_thread = threads.get(cause, thread)
         on_device = kind.is_on_device
         yield _Row(
             event=event,

@@ -217,7 +217,7 @@ def _concrete(event: RecordedEvent) -> list[Any]:
 
 
 def _annotation(event: RecordedEvent) -> bool:
-    return event.scope == _USER_SCOPE or event.kind is OpKind.DEVICE_RANGE
+    return event.scope == _USER_SCOPE or event.kind in (OpKind.RANGE, OpKind.DEVICE_RANGE)
 
 
 def _activity(event: RecordedEvent) -> str:

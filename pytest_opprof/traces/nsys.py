@@ -1,0 +1,95 @@
+"""Databases of Nsight Systems: NVTX ranges, calls of CUDA, and what ran on the devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.kineto_recording import KinetoRecording
+from pytest_opprof.traces.sqlite import (
+    Database,
+    DatabaseEvent,
+    DatabaseResult,
+    DeviceTable,
+    device_rows,
+    opened,
+)
+
+_RANGES: Final = "NVTX_EVENTS"
+_KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
+# Of NVTX_EVENTS.eventType: a range on one thread, and one that may end on another.
+_PUSH_POP: Final = 59
+_START_END: Final = 60
+_THREAD_BITS: Final = 0xFFFFFF  # of a globalTid: above them stand the process and the machine
+
+
+def load_nsys(path: str | os.PathLike[str]) -> EventList:
+    """The ranges, CUDA calls and device work of a database that ``nsys export --type sqlite`` wrote.
+
+    Kernels, copies and fills belong to the innermost range around the call that launched them, on its thread.
+
+    Args:
+        path: The file.
+
+    Raises:
+        StoreError: The file cannot be opened.
+        DocumentError: It is no such database.
+    """
+    with opened(Path(path)) as database:
+        if not database.has("StringIds"):
+            raise DocumentError(
+                f"{path} has no table StringIds, as every export of nsys has; make it with "
+                "`nsys export --type sqlite report.nsys-rep`, and for nvprof take load_nvprof"
+            )
+        events = list(_events(database))
+    return EventList([KinetoRecording(DatabaseResult(events))])
+
+
+def _events(database: Database) -> Iterator[DatabaseEvent]:
+    texts = database.texts("StringIds", "id")
+    columns = ("start", "end", "globalTid", "endGlobalTid", "eventType", "text", "textId")
+    for row in database.rows(_RANGES, columns, where=f"eventType IN ({_PUSH_POP}, {_START_END})"):
+        if row["end"] is None:
+            continue  # Open when the recording ended: how long it took nobody knows.
+        thread = _thread(database, row, "globalTid")
+        ends_on = thread if row["endGlobalTid"] is None else _thread(database, row, "endGlobalTid")
+        yield DatabaseEvent(
+            name_=str(row["text"]) if row["text"] is not None else texts.get(row["textId"], ""),
+            start=database.number(row, "start"),
+            end=database.number(row, "end"),
+            thread=thread,
+            end_thread=ends_on,
+        )
+    for row in database.rows(
+        "CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId")
+    ):
+        yield DatabaseEvent(
+            name_=_call_name(texts.get(row["nameId"], "CUDA call")),
+            start=database.number(row, "start"),
+            end=database.number(row, "end"),
+            thread=_thread(database, row, "globalTid"),
+            activity="cuda_runtime",
+            correlation=database.number(row, "correlationId"),
+        )
+    yield from device_rows(
+        database,
+        (
+            DeviceTable(table=_KERNELS, activity="kernel", name_column="demangledName", texts=texts),
+            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMCPY", activity="gpu_memcpy", texts=texts),
+            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMSET", activity="gpu_memset", texts=texts),
+        ),
+    )
+
+
+def _thread(database: Database, row: dict[str, Any], column: str) -> int:
+    return 0 if row[column] is None else database.number(row, column) & _THREAD_BITS
+
+
+def _call_name(name: str) -> str:
+    """A call's name without the version that nsys adds: ``cudaLaunchKernel_v7000``."""
+    plain, _, version = name.rpartition("_v")
+    return plain if plain and version.isdecimal() else name

@@ -1,0 +1,178 @@
+"""Databases of nvprof: ranges that NVTX marked, and the kernels launched in them."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.kineto_recording import KinetoRecording
+from pytest_opprof.events.names import demangled
+from pytest_opprof.traces.sqlite import (
+    Database,
+    DatabaseEvent,
+    DatabaseResult,
+    DeviceTable,
+    device_rows,
+    opened,
+)
+
+_MARKERS: Final = "CUPTI_ACTIVITY_KIND_MARKER"
+_RUNTIME: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_KERNELS: Final = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
+# cudaLaunchKernel, the only call that torch's reader knows.
+_LAUNCH: Final = 211
+_THREAD_KIND: Final = 2  # CUPTI_ACTIVITY_OBJECT_THREAD
+_THREAD: Final = struct.Struct("=II")  # the process and its thread
+
+
+class EnforceUnique:
+    """Tells a key that was seen before, as torch's class of that name."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[object, ...]] = set()
+
+    def see(self, *key: object) -> None:
+        """Note a key.
+
+        Raises:
+            RuntimeError: It was seen before. Torch raises the same.
+        """
+        if key in self.seen:
+            raise RuntimeError(f"duplicate key: {key}")
+        self.seen.add(key)
+
+
+def load_nvprof(path: str | os.PathLike[str], *, compat: Compat | None = None) -> EventList:
+    """The ranges and the device work of a database that ``nvprof -o`` wrote.
+
+    Args:
+        path: The file.
+        compat: ``"torch"`` reads as torch does: ranges only, not nested, in nanoseconds that it takes for
+            microseconds; each kernel belongs to every range around its launch.
+
+    Raises:
+        StoreError: The file cannot be opened.
+        DocumentError: It is no such database.
+    """
+    if compat == "torch":
+        return EventList(parse_nvprof_trace(path, compat=compat))
+    with opened(Path(path)) as database:
+        if not database.has(_MARKERS) and not database.has(_KERNELS):
+            raise DocumentError(
+                f"{path} has neither markers nor kernels of nvprof's; for nsys take load_nsys"
+            )
+        events = list(_events(database))
+    return EventList([KinetoRecording(DatabaseResult(events))])
+
+
+def parse_nvprof_trace(path: str | os.PathLike[str], *, compat: Compat | None = None) -> list[FunctionEvent]:
+    """The ranges of a database that ``nvprof -o`` wrote, by their start, with the kernels launched in each.
+
+    Args:
+        path: The file.
+        compat: As in `load_nvprof`.
+
+    Raises:
+        StoreError: The file cannot be opened.
+        DocumentError: It is no such database.
+        RuntimeError: With ``compat="torch"``, a marker or a launch is there twice. Torch raises the same.
+        AssertionError: With ``compat="torch"``, a kernel was launched by another call than
+            ``cudaLaunchKernel``. Torch raises the same.
+    """
+    if compat == "torch":
+        with opened(Path(path)) as database:
+            return _as_torch(database)
+    return [event for event in load_nvprof(path) if event.is_user_annotation]
+
+
+def _events(database: Database) -> Iterator[DatabaseEvent]:
+    texts = {number: demangled(text) for number, text in database.texts("StringTable", "_id_").items()}
+    begun: dict[int, dict[str, Any]] = {}
+    columns = ("id", "name", "timestamp", "objectKind", "objectId")
+    # A range of no length ends after it began: only a start has a name.
+    markers = sorted(
+        database.rows(_MARKERS, columns),
+        key=lambda row: (database.number(row, "timestamp"), not row["name"]),
+    )
+    for row in markers:
+        number = database.number(row, "id")
+        if row["name"]:
+            begun[number] = row
+        elif start := begun.pop(number, None):
+            yield DatabaseEvent(
+                name_=texts.get(start["name"], f"marker {start['name']}"),
+                start=database.number(start, "timestamp"),
+                end=database.number(row, "timestamp"),
+                thread=_thread_of(start),
+            )
+    # Markers say on what thread they are in a blob; where they do not, launches cannot be told apart either.
+    has_threads = any(row["objectKind"] == _THREAD_KIND for row in markers)
+    for row in database.rows(_RUNTIME, ("start", "end", "threadId", "correlationId", "cbid")):
+        yield DatabaseEvent(
+            name_=f"CUDA runtime call {row['cbid']}" if row["cbid"] != _LAUNCH else "cudaLaunchKernel",
+            start=database.number(row, "start"),
+            end=database.number(row, "end"),
+            thread=database.number(row, "threadId") & 0xFFFFFFFF if has_threads else 0,
+            activity="cuda_runtime",
+            correlation=database.number(row, "correlationId"),
+        )
+    yield from device_rows(
+        database,
+        (
+            DeviceTable(table=_KERNELS, activity="kernel", texts=texts),
+            DeviceTable(table="CUPTI_ACTIVITY_KIND_KERNEL", activity="kernel", texts=texts),
+            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMCPY", activity="gpu_memcpy", texts=texts),
+            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMSET", activity="gpu_memset", texts=texts),
+        ),
+    )
+
+
+def _thread_of(marker: dict[str, Any]) -> int:
+    where = marker["objectId"]
+    if marker["objectKind"] != _THREAD_KIND or not isinstance(where, bytes) or len(where) < _THREAD.size:
+        return 0
+    thread: int = _THREAD.unpack_from(where)[1]
+    return thread
+
+
+def _as_torch(database: Database) -> list[FunctionEvent]:
+    """What ``torch.autograd.profiler.parse_nvprof_trace`` of torch 2.13 makes of it, by the same queries."""
+    texts = {number: demangled(text) for number, text in database.texts("StringTable", "_id_").items()}
+    ranges: dict[int, FunctionEvent] = {}
+    unique = EnforceUnique()
+    for number, name, start, end in database.query(_TORCHS_RANGES):
+        unique.see(number)
+        ranges[number] = FunctionEvent(
+            id=number, node_id=0, name=texts[name], start_us=start, end_us=end, thread=0
+        )
+    unique = EnforceUnique()
+    for number, call, cbid, name, start, end in database.query(_TORCHS_KERNELS):
+        unique.see(number, call)
+        if cbid != _LAUNCH:
+            raise AssertionError(f"Expected cbid to be {_LAUNCH}, but got {cbid}")
+        ranges[number].append_kernel(name, 0, end - start)
+    return sorted(ranges.values(), key=lambda event: event.time_range.start)
+
+
+_TORCHS_RANGES: Final = """
+    SELECT start.id, start.name, start.timestamp, end.timestamp
+    FROM CUPTI_ACTIVITY_KIND_MARKER AS start INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS end ON start.id = end.id
+    WHERE start.name != 0 AND end.name = 0
+"""
+_TORCHS_KERNELS: Final = """
+    SELECT start.id, runtime._id_, runtime.cbid, kernel.name, kernel.start, kernel.end
+    FROM
+        CUPTI_ACTIVITY_KIND_MARKER AS start
+        INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS end ON start.id = end.id
+        INNER JOIN CUPTI_ACTIVITY_KIND_RUNTIME as runtime
+            ON (start.timestamp < runtime.start AND runtime.end < end.timestamp)
+        INNER JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS kernel
+            ON kernel.correlationId = runtime.correlationId
+"""

@@ -1,0 +1,244 @@
+"""The databases that NVIDIA's profilers write, opened for reading only."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.events.device import DeviceType
+
+COPY_KINDS: Final = {
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+}
+
+
+class Database:
+    """One profiler's tables, read with an error that names the file.
+
+    Args:
+        path: The file.
+        connection: To it.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    def query(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows that a query finds.
+
+        Args:
+            query: In SQL; never from a file or a user.
+
+        Raises:
+            DocumentError: They cannot be read.
+        """
+        try:
+            yield from self._connection.execute(query)
+        except (sqlite3.Error, OverflowError) as error:
+            raise DocumentError(f"{self._path} cannot be read as a profiler's database: {error}") from error
+
+    def has(self, table: str) -> bool:
+        """Whether there is a table of that name."""
+        return table in self._tables
+
+    def rows(self, table: str, columns: Sequence[str], *, where: str = "1") -> Iterator[dict[str, Any]]:
+        """The rows of a table, in the order of their columns' names; none where there is no such table.
+
+        Args:
+            table: Its name.
+            columns: Those to read; one that the table has not is None in each row.
+            where: Which rows, in SQL; never from a file or a user.
+
+        Raises:
+            DocumentError: The table cannot be read.
+        """
+        if not self.has(table):
+            return
+        there = {row[1] for row in self.query(f'PRAGMA table_info("{table}")')}
+        chosen = ", ".join(f'"{name}"' if name in there else f'NULL AS "{name}"' for name in columns)
+        for row in self.query(f'SELECT {chosen} FROM "{table}" WHERE {where}'):  # noqa: S608  # our own names
+            yield dict(zip(columns, row, strict=True))
+
+    def number(self, row: dict[str, Any], column: str) -> int:
+        """A whole number of a row.
+
+        Raises:
+            DocumentError: It is none, as SQLite lets any column hold anything.
+        """
+        value = row[column]
+        if not isinstance(value, int):
+            raise DocumentError(f"{self._path}: {column} is {value!r:.80} where a whole number is due")
+        return value
+
+    def texts(self, table: str, key: str) -> dict[int, str]:
+        """A table of texts by their numbers."""
+        return {self.number(row, key): str(row["value"]) for row in self.rows(table, (key, "value"))}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """A database, until the block ends.
+
+    Raises:
+        StoreError: The file cannot be opened.
+        DocumentError: It is no database.
+    """
+    if not path.is_file():
+        raise StoreError(f"{path} is no file: give the SQLite file that nvprof or nsys export wrote")
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be opened: {error}") from error
+    connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+    with closing(connection):
+        yield Database(path, connection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseEvent:
+    """A row of a profiler's database, with what it has of the methods of Kineto's events.
+
+    Attributes:
+        name_: What it is called.
+        start: Nanoseconds on the profiler's clock.
+        end: The same.
+        thread: Of the host, where it began.
+        end_thread: Where it ended; where it began unless given.
+        activity: Kineto's word for what it is.
+        correlation: Of a call of the runtime: its number.
+        cause: Of device work: the number of the call that launched it; 0 for none known.
+        device: Of device work: the device's number; -1 for what is of the host.
+        stream: Of device work.
+    """
+
+    name_: str
+    start: int
+    end: int
+    thread: int = 0
+    end_thread: int | None = None
+    activity: str = "user_annotation"
+    correlation: int = 0
+    cause: int = 0
+    device: int = -1
+    stream: int = 0
+
+    def name(self) -> str:
+        """What it is called."""
+        return self.name_
+
+    def start_ns(self) -> int:
+        """When it began."""
+        return self.start
+
+    def end_ns(self) -> int:
+        """When it ended."""
+        return self.end
+
+    def start_thread_id(self) -> int:
+        """Where it began."""
+        return self.thread
+
+    def end_thread_id(self) -> int:
+        """Where it ended."""
+        return self.thread if self.end_thread is None else self.end_thread
+
+    def activity_type(self) -> str:
+        """What it is."""
+        return self.activity
+
+    def is_user_annotation(self) -> bool:
+        """Whether somebody named it."""
+        return self.activity == "user_annotation"
+
+    def correlation_id(self) -> int:
+        """Its number."""
+        return self.correlation
+
+    def linked_correlation_id(self) -> int:
+        """The number of what caused it."""
+        return self.cause
+
+    def device_type(self) -> DeviceType:
+        """Where it ran."""
+        return DeviceType.CPU if self.device < 0 else DeviceType.CUDA
+
+    def device_index(self) -> int:
+        """Which device."""
+        return max(self.device, 0)
+
+    def device_resource_id(self) -> int:
+        """Which stream."""
+        return self.stream
+
+
+class DatabaseResult:
+    """What a profiler recorded, as a result of Kineto's."""
+
+    def __init__(self, events: Sequence[DatabaseEvent]) -> None:
+        self._events = events
+
+    def events(self) -> Sequence[DatabaseEvent]:
+        """The events."""
+        return self._events
+
+    def trace_start_ns(self) -> int:
+        """When the first of them began."""
+        return min((event.start for event in self._events), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTable:
+    """A table of device work.
+
+    Attributes:
+        table: Its name.
+        activity: Kineto's word for its rows.
+        name_column: Where a kernel's name, or its number, is.
+        texts: Names by their numbers.
+    """
+
+    table: str
+    activity: str
+    name_column: str = "name"
+    texts: dict[int, str]
+
+    def name_of(self, row: dict[str, Any]) -> str:
+        """What a row is called."""
+        if self.activity == "gpu_memcpy":
+            return f"Memcpy {COPY_KINDS.get(row['copyKind'], 'unknown')}"
+        if self.activity == "gpu_memset":
+            return "Memset"
+        name = row[self.name_column]
+        return self.texts.get(name, f"kernel {name}") if isinstance(name, int) else str(name)
+
+
+def device_rows(database: Database, kinds: Sequence[DeviceTable]) -> Iterator[DatabaseEvent]:
+    """The kernels, copies and fills of a database."""
+    columns = ("start", "end", "deviceId", "streamId", "correlationId", "copyKind")
+    for kind in kinds:
+        for row in database.rows(kind.table, (*columns, kind.name_column)):
+            yield DatabaseEvent(
+                name_=kind.name_of(row),
+                start=database.number(row, "start"),
+                end=database.number(row, "end"),
+                activity=kind.activity,
+                cause=database.number(row, "correlationId"),
+                device=database.number(row, "deviceId"),
+                stream=database.number(row, "streamId"),
+            )

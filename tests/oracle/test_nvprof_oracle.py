@@ -1,0 +1,30 @@
+"""Our reading of nvprof's databases as torch's, kernel by kernel."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nvidia_databases import random_nvprof, write_nvprof
+
+from pytest_opprof import parse_nvprof_trace
+
+torch = pytest.importorskip("torch")
+
+
+def facts(events: list[Any]) -> list[str]:
+    return [f"{event!r} {[tuple(kernel) for kernel in event.kernels]}" for event in events]
+
+
+def test_ranges_and_kernels_are_torchs(tmp_path: Path, large_counts: bool) -> None:
+    kernels = 0
+    for seed in range(500 if large_counts else 40):
+        path = write_nvprof(tmp_path / f"{seed}.db", random_nvprof(seed))
+        theirs = torch.autograd.profiler.parse_nvprof_trace(path)
+        assert facts(parse_nvprof_trace(path, compat="torch")) == facts(theirs), f"database {seed}"
+        ours = parse_nvprof_trace(path)
+        assert sorted(event.name for event in ours) == sorted(event.name for event in theirs)
+        # Each kernel once, and only those launched in a range: torch has each as often as there are ranges.
+        launched = sum(len(event.kernels) for event in ours)
+        assert launched <= sum(len(event.kernels) for event in theirs)
+        kernels += launched
+    assert kernels > 20

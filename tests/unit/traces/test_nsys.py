@@ -1,0 +1,81 @@
+"""Nsight Systems' databases: kernels belong to the innermost range, on its thread."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nvidia_databases import write_nsys
+
+from pytest_opprof import load_nsys
+from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.errors import DocumentError
+
+THREAD = 0x0001_0002_3400_0011
+TEXTS = [
+    {"id": 1, "value": "inner"},
+    {"id": 2, "value": "gemm"},
+    {"id": 3, "value": "cudaLaunchKernel_v7000"},
+]
+
+
+def nested(**others: Any) -> dict[str, Any]:
+    """A launch in a range in a range, and a copy launched on another thread."""
+    return {
+        "StringIds": TEXTS,
+        "NVTX_EVENTS": [
+            {"start": 1_000, "end": 5_000, "globalTid": THREAD, "eventType": 59, "text": "outer"},
+            {"start": 2_000, "end": 3_000, "globalTid": THREAD, "eventType": 59, "textId": 1},
+            {"start": 2_500, "end": None, "globalTid": THREAD, "eventType": 59, "text": "open"},
+            {"start": 2_500, "end": None, "globalTid": THREAD, "eventType": 34, "text": "mark"},
+        ],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+            {"start": 2_100, "end": 2_200, "globalTid": THREAD, "correlationId": 9, "nameId": 3},
+            {"start": 2_100, "end": 2_200, "globalTid": THREAD + 1, "correlationId": 10, "nameId": 99},
+        ],
+        "CUPTI_ACTIVITY_KIND_KERNEL": [
+            {
+                "start": 9_000,
+                "end": 9_400,
+                "deviceId": 1,
+                "streamId": 13,
+                "correlationId": 9,
+                "demangledName": 2,
+            }
+        ],
+        "CUPTI_ACTIVITY_KIND_MEMCPY": [
+            {"start": 9_500, "end": 9_600, "deviceId": 0, "streamId": 7, "correlationId": 10, "copyKind": 2}
+        ],
+        **others,
+    }
+
+
+def test_kernel_belongs_to_the_innermost_range_of_its_thread(tmp_path: Path) -> None:
+    listed = load_nsys(write_nsys(tmp_path / "a.sqlite", **nested()))
+    events = {event.name: event for event in listed}
+    assert sorted(events) == ["CUDA call", "Memcpy DtoH", "cudaLaunchKernel", "gemm", "inner", "outer"]
+    assert [tuple(kernel) for kernel in events["inner"].kernels] == [("gemm", 1, 0.4)]
+    assert (events["outer"].device_time_total, events["outer"].kernels) == (0.4, [])
+    assert (events["gemm"].kind, events["gemm"].device_index) == (OpKind.KERNEL, 1)
+    assert events["cudaLaunchKernel"].cpu_parent is events["inner"]
+    rows = {row.key: row for row in listed.key_averages()}
+    assert (rows["inner"].self_device_time_total, rows["Memcpy DtoH"].device_time_total) == (0.4, 0.1)
+    assert listed.key_averages().table().endswith("Self CUDA time total: 0.500us\n")
+
+
+def test_range_that_ends_on_another_thread_is_async(tmp_path: Path) -> None:
+    moved = {"start": 0, "end": 9, "globalTid": 5, "endGlobalTid": 6, "eventType": 60, "text": "request"}
+    (event,) = load_nsys(write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[moved]))
+    assert event.is_async
+    assert event.cpu_time_total_ns == 9
+
+
+def test_export_without_devices_has_its_ranges(tmp_path: Path) -> None:
+    tables = {name: rows for name, rows in nested().items() if not name.startswith("CUPTI")}
+    events = load_nsys(write_nsys(tmp_path / "a.sqlite", **tables))
+    assert [event.name for event in events] == ["outer", "inner"]
+    assert events[0].use_device is None
+
+
+def test_another_database_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match="no table StringIds, as every export of nsys has"):
+        load_nsys(write_nsys(tmp_path / "a.sqlite", other=[{"id": 1}]))
