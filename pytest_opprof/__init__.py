@@ -36,9 +36,15 @@ if TYPE_CHECKING:
     from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel
     from pytest_opprof.profiler.activities import ProfilerActivity, supported_activities
     from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
+    from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
+    from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
+    from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_profiler_enabled
+    from pytest_opprof.profiler.experimental import ExperimentalConfig as _ExperimentalConfig
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
+    from pytest_opprof.profiler.kineto_profile import KinetoProfile as _KinetoProfile
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
+    from pytest_opprof.profiler.step_tracker import KinetoStepTracker
     from pytest_opprof.traces.kineto import load_trace
     from pytest_opprof.traces.nsys import load_nsys
     from pytest_opprof.traces.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
@@ -56,14 +62,20 @@ __all__ = [
     "Interval",
     "Kernel",
     "KinetoRecording",
+    "KinetoStepTracker",
     "MemRecordsAcc",
     "ProfilerAction",
     "ProfilerActivity",
     "StringTable",
+    "_ExperimentalConfig",
+    "_KinetoProfile",
     "_RecordFunctionFast",
     "_filter_name",
     "_filter_stack_entry",
     "_rewrite_name",
+    "_run_on_profiler_start",
+    "_run_on_profiler_stop",
+    "_set_is_profiler_enabled",
     "emit_itt",
     "emit_nvtx",
     "load_nsys",
@@ -98,6 +110,12 @@ _ROOMS = {
     "ProfilerAction": "profiler.schedule",
     "ProfilerActivity": "profiler.activities",
     "StringTable": "events.names",
+    "KinetoStepTracker": "profiler.step_tracker",
+    "_ExperimentalConfig": "profiler.experimental:ExperimentalConfig",
+    "_KinetoProfile": "profiler.kineto_profile:KinetoProfile",
+    "_run_on_profiler_start": "profiler.enabled:run_on_profiler_start",
+    "_run_on_profiler_stop": "profiler.enabled:run_on_profiler_stop",
+    "_set_is_profiler_enabled": "profiler.enabled:set_is_profiler_enabled",
     "_RecordFunctionFast": "capture.ranges:RecordFunctionFast",
     "_filter_name": "events.names:filter_name",
     "_filter_stack_entry": "events.names:filter_stack_entry",
@@ -120,6 +138,8 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_is_profiler_enabled":  # it changes, so it is looked up each time
+        return importlib.import_module(f"{__name__}.profiler.enabled").is_profiler_enabled()
     room = _ROOMS.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

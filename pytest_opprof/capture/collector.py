@@ -160,6 +160,13 @@ class Collector:
         _name_threads(result[0])
         return Recording(result[0], sources=self._window_sources)
 
+    def pause(self, *, paused: bool) -> None:
+        """Begin no event from here on, or begin them again; what had begun ends as usual."""
+        if paused:
+            lib.op_window_pause()
+        else:
+            lib.op_window_resume()
+
     def peek(self) -> Recording:
         """What the open window holds so far; recording goes on.
 

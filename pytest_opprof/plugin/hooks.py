@@ -142,7 +142,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     stepping = session.stepping_of(item) if session else None
     if stepping is None:
         return (yield)
-    with stepping.around(item):
+    from pytest_opprof.profiler.step_tracker import own_steps  # noqa: PLC0415  # as above
+
+    with own_steps(), stepping.around(item):
         return (yield)
 
 

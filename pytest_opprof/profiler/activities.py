@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 
 class ProfilerActivity(enum.Enum):
@@ -23,15 +24,12 @@ def supported_activities() -> set[ProfilerActivity]:
     return {ProfilerActivity.CPU}
 
 
-def parse_activities(
-    requested: Iterable[object] | None, *, use_cuda: bool | None = None
-) -> set[ProfilerActivity]:
-    """Read the ``activities`` argument of a profiler, and the deprecated one that came before it.
+def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity]:
+    """Read the ``activities`` argument of a profiler.
 
     Args:
         requested: Members of `ProfilerActivity` or of torch's enum of that name, or mappings from such a
             member to names of activity types; None means all that are supported.
-        use_cuda: Adds CUDA, or takes it away.
 
     Raises:
         AssertionError: There are none. Torch raises the same.
@@ -39,40 +37,55 @@ def parse_activities(
         TypeError: Something else is among them.
     """
     activities = supported_activities() if requested is None else _distinct(requested)
-    if use_cuda is not None:
-        message = "`use_cuda` is deprecated, use `activities` argument instead"
-        warnings.warn(message, FutureWarning, stacklevel=3)
-        cuda = {ProfilerActivity.CUDA}
-        activities = activities | cuda if use_cuda else activities - cuda
     if not activities:
         raise AssertionError("No valid profiler activities found")
     return activities
 
 
-def warn_of_missing(activities: Collection[ProfilerActivity], **requested: bool) -> None:
-    """Say once, by name, what a profiler was asked for and cannot do here.
+def without_or_with_cuda(
+    requested: Iterable[object] | None, *, use_cuda: bool | None
+) -> Iterable[object] | None:
+    """The ``activities`` argument, and the deprecated one that came before it.
 
     Args:
-        activities: What it was asked to look at.
-        requested: Its other arguments that do nothing yet, and whether they were given.
+        requested: As in `parse_activities`.
+        use_cuda: Adds CUDA, or takes it away.
     """
+    if use_cuda is None:
+        return requested
+    message = "`use_cuda` is deprecated, use `activities` argument instead"
+    warnings.warn(message, FutureWarning, stacklevel=3)
+    activities = supported_activities() if requested is None else _distinct(requested)
+    cuda = {ProfilerActivity.CUDA}
+    return activities | cuda if use_cuda else activities - cuda
+
+
+def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
+    """Say once, by name, which activities a profiler was asked for and cannot see here."""
     devices = sorted(activity.name for activity in set(activities) - supported_activities())
     if devices:
         warnings.warn(
             f"{' and '.join(devices)} activity is not available here: nothing of it will be in the results",
-            stacklevel=3,
+            stacklevel=4,
         )
-    missing = [name for name, given in requested.items() if given]
-    if missing:
-        warnings.warn(
-            f"{' and '.join(missing)}: accepted, but not captured yet: nothing of it will be in the results",
-            stacklevel=3,
-        )
+
+
+def toggled_here(requested: Iterable[object]) -> bool:
+    """Whether activities to be switched are those of the CPU; a warning names others.
+
+    Raises:
+        AssertionError: There are none.
+    """
+    activities = parse_activities(requested)
+    warn_of_missing(activities)
+    return ProfilerActivity.CPU in activities
 
 
 def _distinct(requested: Iterable[object]) -> set[ProfilerActivity]:
     activities: set[ProfilerActivity] = set()
     for item in requested:
+        if isinstance(item, Mapping):
+            _warn_of_types(item)
         for member in item if isinstance(item, Mapping) else (item,):
             activity = _activity(member)
             if activity in activities:
@@ -91,3 +104,11 @@ def _activity(member: object) -> ProfilerActivity:
         if activity is not None:
             return activity
     raise TypeError(f"activities must hold ProfilerActivity members or dicts of them, not {member!r}")
+
+
+def _warn_of_types(chosen: Mapping[Any, Any]) -> None:
+    names = ", ".join(sorted({str(name) for types in chosen.values() for name in types}))
+    warnings.warn(
+        f"activity types ({names or 'none'}) are not chosen one by one here: all of an activity is recorded",
+        stacklevel=7,
+    )

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from pytest_opprof.capture.collector import DEFAULT_SOURCES
-from pytest_opprof.errors import UsageError
-from pytest_opprof.events.columns import Compat
-from pytest_opprof.events.event_list import EventList
-from pytest_opprof.events.key_averages import KeyAverages
-from pytest_opprof.profiler.activities import ProfilerActivity, parse_activities, warn_of_missing
-from pytest_opprof.profiler.cycle import Cycle
-from pytest_opprof.profiler.recorder import CycleRecorder, ExecutionTraceObserver, RecorderOptions, sources_of
+from pytest_opprof.profiler.activities import without_or_with_cuda
+from pytest_opprof.profiler.kineto_profile import KinetoProfile
+from pytest_opprof.profiler.recorder import ExecutionTraceObserver
 from pytest_opprof.profiler.schedule import ProfilerAction, record_always
+from pytest_opprof.profiler.step_tracker import KinetoStepTracker
 from pytest_opprof.profiler.stepper import Stepper
 
-_RANGES_ONLY: Final = frozenset({"ranges"})
+_STEPS: Final = "ProfilerStep"  # what the step tracker knows us by, as it knows torch's
 
 
-class profile:  # noqa: N801  # torch's name
+class profile(KinetoProfile):  # noqa: N801  # torch's name
     """Record ops, with the arguments and the meaning of ``torch.profiler.profile``.
 
     Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, and can be stopped
@@ -31,20 +26,10 @@ class profile:  # noqa: N801  # torch's name
         activities: What to look at; the CPU unless given. Others are accepted with a warning.
         schedule: From a step's number to what is done in it; everything is recorded unless given.
         on_trace_ready: Called with this profiler at the end of each cycle.
-        record_shapes: Record the shapes, types and numbers that ops are given.
-        profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
-            those of Python's own allocator.
-        with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
-            has the stack of those around it.
-        with_flops: Count the floating point operations of ops that have a formula; records shapes too.
-        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
-        experimental_config: Accepted with a warning: Kineto's own settings mean nothing here.
-        execution_trace_observer: Told when windows open and close.
-        acc_events: `events` and `key_averages` are over all cycles that are kept, not over the last.
         use_cuda: Deprecated: adds CUDA to the activities, or takes it away.
-        custom_trace_id_callback: Names each cycle.
-        post_processing_timeout_s: Accepted: there is nothing that would take long.
-        keep_cycles: How many of the latest cycles stay in memory; None keeps all.
+        record_shapes, profile_memory, with_stack, with_flops, with_modules, experimental_config,
+            execution_trace_observer, acc_events, custom_trace_id_callback, post_processing_timeout_s,
+            keep_cycles: See `KinetoProfile`.
 
     Raises:
         AssertionError: No activity is left. Torch raises the same.
@@ -70,53 +55,31 @@ class profile:  # noqa: N801  # torch's name
         post_processing_timeout_s: float | None = None,
         keep_cycles: int | None = None,
     ) -> None:
-        if keep_cycles is not None and keep_cycles < 1:
-            raise UsageError(f"keep_cycles is {keep_cycles}; keep at least 1 cycle, or None for all")
-        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
-            raise ValueError("post_processing_timeout_s must be non-negative")
-        self.activities = parse_activities(activities, use_cuda=use_cuda)
-        warn_of_missing(
-            self.activities,
-            experimental_config=experimental_config is not None,
+        super().__init__(
+            activities=without_or_with_cuda(activities, use_cuda=use_cuda),
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+            keep_cycles=keep_cycles,
         )
-        self.record_shapes = record_shapes or with_flops
-        self.profile_memory = profile_memory
-        self.with_stack = with_stack
-        self.with_flops = with_flops
-        self.with_modules = with_modules
-        self.acc_events = acc_events
         self.on_trace_ready = on_trace_ready
-        self._observer = execution_trace_observer
-        self._recorder = CycleRecorder(
-            RecorderOptions(
-                sources=sources_of(
-                    DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
-                    with_stack=with_stack,
-                    with_modules=with_modules,
-                ),
-                record_shapes=record_shapes,
-                profile_memory=profile_memory,
-                with_flops=with_flops,
-                keep_cycles=keep_cycles,
-                observer=execution_trace_observer,
-            ),
-            on_cycle=self._trace_ready,
-            trace_id_callback=custom_trace_id_callback,
-        )
         self._stepper = Stepper(schedule or record_always, self._recorder, named_steps=schedule is not None)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
+        KinetoStepTracker.init_step_count(_STEPS)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            self.stop()
+            super().__exit__(kind, error, traceback)
         finally:
-            if self._observer is not None:
-                self._observer.cleanup()
+            KinetoStepTracker.erase_step_count(_STEPS)
 
     def start(self) -> None:
         """Begin step 0; what the schedule says of it begins with it.
@@ -134,6 +97,7 @@ class profile:  # noqa: N801  # torch's name
             ValueError: The schedule answered something that is no action; the profiler goes on as before.
         """
         self._stepper.step()
+        KinetoStepTracker.increment_step(_STEPS)
 
     def stop(self) -> None:
         """End the current step and what is being recorded; does nothing when that was done."""
@@ -149,128 +113,18 @@ class profile:  # noqa: N801  # torch's name
         """What is being done in the current step."""
         return self._stepper.action
 
-    @property
-    def cycles(self) -> tuple[Cycle, ...]:
-        """The finished cycles that are kept, oldest first, also those of earlier uses of this profiler."""
-        return tuple(self._recorder.cycles)
-
-    def events(self) -> EventList:
-        """The events of the last finished cycle, or of all of them with ``acc_events``.
-
-        Raises:
-            UsageError: Nothing has been recorded to its end.
-        """
-        latest = self._latest("events()")
-        if self.acc_events and self._recorder.cycles:
-            return EventList(
-                (cycle.recording for cycle in self._recorder.cycles),
-                profile_memory=self.profile_memory,
-                with_flops=self.with_flops,
-            )
-        return latest.events()
-
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        *,
-        compat: Compat | None = None,
-    ) -> KeyAverages:
-        """The events summed up by name; see `EventList.key_averages`.
-
-        Raises:
-            UsageError: Nothing has been recorded to its end.
-        """
-        self._latest("key_averages()")
-        return self.events().key_averages(
-            group_by_input_shapes=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
-            group_by_overload_name=group_by_overload_name,
-            compat=compat,
-        )
-
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the last finished cycle as a Chrome trace; see `Cycle.export_chrome_trace`.
-
-        Raises:
-            UsageError: Nothing has been recorded to its end.
-            OSError: The file cannot be written.
-        """
-        self._latest("export_chrome_trace()").export_chrome_trace(path)
-
-    def export_stacks(
-        self,
-        path: str | os.PathLike[str],
-        metric: str = "self_cpu_time_total",
-        *,
-        compat: Compat | None = None,
-    ) -> None:
-        """Write the stacks and what each cost; see `EventList.export_stacks`.
-
-        Raises:
-            UsageError: Nothing has been recorded to its end.
-            AssertionError: Stacks were not recorded. Torch raises the same.
-            ValueError: There is no such metric.
-            OSError: The file cannot be written.
-        """
-        self._latest("export_stacks()").export_stacks(path, metric, compat=compat)
-
-    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """Write the last finished cycle as a file of speedscope's; see `Cycle.export_speedscope`.
-
-        Raises:
-            UsageError: Nothing has been recorded to its end.
-            OSError: The file cannot be written.
-        """
-        self._latest("export_speedscope()").export_speedscope(path)
-
-    def add_metadata(self, key: str, value: str) -> None:
-        """Add a string to the traces, at any time before they are exported."""
-        self._recorder.metadata.add(key, value)
-
-    def add_metadata_json(self, key: str, value: str) -> None:
-        """Add a JSON value to the traces, at any time before they are exported.
-
-        Raises:
-            ValueError: The value is not JSON.
-        """
-        self._recorder.metadata.add_json(key, value)
-
-    def preset_metadata_json(self, key: str, value: str) -> None:
-        """Add a JSON value to the traces that `add_metadata` and `add_metadata_json` go before.
-
-        Raises:
-            ValueError: The value is not JSON.
-        """
-        self._recorder.metadata.preset(key, value)
-
-    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """Name the cycles to come by what this answers."""
-        self._recorder.trace_id_callback = callback
-
-    def get_trace_id(self) -> str | None:
-        """The name of the cycle being recorded, or of the last one; None before the first."""
-        return self._recorder.trace_id
-
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
-    def _latest(self, call: str) -> Cycle:
-        latest = self._recorder.latest
-        if latest is not None:
-            return latest
+    def _why_nothing(self) -> str:
         if self._stepper.is_running:
-            raise UsageError(
-                f"{call} has nothing to show yet: no cycle has ended by step {self.step_num}; "
-                "call it in on_trace_ready or after stop()"
+            return (
+                f" yet: no cycle has ended by step {self.step_num}; call it in on_trace_ready or after stop()"
             )
         if self._stepper.was_started:
-            raise UsageError(
-                f"{call} has nothing to show: the profiler was stopped at step {self.step_num}, "
+            return (
+                f": the profiler was stopped at step {self.step_num}, "
                 "before its schedule came to record; take more steps, or wait for fewer"
             )
-        raise UsageError(
-            f"{call} has nothing to show: this profiler was never started; use it in a with statement"
-        )
+        return ": this profiler was never started; use it in a with statement"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections import deque
@@ -12,6 +13,7 @@ from uuid import uuid4
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.profiler import enabled
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.metadata import TraceMetadata
 
@@ -40,6 +42,7 @@ class RecorderOptions:
         with_flops: Count the ops' FLOPs.
         keep_cycles: How many of the latest cycles stay; None for all.
         observer: Is told when windows open and close.
+        collections: Record Python's garbage collections as ranges.
     """
 
     sources: frozenset[str]
@@ -48,6 +51,7 @@ class RecorderOptions:
     with_flops: bool = False
     keep_cycles: int | None
     observer: ExecutionTraceObserver | None
+    collections: bool = False
 
     @property
     def has_shapes(self) -> bool:
@@ -97,6 +101,7 @@ class CycleRecorder:
         self._process: int | None = None
         self._undelivered: Cycle | None = None
         self._step_range: record_function | None = None
+        self._collection: record_function | None = None
         self._told: set[str] = set()
         self.metadata = TraceMetadata()
         self.cycles: deque[Cycle] = deque(maxlen=options.keep_cycles)
@@ -125,6 +130,9 @@ class CycleRecorder:
             record_shapes=self._options.has_shapes, profile_memory=self._options.profile_memory
         )
         self._process = os.getpid()
+        if self._options.collections:
+            gc.callbacks.append(self._note_collection)
+        enabled.run_on_profiler_start()
         if self._options.observer is not None:
             self._options.observer.start()
 
@@ -133,6 +141,9 @@ class CycleRecorder:
         if not self.is_open:
             return
         self._process = None
+        if self._options.collections:
+            gc.callbacks.remove(self._note_collection)
+        enabled.run_on_profiler_stop()
         self.latest = self._undelivered = Cycle(
             self._collector.stop(),
             trace_id=self.trace_id or "",
@@ -165,6 +176,14 @@ class CycleRecorder:
         step_range.__exit__(None, None, None)
         if self.is_open:
             self._collector.step_end()
+
+    def _note_collection(self, phase: str, _info: object) -> None:
+        if phase == "start":
+            self._collection = record_function("Python GC")
+            self._collection.__enter__()
+        elif self._collection is not None:
+            collection, self._collection = self._collection, None
+            collection.__exit__(None, None, None)
 
     def _open_collector(self) -> None:
         # Again before each window: torch may have been imported since, or another profiler had other sources.

@@ -10,6 +10,7 @@ from pytest_opprof.profiler.activities import (
     parse_activities,
     supported_activities,
     warn_of_missing,
+    without_or_with_cuda,
 )
 
 CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA
@@ -26,7 +27,8 @@ def test_cpu_is_what_is_looked_at_unless_told() -> None:
 
 
 def test_dicts_name_activities_too() -> None:
-    assert parse_activities([CPU, {CUDA: ["GPU_MEMCPY"]}]) == {CPU, CUDA}
+    with pytest.warns(UserWarning, match=r"activity types \(GPU_MEMCPY\) are not chosen one by one here"):
+        assert parse_activities([CPU, {CUDA: ["GPU_MEMCPY"]}]) == {CPU, CUDA}
 
 
 def test_torchs_members_are_understood() -> None:
@@ -35,7 +37,7 @@ def test_torchs_members_are_understood() -> None:
 
 def test_repeated_activity_is_refused() -> None:
     with pytest.raises(ValueError, match="activity CPU is given more than once"):
-        parse_activities([CPU, {CPU: []}])
+        parse_activities([CPU, CPU])
 
 
 @pytest.mark.parametrize("wrong", ["CPU", 0, *foreign_enum("Other")], ids=repr)
@@ -52,7 +54,8 @@ def test_no_activity_is_refused() -> None:
 @pytest.mark.parametrize(("use_cuda", "expected"), [(True, {CPU, CUDA}), (False, {CPU})], ids=["on", "off"])
 def test_use_cuda_is_deprecated_and_obeyed(use_cuda: bool, expected: set[ProfilerActivity]) -> None:  # a case
     with pytest.warns(FutureWarning, match="`use_cuda` is deprecated"):
-        assert parse_activities([CPU] if use_cuda else [CPU, CUDA], use_cuda=use_cuda) == expected
+        chosen = without_or_with_cuda([CPU] if use_cuda else [CPU, CUDA], use_cuda=use_cuda)
+    assert parse_activities(chosen) == expected
 
 
 def test_missing_devices_are_warned_of_in_one_sentence() -> None:
@@ -63,12 +66,7 @@ def test_missing_devices_are_warned_of_in_one_sentence() -> None:
     ]
 
 
-def test_missing_captures_are_named() -> None:
-    with pytest.warns(UserWarning, match="with_stack and with_flops: accepted, but not captured yet"):
-        warn_of_missing({CPU}, profile_memory=False, with_stack=True, with_flops=True)
-
-
 def test_nothing_missing_is_nothing_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_missing({CPU}, with_stack=False)
+        warn_of_missing({CPU})

@@ -1,0 +1,310 @@
+"""``torch.autograd.profiler``'s names: the older profiler, and what goes with it, without torch."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
+from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.events.memory_records import MemRecordsAcc
+from pytest_opprof.profiler import enabled as _enabled
+from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
+from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
+from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
+from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_profiler_enabled
+from pytest_opprof.profiler.kineto_profile import KinetoProfile
+from pytest_opprof.profiler.older_arguments import device_of, use_device_of
+from pytest_opprof.profiler.step_tracker import KinetoStepTracker
+
+if TYPE_CHECKING:
+    _is_profiler_enabled: bool
+
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
+    "_is_profiler_enabled",
+    "_run_on_profiler_start",
+    "_run_on_profiler_stop",
+    "_set_is_profiler_enabled",
+    "emit_itt",
+    "emit_nvtx",
+    "profile",
+    "record_function",
+]
+
+_NS_PER_US: Final = 1000
+_NS_PER_S: Final = 1_000_000_000
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_is_profiler_enabled":
+        return _enabled.is_profiler_enabled()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@dataclass
+class _ProfilerStats:
+    """What a profile took of the process's time, and what was lost.
+
+    The first seven fields are torch's. There is no parsing and no tree to build here: the field for the one
+    has how long the latest summing up took, that for the other stays 0.
+
+    Attributes:
+        dropped_events: There was no room for them.
+        truncated: The byte budget or the disk ended the recording early.
+    """
+
+    profiling_window_duration_sec: float = 0
+    number_of_events: int = 0
+    profiler_prepare_call_duration_us: int = 0
+    profiler_enable_call_duration_us: int = 0
+    profiler_disable_call_duration_us: int = 0
+    parse_kineto_call_duration_us: int = 0
+    function_events_build_tree_call_duration_us: int = 0
+    dropped_events: int = 0
+    truncated: bool = False
+
+
+class profile:  # noqa: N801  # torch's name
+    """Record ops while the block runs, as ``torch.autograd.profiler.profile`` does, with its arguments.
+
+    Unlike torch's, it sees the ops of all threads; its results are there as often as they are asked for; a
+    profile that was not enabled has empty results rather than none.
+
+    Args:
+        enabled: False makes it do nothing; entering it gives None, as torch's does.
+        use_cuda: Deprecated: means ``use_device="cuda"``.
+        use_device: The device to look at beside the CPU: "cuda", "xpu", "mtia" or "hpu". One that is unknown
+            or not there is named in a warning.
+        record_shapes: Record the shapes, types and numbers that ops are given.
+        with_flops: Count the floating point operations of ops that have a formula; records shapes too.
+        profile_memory: Record what torch's allocators take and give back.
+        with_stack: Record Python and C calls, and with them each event's stack.
+        with_modules: Record the calls of torch modules.
+        use_kineto: There is one collector here, which records the CPU either way; needed without the CPU.
+        use_cpu: False leaves ops out, and keeps ranges.
+        experimental_config: An `_ExperimentalConfig`.
+        acc_events: Results are over every time that the profile was entered.
+        custom_trace_id_callback: Names the trace.
+        post_processing_timeout_s: Accepted: there is nothing that would take long.
+        activity_filters: Accepted with a warning: activity types are not chosen one by one here.
+
+    Raises:
+        AssertionError: The CPU is left out without ``use_kineto``, or nothing is left to look at.
+        ValueError: The timeout is negative.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: object | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Mapping[Any, Iterable[str]] | None = None,
+    ) -> None:
+        self.enabled = enabled
+        self.entered = False
+        self._finished = False
+        self._stats = _ProfilerStats()
+        self.profiling_start_time_ns = self.profiling_end_time_ns = 0
+        if not enabled:
+            return
+        if not use_cpu and not use_kineto:
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        self.use_cpu = use_cpu
+        self.use_device = use_device_of(use_device, use_cuda=use_cuda)
+        self.with_stack = with_stack
+        self._profile = KinetoProfile(
+            activities=device_of(self.use_device, use_cpu=use_cpu, filters=activity_filters),
+            record_shapes=record_shapes,
+            with_flops=with_flops,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            acc_events=acc_events,
+            custom_trace_id_callback=custom_trace_id_callback,
+            post_processing_timeout_s=post_processing_timeout_s,
+            keep_cycles=None if acc_events else 1,
+        )
+
+    @property
+    def trace_id(self) -> str:
+        """The name of the trace; empty before the profile is entered."""
+        return (self._profile.get_trace_id() or "") if self.enabled else ""
+
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        begin = time.perf_counter_ns()
+        self._profile.prepare_trace()
+        prepared = time.perf_counter_ns()
+        self._profile.start_trace()
+        self.profiling_start_time_ns = time.perf_counter_ns()
+        self._stats.profiler_prepare_call_duration_us = (prepared - begin) // _NS_PER_US
+        self._stats.profiler_enable_call_duration_us = (self.profiling_start_time_ns - prepared) // _NS_PER_US
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self.enabled:
+            return
+        self._synchronize()
+        self.profiling_end_time_ns = time.perf_counter_ns()
+        self._profile.stop_trace()
+        ended = time.perf_counter_ns()
+        self._finished = True
+        recording = self._profile.cycles[-1].recording
+        stats = self._stats
+        stats.profiler_disable_call_duration_us = (ended - self.profiling_end_time_ns) // _NS_PER_US
+        window_ns = self.profiling_end_time_ns - self.profiling_start_time_ns
+        stats.profiling_window_duration_sec = window_ns / _NS_PER_S
+        stats.number_of_events = len(recording)
+        stats.dropped_events = recording.stats.dropped
+        stats.truncated = recording.stats.truncated
+
+    def _synchronize(self) -> None:
+        torch = imported_torch()
+        device = getattr(torch, self.use_device, None) if self.use_device else None
+        if device is not None and hasattr(device, "synchronize"):
+            device.synchronize()
+
+    def __repr__(self) -> str:
+        return repr(self.function_events) if self._is_done else f"<unfinished {__name__}.profile>"
+
+    def __str__(self) -> str:
+        return str(self.function_events) if self._is_done else f"<unfinished {__name__}.profile>"
+
+    @property
+    def _is_done(self) -> bool:
+        return self._finished or not self.enabled
+
+    @property
+    def function_events(self) -> EventList:
+        """The events.
+
+        Raises:
+            AssertionError: The block has not ended. Torch raises the same.
+            RuntimeError: It recorded for a trace only.
+        """
+        if not self.enabled:
+            return EventList()
+        if not self._finished:
+            raise AssertionError("Expected profiling results")
+        return self._profile.events()
+
+    def table(  # noqa: PLR0917  # torch's signature
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int | None = 75,
+        max_name_column_width: int | None = 55,
+        max_shapes_column_width: int | None = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+    ) -> str:
+        """The events as text, a row each; see `EventList.table`."""
+        return self.function_events.table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+        )
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        compat: Compat | None = None,
+    ) -> KeyAverages:
+        """The events summed up by name; see `EventList.key_averages`."""
+        begin = time.perf_counter_ns()
+        averages = self.function_events.key_averages(
+            group_by_input_shapes=group_by_input_shape,
+            group_by_stack_n=group_by_stack_n,
+            group_by_overload_name=group_by_overload_name,
+            compat=compat,
+        )
+        self._stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - begin) // _NS_PER_US
+        return averages
+
+    def total_average(self) -> FunctionEventAvg:
+        """All events in one row."""
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The self times of all events, microseconds."""
+        return self.function_events.self_cpu_time_total
+
+    def export_chrome_trace(
+        self,
+        path: str | os.PathLike[str],
+        metadata: Mapping[str, str] | None = None,
+        use_python_export: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+    ) -> None:
+        """Write a Chrome trace, as often as there are places to write to.
+
+        Args:
+            path: The file; compressed where it ends in ``.gz``.
+            metadata: JSON texts for the trace to say about itself.
+            use_python_export: Accepted: there is one way to write a trace here.
+
+        Raises:
+            AssertionError: The block has not ended.
+            OSError: The file cannot be written.
+        """
+        del use_python_export
+        if not self.enabled or not self._finished:
+            raise AssertionError("Expected profiling results")
+        for key, value in (metadata or {}).items():
+            self._profile.add_metadata_json(key, value)
+        self._profile.export_chrome_trace(path)
+
+    def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
+        """Write the stacks and what each cost; see `EventList.export_stacks`.
+
+        Raises:
+            AssertionError: The block has not ended, or stacks were not recorded.
+            ValueError: There is no such metric.
+            OSError: The file cannot be written.
+        """
+        if not self.enabled or not self._finished:
+            raise AssertionError("Expected profiling results")
+        self._profile.export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
+        """Switch collection off, or on again; see `KinetoProfile.toggle_collection_dynamic`."""
+        self._profile.toggle_collection_dynamic(enabled, activities)

@@ -1,0 +1,79 @@
+"""``_ExperimentalConfig``: Kineto's settings, as far as they have a meaning here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+
+TRACE_ONLY: Final = (
+    "{call} is not available when trace_only=True in ExperimentalConfig. Use export_chrome_trace() instead."
+)
+
+_WITH_MEANING: Final = frozenset({"verbose", "profile_all_threads", "record_python_gc_info", "trace_only"})
+
+
+@dataclass
+class ExperimentalConfig:
+    """Torch's ``_ExperimentalConfig``, with its arguments in its order.
+
+    These work: ``trace_only`` and ``record_python_gc_info``. ``verbose`` and ``profile_all_threads`` ask for
+    what is always so: stacks are on the events, and all threads are seen. The others are about Kineto and
+    CUPTI; a profiler that is given one of them says so in a warning.
+
+    Attributes:
+        record_python_gc_info: Record Python's garbage collections, as ranges called "Python GC".
+        trace_only: The recording is for a trace: ``events()`` and ``key_averages()`` are refused.
+    """
+
+    profiler_metrics: Sequence[str] = ()
+    profiler_measure_per_kernel: bool = False
+    verbose: bool = False
+    performance_events: Sequence[str] = ()
+    enable_cuda_sync_events: bool = False
+    adjust_profiler_step: bool = False
+    disable_external_correlation: bool = False
+    profile_all_threads: bool = False
+    capture_overload_names: bool = False
+    record_python_gc_info: bool = False
+    expose_kineto_event_metadata: bool = False
+    custom_profiler_config: str = ""
+    adjust_timestamps: bool = False
+    trace_only: bool = False
+
+    @property
+    def without_meaning(self) -> list[str]:
+        """The settings that were given and mean nothing here."""
+        given = {one.name for one in fields(self) if getattr(self, one.name) != one.default}
+        return sorted(given - _WITH_MEANING)
+
+
+def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfig:
+    """A profiler's ``experimental_config``, read; warnings name what of it has no meaning.
+
+    Args:
+        config: Ours, torch's, or None. Of torch's only what it lets read counts.
+        with_stack: The profiler records stacks, which a profiler for traces only has no use for.
+    """
+    settings = config if isinstance(config, ExperimentalConfig) else _read(config)
+    if settings.without_meaning:
+        warnings.warn(
+            f"experimental_config: {', '.join(settings.without_meaning)}: accepted, but means nothing here",
+            stacklevel=4,
+        )
+    if settings.trace_only and with_stack:
+        warnings.warn(
+            "trace_only=True is incompatible with with_stack=True "
+            "(stack traces require event post-processing). Disabling trace_only.",
+            stacklevel=4,
+        )
+        settings = replace(settings, trace_only=False)
+    return settings
+
+
+def _read(config: object | None) -> ExperimentalConfig:
+    given: dict[str, Any] = {
+        one.name: getattr(config, one.name, one.default) for one in fields(ExperimentalConfig)
+    }
+    return ExperimentalConfig(**given)

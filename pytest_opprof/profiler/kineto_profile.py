@@ -1,0 +1,284 @@
+"""A profiler that is started and stopped by hand: what every profiler here is built on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Final, Self
+
+from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
+from pytest_opprof.errors import UsageError
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.profiler.activities import (
+    ProfilerActivity,
+    parse_activities,
+    toggled_here,
+    warn_of_missing,
+)
+from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.experimental import TRACE_ONLY, settings_of
+from pytest_opprof.profiler.recorder import CycleRecorder, ExecutionTraceObserver, RecorderOptions, sources_of
+
+_RANGES_ONLY: Final = frozenset({"ranges"})
+
+
+class KinetoProfile:
+    """Record ops between `start` and `stop`, with the arguments of torch's ``_KinetoProfile``.
+
+    Args:
+        activities: What to look at; the CPU unless given. Others are accepted with a warning.
+        record_shapes: Record the shapes, types and numbers that ops are given.
+        profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
+            those of Python's own allocator.
+        with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
+            has the stack of those around it.
+        with_flops: Count the floating point operations of ops that have a formula; records shapes too.
+        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
+        experimental_config: An `ExperimentalConfig`, or torch's; what has no meaning here is named in a
+            warning.
+        execution_trace_observer: Told when windows open and close.
+        acc_events: `events` and `key_averages` are over all cycles that are kept, not over the last.
+        custom_trace_id_callback: Names each cycle.
+        post_processing_timeout_s: Accepted: there is nothing that would take long.
+        keep_cycles: How many of the latest cycles stay in memory; None keeps all.
+
+    Raises:
+        AssertionError: No activity is left. Torch raises the same.
+        ValueError: An activity is given twice, or the timeout is negative.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[object] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: object | None = None,
+        execution_trace_observer: ExecutionTraceObserver | None = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        keep_cycles: int | None = None,
+    ) -> None:
+        if keep_cycles is not None and keep_cycles < 1:
+            raise UsageError(f"keep_cycles is {keep_cycles}; keep at least 1 cycle, or None for all")
+        if post_processing_timeout_s is not None and post_processing_timeout_s < 0:
+            raise ValueError("post_processing_timeout_s must be non-negative")
+        self.activities = parse_activities(activities)
+        warn_of_missing(self.activities)
+        self.record_shapes = record_shapes or with_flops
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.acc_events = acc_events
+        self.experimental_config = settings_of(experimental_config, with_stack=with_stack)
+        self._observer = execution_trace_observer
+        self._recorder = CycleRecorder(
+            RecorderOptions(
+                sources=sources_of(
+                    DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
+                    with_stack=with_stack,
+                    with_modules=with_modules,
+                ),
+                record_shapes=record_shapes,
+                profile_memory=profile_memory,
+                with_flops=with_flops,
+                keep_cycles=keep_cycles,
+                observer=execution_trace_observer,
+                collections=self.experimental_config.record_python_gc_info,
+            ),
+            on_cycle=self._trace_ready,
+            trace_id_callback=custom_trace_id_callback,
+        )
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._observer is not None:
+                self._observer.cleanup()
+
+    def start(self) -> None:
+        """Prepare and begin to record.
+
+        Raises:
+            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+        """
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self) -> None:
+        """End what is being recorded; does nothing when that was done."""
+        self.stop_trace()
+
+    def prepare_trace(self) -> None:
+        """Make ready what the recording would otherwise pay for, and name the cycle to come."""
+        self._recorder.prepare()
+
+    def start_trace(self) -> None:
+        """Begin to record.
+
+        Raises:
+            CaptureBusyError: Another window is open in this process; that one goes on unharmed.
+        """
+        self._recorder.start()
+
+    def stop_trace(self) -> None:
+        """End what is being recorded; does nothing when that was done."""
+        self._recorder.stop()
+        self._recorder.deliver()
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[object]) -> None:  # noqa: FBT001  # torch's
+        """Switch collection off, or on again, in the middle of a recording.
+
+        While it is off nothing begins that will be seen, on any thread; what had begun ends as usual.
+
+        Args:
+            enable: Whether to collect.
+            activities: What it is about; only the CPU's can be switched here.
+
+        Raises:
+            UsageError: Nothing is being recorded.
+        """
+        if not self._recorder.is_open:
+            raise UsageError(
+                "toggle_collection_dynamic() needs an open recording; start() the profiler first"
+            )
+        if toggled_here(activities):
+            Collector.instance().pause(paused=not enable)
+
+    @property
+    def cycles(self) -> tuple[Cycle, ...]:
+        """The finished cycles that are kept, oldest first, also those of earlier uses of this profiler."""
+        return tuple(self._recorder.cycles)
+
+    def events(self) -> EventList:
+        """The events of the last finished cycle, or of all of them with ``acc_events``.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+        """
+        self._refuse_if_trace_only("events()")
+        latest = self._latest("events()")
+        if self.acc_events and self._recorder.cycles:
+            return EventList(
+                (cycle.recording for cycle in self._recorder.cycles),
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+            )
+        return latest.events()
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        compat: Compat | None = None,
+    ) -> KeyAverages:
+        """The events summed up by name; see `EventList.key_averages`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+        """
+        self._refuse_if_trace_only("key_averages()")
+        self._latest("key_averages()")
+        return self.events().key_averages(
+            group_by_input_shapes=group_by_input_shape,
+            group_by_stack_n=group_by_stack_n,
+            group_by_overload_name=group_by_overload_name,
+            compat=compat,
+        )
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the last finished cycle as a Chrome trace; see `Cycle.export_chrome_trace`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_chrome_trace()").export_chrome_trace(path)
+
+    def export_stacks(
+        self,
+        path: str | os.PathLike[str],
+        metric: str = "self_cpu_time_total",
+        *,
+        compat: Compat | None = None,
+    ) -> None:
+        """Write the stacks and what each cost; see `EventList.export_stacks`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+            AssertionError: Stacks were not recorded. Torch raises the same.
+            ValueError: There is no such metric.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_stacks()").export_stacks(path, metric, compat=compat)
+
+    def export_speedscope(self, path: str | os.PathLike[str]) -> None:
+        """Write the last finished cycle as a file of speedscope's; see `Cycle.export_speedscope`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_speedscope()").export_speedscope(path)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Add a string to the traces, at any time before they are exported."""
+        self._recorder.metadata.add(key, value)
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Add a JSON value to the traces, at any time before they are exported.
+
+        Raises:
+            ValueError: The value is not JSON.
+        """
+        self._recorder.metadata.add_json(key, value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Add a JSON value to the traces that `add_metadata` and `add_metadata_json` go before.
+
+        Raises:
+            ValueError: The value is not JSON.
+        """
+        self._recorder.metadata.preset(key, value)
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Name the cycles to come by what this answers."""
+        self._recorder.trace_id_callback = callback
+
+    def get_trace_id(self) -> str | None:
+        """The name of the cycle being recorded, or of the last one; None before the first."""
+        return self._recorder.trace_id
+
+    def _trace_ready(self) -> None:
+        """A cycle is finished, and in its place."""
+
+    def _refuse_if_trace_only(self, call: str) -> None:
+        if self.experimental_config.trace_only:
+            raise RuntimeError(TRACE_ONLY.format(call=call))
+
+    def _latest(self, call: str) -> Cycle:
+        if self._recorder.latest is None:
+            raise UsageError(f"{call} has nothing to show{self._why_nothing()}")
+        return self._recorder.latest
+
+    def _why_nothing(self) -> str:
+        if self._recorder.is_open:
+            return " yet: recording goes on; call it after stop()"
+        return ": this profiler was never started; use it in a with statement"
