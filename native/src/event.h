@@ -27,6 +27,7 @@ enum op_kind {
 #define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */
 #define OP_SCOPE_BACKWARD 1     /* at::RecordScope::BACKWARD_FUNCTION */
 #define OP_SCOPE_USER 7         /* at::RecordScope::USER_SCOPE */
+#define OP_FLAG_CROSSING 0x01   /* a call that overlaps an op or range in part (columns only) */
 #define OP_FLAG_ASYNC 0x10      /* ended out of order or on another thread: no parent of anything */
 #define OP_FLAG_UNFINISHED 0x20 /* open when the window closed */
 #define OP_FLAG_BACKGROUND 0x40 /* during a step, on a thread that is no part of it (columns only) */

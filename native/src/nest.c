@@ -71,6 +71,18 @@ static int32_t parent_across(const joining *j, int64_t row, int64_t candidate) {
     return candidate > parent ? (int32_t)candidate : parent;
 }
 
+/* A call that ends before an op that began in it, or after one that it began in. */
+static void note_crossing(const joining *j, int64_t row) {
+    uint8_t *flags = j->w->flags;
+    if (is_call(j->w, row)) {
+        if (j->op >= 0 && !holds(j->w, j->op, row))
+            flags[row] |= OP_FLAG_CROSSING;
+    } else if (!(flags[row] & OP_FLAG_ASYNC)) {
+        for (int64_t call = j->call; call >= 0 && !holds(j->w, call, row); call = j->own[call])
+            flags[call] |= OP_FLAG_CROSSING;
+    }
+}
+
 /* The line is that of the innermost call when the event began. Where the tree has the event further
  * out, it is the line at which that one was called. */
 static void move_line_out(const joining *j, int64_t row) {
@@ -87,6 +99,7 @@ static void join(joining *j, int64_t row) {
         j->call = j->own[j->call];
     while (j->op >= 0 && ended_by(w, j->op, w->start_ns[row]))
         j->op = j->own[j->op];
+    note_crossing(j, row);
     if (is_call(w, row)) {
         w->parent[row] = parent_across(j, row, j->op);
         j->call = row;

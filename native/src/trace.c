@@ -94,15 +94,38 @@ static void put_phase_and_category(op_json *out, const op_columns *c, uint64_t r
     }
 }
 
+static bool is_call(const op_columns *c, int64_t row) {
+    return c->kind[row] == OP_PYTHON_CALL || c->kind[row] == OP_C_CALL;
+}
+
+/* `nn.Module: Linear_1` is module 1 of its class. */
+static void put_module_id(op_json *out, uint32_t name) {
+    static const char prefix[] = "nn.Module: ";
+    uint32_t length;
+    const char *text = op_names_text(name, &length);
+    if (length < sizeof prefix || memcmp(text, prefix, sizeof prefix - 1) != 0)
+        return;
+    uint32_t digits = 0;
+    while (digits < length && text[length - 1 - digits] >= '0' && text[length - 1 - digits] <= '9')
+        digits++;
+    if (digits == 0)
+        return;
+    PUT(out, "\"Python module id\":");
+    op_json_bytes(out, text + length - digits, digits);
+    PUT(out, ",");
+}
+
 static void put_call_args(op_json *out, const op_columns *c, uint64_t row) {
     int32_t p = c->parent[row];
-    while (p >= 0 && c->kind[p] != OP_PYTHON_CALL && c->kind[p] != OP_C_CALL)
+    while (p >= 0 && !is_call(c, p))
         p = c->parent[p];
     PUT(out, "\"Python id\":");
     op_json_unsigned(out, row + 1);
     PUT(out, ",\"Python parent id\":");
-    op_json_unsigned(out, (uint64_t)(p + 1));
+    op_json_unsigned(out, (uint64_t)(p + 1)); /* 0: none, where Kineto's null is no number to readers */
     PUT(out, ",");
+    if (c->kind[row] == OP_PYTHON_CALL)
+        put_module_id(out, c->name[row]);
 }
 
 /* What an op and its backward op are found by, and its place in an execution trace. */
@@ -161,14 +184,15 @@ static void put_arrows(op_trace *t, uint64_t row, const op_place *at) {
         op_trace_arrow(t, OP_LAUNCH, row + 1, at, c->start_ns[row]);
 }
 
-/* A slice must nest in its track; what ended out of order goes on a track of its own instead,
- * as a pair of async events. */
+/* A slice must nest in its track; what ended out of order, and a call that overlaps a range in part,
+ * goes on a track of its own instead, as a pair of async events. */
 static void put_async(op_trace *t, uint64_t row, const op_place *at) {
     const op_columns *c = &t->r->columns;
     for (int part = 0; part < 2; part++) {
         op_json_text(&t->out, part ? ",\n{\"ph\":\"e\",\"id\":" : ",\n{\"ph\":\"b\",\"id\":");
         op_json_unsigned(&t->out, row + 1);
-        op_json_text(&t->out, c->scope[row] == OP_SCOPE_USER
+        op_json_text(&t->out, is_call(c, (int64_t)row) ? ",\"cat\":\"python_function\",\"name\":\""
+                              : c->scope[row] == OP_SCOPE_USER
                                   ? ",\"cat\":\"user_annotation\",\"name\":\""
                                   : ",\"cat\":\"cpu_op\",\"name\":\"");
         op_trace_name(t, c->name[row]);
@@ -183,7 +207,7 @@ static void put_async(op_trace *t, uint64_t row, const op_place *at) {
 static void put_event(op_trace *t, uint64_t row) {
     const op_columns *c = &t->r->columns;
     const op_place *at = &t->places[c->thread[row]];
-    if (c->flags[row] & OP_FLAG_ASYNC) {
+    if (c->flags[row] & (OP_FLAG_ASYNC | OP_FLAG_CROSSING)) {
         put_async(t, row, at);
         return;
     }

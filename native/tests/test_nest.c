@@ -47,8 +47,11 @@ static void a_range_that_outlives_its_call_lies_further_out(void) {
     check_tree(r, (int32_t[]){-1, 0, 1, 2, 1, 4, 1, 4, 6},
                (int64_t[]){110, 880 - 100 - 450 - 200, 20, 80, 340, 100, 190, 10, 10});
     static const uint16_t lines[] = {0, 5, 7, 60, 7, 8, 7, 7, 76};
-    for (int row = 0; row < 9; row++)
+    static const bool crosses[] = {false, false, true, true, false, false, true, false, false};
+    for (int row = 0; row < 9; row++) {
         CHECK_EQ(r->columns.line[row], lines[row]);
+        CHECK_EQ(r->columns.flags[row] & OP_FLAG_CROSSING ? 1 : 0, crosses[row]);
+    }
     op_result_free(r);
 }
 

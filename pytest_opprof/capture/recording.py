@@ -16,6 +16,7 @@ from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change,
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.trace_file import write_trace
 
+FLAG_CROSSING: Final = 0x01
 FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40
@@ -224,7 +225,8 @@ class Recording:
         line: Of the Python function around the event, where it began; 0 where it is not known, or where the
             event is inside an op that has one. Needs Python calls.
         kind: Numbers of `OpKind`.
-        flags: ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
+        flags: ``FLAG_CROSSING`` (of a call that overlaps an op or range in part), ``FLAG_ASYNC``,
+            ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
             (memory that the event around it accounts for).
         scope: Torch's RecordScope; 7 for every user annotation.
         thread: Index into `threads`.

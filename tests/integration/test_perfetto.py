@@ -5,12 +5,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import call_programs
 import pytest
 from perfetto import Perfetto, perfetto
 from windows import RANGES, RANGES_AND_OPS, Window
 
 from pytest_opprof import record_function
-from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.recording import FLAG_CROSSING, Recording
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +19,7 @@ FAULTS = """
     select name, value from stats
     where value > 0 and (severity in ('error', 'data_loss') or name like '%drop%' or name like '%overlap%')
 """
-SLICES = "select ts, dur, name from slice where category in ('user_annotation', 'cpu_op')"
+SLICES = "select ts, dur, name from slice where category in ('user_annotation', 'cpu_op', 'python_function')"
 
 
 def check_opened(page: Perfetto, recording: Recording, trace_start: int) -> None:
@@ -81,6 +82,20 @@ def test_perfetto_drops_no_range(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     left_open.__exit__()
+    with opened(window.recording, tmp_path) as page:
+        check_opened(page, window.recording, from_base(window.recording))
+
+
+def test_perfetto_drops_no_call(tmp_path: Path) -> None:
+    """Calls in ranges, ranges in calls, and ranges that outlive the calls that began them."""
+    with Window(sources=RANGES | {"python"}) as window:
+        for run in (call_programs.work_in_managed, call_programs.work_after_managed, call_programs.drain):
+            for _ in range(100):
+                run()
+        thread = threading.Thread(target=call_programs.recurse, args=(100,))
+        thread.start()
+        thread.join()
+    assert any(flags & FLAG_CROSSING for flags in window.recording.flags)
     with opened(window.recording, tmp_path) as page:
         check_opened(page, window.recording, from_base(window.recording))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import call_programs
 import pytest
 
 from pytest_opprof import FunctionEvent, profile, record_function
@@ -275,3 +276,36 @@ def test_speedscope_keeps_order_where_a_range_outlives_its_call(tmp_path: Path) 
     frame_names = [frame["name"] for frame in written["shared"]["frames"]]
     (thread,) = [thread for thread in written["profiles"] if thread["events"]]
     assert "outlives" in [name for name, _ in spans(thread, frame_names)]
+
+
+# ---- traces ----
+
+
+def test_slices_of_a_track_nest(tmp_path: Path) -> None:
+    """Also where a range outlives the call that began it: that call is drawn beside its track."""
+    with profile(with_stack=True) as prof:
+        call_programs.work_after_managed()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_bytes())["traceEvents"]
+    calls = [event for event in events if event.get("cat") == "python_function"]
+    beside = {event["name"].rpartition(": ")[2] for event in calls if event["ph"] == "b"}
+    assert beside >= {"__enter__", "__exit__"}
+    ends: list[float] = []
+    slices = [event for event in events if event["ph"] == "X" and isinstance(event["tid"], int)]
+    for event in sorted(slices, key=lambda event: (event["ts"], -event["dur"])):
+        begin, end = round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)
+        while ends and ends[-1] <= begin:
+            ends.pop()
+        assert not ends or end <= ends[-1], event["name"]
+        ends.append(end)
+
+
+def test_ids_of_calls_are_numbers(trained: profile, tmp_path: Path) -> None:
+    """Kineto's null for a root is refused by HolisticTraceAnalysis."""
+    trained.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_bytes())
+    assert (trace["with_stack"], trace["with_modules"]) == (1, 1)
+    calls = [event["args"] for event in trace["traceEvents"] if event.get("cat") == "python_function"]
+    ids = {args["Python id"] for args in calls}
+    assert len(ids) == len(calls)
+    assert {args["Python parent id"] for args in calls} <= ids | {0}

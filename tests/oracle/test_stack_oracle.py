@@ -1,5 +1,6 @@
 """Stacks as torch.profiler records them, of one and the same run: torch's tracer goes on under ours."""
 
+import json
 import re
 import sys
 from collections import Counter
@@ -11,7 +12,9 @@ import pytest
 
 from pytest_opprof import EventList, FunctionEvent
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
+from pytest_opprof.events.recorded_event import RecordedEvent
 
 torch = pytest.importorskip("torch")
 import stack_model as model  # noqa: E402  # it is a model of torch's
@@ -125,3 +128,44 @@ def test_files_of_stacks_are_torchs(both: tuple[Any, EventList], tmp_path: Path,
     written = (tmp_path / "theirs").read_text()
     assert "".join(folded_lines(theirs.events(), metric, compat="torch")) == written
     assert bool(written) == (metric == "self_cpu_time_total")
+
+
+# Which torch's stacks do not come without.
+_OF_VERBOSE_TRACES = {"Call stack", "Python thread"}
+
+
+def test_calls_in_a_trace_are_kinetos(both: tuple[Any, EventList], tmp_path: Path) -> None:
+    """Each call of the model: name, members, module number, and the call that it names as its parent."""
+    theirs, ours = both
+    theirs.export_chrome_trace(str(tmp_path / "theirs.json"))
+    first = ours[0]
+    assert isinstance(first, RecordedEvent)
+    recording = first.forest.recording
+    assert isinstance(recording, Recording)
+    recording.write_chrome_trace(tmp_path / "ours.json")
+
+    def calls(path: Path) -> list[Any]:
+        events = json.loads(path.read_bytes())["traceEvents"]
+        found = sorted((e for e in events if e.get("cat") == "python_function"), key=lambda e: e["ts"])
+        by_id = {event["args"]["Python id"]: event for event in found}
+        inside: list[Any] = []
+        for event in found:
+            parent = by_id.get(event["args"]["Python parent id"])
+            if parent in inside or event["name"].endswith(": train"):
+                inside.append(event)
+        return [
+            (
+                re.sub(r" at 0x[0-9a-f]+", "", event["name"]),
+                sorted(event["args"].keys() - _OF_VERBOSE_TRACES),
+                event["args"].get("Python module id"),
+                event["name"].endswith(": train") or by_id[event["args"]["Python parent id"]]["name"],
+            )
+            for event in inside
+        ]
+
+    def without_addresses(found: list[Any]) -> list[Any]:
+        return [(*rest, re.sub(r" at 0x[0-9a-f]+", "", str(parent))) for *rest, parent in found]
+
+    expected = without_addresses(calls(tmp_path / "theirs.json"))
+    assert len(expected) > 100
+    assert without_addresses(calls(tmp_path / "ours.json")) == expected
