@@ -147,6 +147,11 @@ int op_step_begin(int64_t number); /* by the thread that steps */
 int op_step_end(void);
 uint64_t op_window_dropped(void); /* so far */
 
+/* What the loaded libraries take by malloc() and its like is recorded; a library loaded since then
+ * is seen from the next call on. */
+void op_malloc_watch(void);
+void op_malloc_unwatch(void);
+
 void op_result_free(op_result *result);
 int64_t op_result_trace_start(const op_result *result);    /* nanoseconds since the epoch */
 int64_t op_result_trace_duration(const op_result *result); /* nanoseconds */

@@ -10,6 +10,7 @@
 #include "emit.h"
 #include "names.h"
 #include "pycall.h"
+#include "pymem.h"
 #include "range_parts.h"
 #include "record.h"
 
@@ -588,7 +589,8 @@ static int execute(PyObject *module) {
     state->decorated = (PyTypeObject *)PyType_FromModuleAndSpec(module, &Decorated_spec, NULL);
     if (!state->decorated)
         return -1;
-    if (PyModule_AddFunctions(module, op_pycall_functions))
+    if (PyModule_AddFunctions(module, op_pycall_functions) ||
+        PyModule_AddFunctions(module, op_pymem_functions))
         return -1;
     return PyModule_AddObjectRef(module, "record_function", (PyObject *)state->range);
 }

@@ -2,6 +2,7 @@
 #include "collector.h"
 #include "error.h"
 #include "fault.h"
+#include "malloc_watch.h"
 #include "names.h"
 
 #include <string.h>
@@ -275,6 +276,7 @@ void op_thread_release_session(void) {
 }
 
 static void before_fork(void) {
+    op_memory_paused = true;
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
     op_spill_join_drain();
@@ -285,6 +287,7 @@ static void after_fork_in_parent(void) {
     op_names_unlock();
     op_spill_resume();
     pthread_mutex_unlock(&self->lock);
+    op_memory_paused = false;
 }
 
 /* The other threads do not exist here. What torch's observer keeps for them may be half written,
@@ -330,6 +333,7 @@ static void after_fork_in_child(void) {
         self->threads = t;
     }
     pthread_mutex_unlock(&self->lock);
+    op_memory_paused = false;
 }
 
 static int setup_result;

@@ -13,6 +13,7 @@ from typing import Final, Self
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
 from pytest_opprof.capture.injection import INJECTIONS
+from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
 from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
@@ -20,7 +21,8 @@ from pytest_opprof.capture.torch_ops import TorchOps, imported_torch, torch_ops
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
 from pytest_opprof.units import parse_bytes
 
-SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules"})
+_MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
+SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules"}) | _MEMORY_SOURCES
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
 _INJECTED: Final = {
     "ops-itt": lib.OP_INJECTED_TORCH,
@@ -47,6 +49,7 @@ class Collector:
         self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
         self._active: tuple[TorchOps, ...] = ()
         self._calls: PythonCalls | None = None
+        self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
@@ -89,6 +92,8 @@ class Collector:
             sources: Of `SOURCES`. "ranges" are always recorded; "ops" are torch's, by the observer where it
                 can be built, else through ITT, which "ops-itt" chooses outright; "itt" and "nvtx" are what
                 other libraries emit; "python" are Python and C calls, and "modules" those of torch modules.
+                "memory-python" and "memory-malloc" are whose memory is recorded, in windows that record any,
+                instead of torch's.
             record_shapes: Accepted here so that a later window with shapes finds everything ready.
 
         Raises:
@@ -110,7 +115,8 @@ class Collector:
 
         Args:
             record_shapes: Also what ops are given.
-            profile_memory: Also what torch's allocators take and give back.
+            profile_memory: Also the memory that is taken and given back: by torch's allocators, else by
+                Python's.
 
         Raises:
             CaptureBusyError: A window is open already; it goes on unharmed.
@@ -132,14 +138,18 @@ class Collector:
                     for injection in INJECTIONS
                     if injection.name.lower() in self._sources and injection.is_armed
                 ),
-                *(("memory",) if profile_memory and any(s.sees_memory for s in self._active) else ()),
             )
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
             check(lib.op_window_start())
             try:
+                tensors = profile_memory and self._sees_tensors
                 for source in self._active:
-                    source.enable(record_shapes=record_shapes, profile_memory=profile_memory)
+                    source.enable(record_shapes=record_shapes, profile_memory=tensors)
+                if tensors:
+                    self._window_sources += ("memory",)
                 self._window_sources += self._enable_calls()
+                if profile_memory and not tensors:  # last, so as not to see what we take for ourselves
+                    self._enable_memory()
             except BaseException:
                 self._discard_window()
                 raise
@@ -244,7 +254,22 @@ class Collector:
         self._calls = calls
         return asked
 
+    @property
+    def _sees_tensors(self) -> bool:
+        """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
+        is_asked_otherwise = not self._sources.isdisjoint(_MEMORY_SOURCES)
+        return not is_asked_otherwise and any(source.sees_memory for source in self._active)
+
+    def _enable_memory(self) -> None:
+        memory = memory_source(self._sources)
+        self._window_sources += (memory.name,)
+        memory.enable()
+        self._memory = memory
+
     def _disable_sources(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.disable()
         calls, self._calls = self._calls, None
         if calls is not None:
             calls.disable()

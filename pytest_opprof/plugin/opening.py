@@ -136,5 +136,7 @@ def _capturing(sources: frozenset[str]) -> str:
         "itt": "ITT tasks",
         "nvtx": "NVTX ranges",
         "python": "Python calls",
+        "memory-python": "memory of Python's allocators",
+        "memory-malloc": "memory of malloc",
     }
     return ", ".join(text for source, text in words.items() if source in sources)

@@ -1,0 +1,222 @@
+/* The malloc family, as the loaded libraries call it: each one's table of imported functions is made
+ * to point here. What a library loaded later takes is not seen, nor what the C library takes itself. */
+#include "malloc_watch.h"
+
+#include "fault.h"
+#include "names.h"
+#include "record.h"
+
+#include <elf.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <string.h>
+
+static bool active;
+static uint32_t memory_name, out_of_memory_name;
+
+__thread bool op_memory_paused;
+
+static bool is_watching(void) {
+    return __atomic_load_n(&active, __ATOMIC_RELAXED) && !op_memory_paused && op_recording();
+}
+
+static void changed(uint32_t name, uintptr_t address, int64_t bytes) {
+    const op_memory_change change = {.address = address,
+                                     .bytes = bytes,
+                                     .total_allocated = -1,
+                                     .total_reserved = -1,
+                                     .device_index = -1};
+    int saved = errno;
+    op_memory_changed(name, &change);
+    errno = saved;
+}
+
+static void *taken(void *block, size_t bytes) {
+    if (is_watching())
+        changed(block ? memory_name : out_of_memory_name, (uintptr_t)block, (int64_t)bytes);
+    return block;
+}
+
+/* Before it is given back: once it is, another thread may get the same address. */
+static void give_back(const void *block) {
+    if (block && is_watching())
+        changed(memory_name, (uintptr_t)block, OP_BYTES_UNKNOWN);
+}
+
+static void *hook_malloc(size_t n) { return taken(malloc(n), n); }
+static void *hook_calloc(size_t n, size_t size) { return taken(calloc(n, size), n * size); }
+static void *hook_aligned_alloc(size_t to, size_t n) { return taken(aligned_alloc(to, n), n); }
+static void *hook_memalign(size_t to, size_t n) { return taken(memalign(to, n), n); }
+
+static void *hook_realloc(void *old, size_t n) {
+    give_back(old);
+    void *block = realloc(old, n);
+    return block || n ? taken(block, n) : block;
+}
+
+static void *hook_reallocarray(void *old, size_t n, size_t size) {
+    give_back(old);
+    return taken(reallocarray(old, n, size), n * size);
+}
+
+static int hook_posix_memalign(void **out, size_t to, size_t n) {
+    int rc = posix_memalign(out, to, n);
+    taken(rc ? NULL : *out, n);
+    return rc;
+}
+
+static void hook_free(void *block) {
+    give_back(block);
+    free(block);
+}
+
+typedef void (*function)(void);
+
+static const struct {
+    const char *name;
+    function hook, real;
+} hooks[] = {{"malloc", (function)hook_malloc, (function)malloc},
+             {"calloc", (function)hook_calloc, (function)calloc},
+             {"realloc", (function)hook_realloc, (function)realloc},
+             {"reallocarray", (function)hook_reallocarray, (function)reallocarray},
+             {"aligned_alloc", (function)hook_aligned_alloc, (function)aligned_alloc},
+             {"memalign", (function)hook_memalign, (function)memalign},
+             {"posix_memalign", (function)hook_posix_memalign, (function)posix_memalign},
+             {"free", (function)hook_free, (function)free}};
+
+/* ---- one library's table ------------------------------------------------------------------ */
+
+typedef struct library {
+    uintptr_t base, from, to;         /* its addresses */
+    uintptr_t sealed_from, sealed_to; /* what is read-only once it is loaded */
+    const ElfW(Sym) * symbols;
+    const char *strings;
+    bool watch;
+} library;
+
+static bool is_import(ElfW(Xword) info) {
+#if defined(__x86_64__)
+    return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+    return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
+#else
+    (void)info;
+    return false;
+#endif
+}
+
+static void write_entry(const library *l, function *entry, function value) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)entry & ~(page - 1);
+    bool sealed = (uintptr_t)entry >= l->sealed_from && (uintptr_t)entry < l->sealed_to;
+    if (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0)
+        return;
+    __atomic_store_n(entry, value, __ATOMIC_RELEASE);
+    if (sealed)
+        mprotect((void *)at, page, PROT_READ);
+}
+
+/* An entry that was not needed yet points into the library itself, to the code that looks it up. */
+static void set_entry(const library *l, const ElfW(Rela) * rela) {
+    const ElfW(Sym) *symbol = &l->symbols[ELF64_R_SYM(rela->r_info)];
+    if (!is_import(rela->r_info) || symbol->st_shndx != SHN_UNDEF)
+        return;
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+        if (strcmp(l->strings + symbol->st_name, hooks[i].name) != 0)
+            continue;
+        function *entry = (function *)(l->base + rela->r_offset);
+        uintptr_t now = (uintptr_t)__atomic_load_n(entry, __ATOMIC_RELAXED);
+        bool is_plain = now == (uintptr_t)hooks[i].real || (now >= l->from && now < l->to);
+        if (l->watch && is_plain)
+            write_entry(l, entry, hooks[i].hook);
+        else if (!l->watch && now == (uintptr_t)hooks[i].hook)
+            write_entry(l, entry, hooks[i].real);
+        return;
+    }
+}
+
+static void set_entries(const library *l, uintptr_t table, size_t bytes) {
+    const ElfW(Rela) *rela = (const ElfW(Rela) *)table;
+    for (size_t i = 0; table && i < bytes / sizeof *rela; i++)
+        set_entry(l, &rela[i]);
+}
+
+static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
+    uintptr_t plt = 0, rela = 0;
+    size_t plt_bytes = 0, rela_bytes = 0;
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        uintptr_t value = dynamic->d_un.d_ptr;
+        uintptr_t address =
+            value < l->base ? l->base + value : value; /* musl leaves them as they are */
+        switch (dynamic->d_tag) {
+        case DT_SYMTAB:
+            l->symbols = (const ElfW(Sym) *)address;
+            break;
+        case DT_STRTAB:
+            l->strings = (const char *)address;
+            break;
+        case DT_JMPREL:
+            plt = address;
+            break;
+        case DT_PLTRELSZ:
+            plt_bytes = value;
+            break;
+        case DT_RELA:
+            rela = address;
+            break;
+        case DT_RELASZ:
+            rela_bytes = value;
+            break;
+        default:
+            break;
+        }
+    }
+    if (!l->symbols || !l->strings)
+        return;
+    set_entries(l, plt, plt_bytes);
+    set_entries(l, rela, rela_bytes);
+}
+
+/* Ourselves; the C library, which must not see its own calls twice; the loader; the kernel's page. */
+static bool is_left_alone(const library *l, const char *name) {
+    uintptr_t own = (uintptr_t)&active, libc = (uintptr_t)&fork;
+    return (own >= l->from && own < l->to) || (libc >= l->from && libc < l->to) ||
+           strstr(name, "/ld-") != NULL || strstr(name, "linux-vdso") != NULL;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *watch) {
+    (void)size;
+    library l = {.base = info->dlpi_addr, .from = UINTPTR_MAX, .watch = *(bool *)watch};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t from = l.base + part->p_vaddr, to = from + part->p_memsz;
+        if (part->p_type == PT_LOAD) {
+            l.from = from < l.from ? from : l.from;
+            l.to = to > l.to ? to : l.to;
+        } else if (part->p_type == PT_DYNAMIC) {
+            dynamic = (const ElfW(Dyn) *)from;
+        } else if (part->p_type == PT_GNU_RELRO) {
+            l.sealed_from = from;
+            l.sealed_to = to;
+        }
+    }
+    if (dynamic && !is_left_alone(&l, info->dlpi_name))
+        read_dynamic(&l, dynamic);
+    return 0;
+}
+
+static void set_all(bool watch) { dl_iterate_phdr(visit, &watch); }
+
+void op_malloc_watch(void) {
+    static const char memory[] = "[memory]", out_of_memory[] = "[OutOfMemory]";
+    memory_name = op_names_intern(memory, sizeof memory - 1);
+    out_of_memory_name = op_names_intern(out_of_memory, sizeof out_of_memory - 1);
+    set_all(true);
+    __atomic_store_n(&active, true, __ATOMIC_RELEASE);
+}
+
+void op_malloc_unwatch(void) {
+    __atomic_store_n(&active, false, __ATOMIC_RELEASE);
+    set_all(false);
+}

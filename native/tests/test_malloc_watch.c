@@ -1,0 +1,133 @@
+#include "fixture.h"
+#include "result.h"
+
+#include <malloc.h>
+#include <sys/wait.h>
+
+/* The compiler knows malloc() and leaves out what it thinks is not needed. */
+static void *volatile block;
+
+static op_result *stop(void) {
+    op_result *r;
+    op_malloc_unwatch();
+    CHECK_OK(op_window_stop(&r));
+    return r;
+}
+
+static void start(void) {
+    CHECK_OK(op_window_start());
+    op_malloc_watch();
+}
+
+/* Of what was given out at this address, in order; 0: no more. */
+static int64_t nth_change(op_result *r, uintptr_t address, int n) {
+    for (uint64_t row = 0; row < r->columns.count; row++) {
+        op_memory m;
+        if (op_result_memory(r, row, &m) && m.address == address && n-- == 0)
+            return m.bytes;
+    }
+    return 0;
+}
+
+static void each_of_the_family_is_seen(void) {
+    void *blocks[6];
+    start();
+    block = blocks[0] = malloc(1001);
+    block = blocks[1] = calloc(7, 143);
+    block = blocks[2] = realloc(NULL, 1003);
+    block = blocks[3] = aligned_alloc(64, 1024);
+    block = blocks[4] = memalign(32, 1005);
+    CHECK_EQ(posix_memalign(&blocks[5], 128, 1006), 0);
+    uintptr_t addresses[6];
+    for (int i = 0; i < 6; i++) {
+        addresses[i] = (uintptr_t)blocks[i];
+        free(blocks[i]);
+    }
+    op_result *r = stop();
+    const int64_t bytes[6] = {1001, 1001, 1003, 1024, 1005, 1006};
+    for (int i = 0; i < 6; i++) {
+        CHECK_EQ(nth_change(r, addresses[i], 0), bytes[i]);
+        CHECK_EQ(nth_change(r, addresses[i], 1), -bytes[i]);
+    }
+    const op_memory_use *use;
+    CHECK_OK(op_result_memory_use(r, 0, &use));
+    CHECK_EQ(use[r->step_count].allocated, use[r->step_count].freed);
+    op_result_free(r);
+}
+
+static void a_block_that_grows_gives_back_the_old(void) {
+    start();
+    block = malloc(10);
+    block = realloc(block, 100000);
+    free(block);
+    op_result *r = stop();
+    const op_memory_use *use;
+    CHECK_OK(op_result_memory_use(r, 0, &use));
+    CHECK_EQ(use[r->step_count].allocated, 100010);
+    CHECK_EQ(use[r->step_count].freed, 100010);
+    CHECK_EQ(use[r->step_count].peak, 100000);
+    op_result_free(r);
+}
+
+static void nothing_is_seen_afterwards(void) {
+    start();
+    op_result_free(stop());
+    CHECK_OK(op_window_start());
+    block = malloc(2000);
+    free(block);
+    op_result *r;
+    CHECK_OK(op_window_stop(&r));
+    CHECK_EQ(r->memory_count, 0);
+    op_result_free(r);
+}
+
+static void what_is_older_has_no_bytes(void) {
+    block = malloc(3000);
+    uintptr_t old = (uintptr_t)block;
+    start();
+    free(block);
+    op_result *r = stop();
+    CHECK_EQ(nth_change(r, old, 0), 0);
+    op_result_free(r);
+}
+
+static void failures_are_told(void) {
+    volatile size_t too_much = SIZE_MAX / 4;
+    start();
+    block = malloc(too_much);
+    op_result *r = stop();
+    CHECK(block == NULL);
+    op_memory m = {0};
+    for (uint64_t row = 0; row < r->columns.count; row++)
+        if (op_result_memory(r, row, &m) && m.address == 0)
+            break;
+    CHECK_EQ((uint64_t)m.bytes, too_much);
+    op_result_free(r);
+}
+
+static void a_fork_is_not_held_up(void) {
+    start();
+    pid_t child = fork();
+    if (child == 0) {
+        block = malloc(100);
+        free(block);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_EQ(status, 0);
+    op_result_free(stop());
+}
+
+int main(void) {
+    const op_config config = {0};
+    CHECK_OK(op_session_open(&config));
+    RUN(each_of_the_family_is_seen);
+    RUN(a_block_that_grows_gives_back_the_old);
+    RUN(nothing_is_seen_afterwards);
+    RUN(what_is_older_has_no_bytes);
+    RUN(failures_are_told);
+    RUN(a_fork_is_not_held_up);
+    op_session_close();
+    return 0;
+}

@@ -1,0 +1,62 @@
+"""Where memory events come from when it is not torch: Python's own allocators, or the malloc family."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pytest_opprof import _fast
+from pytest_opprof._collector import lib
+
+PYTHON = "memory-python"
+MALLOC = "memory-malloc"
+
+
+class MemorySource(Protocol):
+    """Sees memory that is taken and given back, switched on for a window."""
+
+    @property
+    def name(self) -> str:
+        """The source's word in documents."""
+
+    def enable(self) -> None:
+        """The window opened."""
+
+    def disable(self) -> None:
+        """The window is about to close; also after a fork, in the child."""
+
+
+class PythonMemory:
+    """Hooks on the three domains of Python's allocator: objects, and what extensions take through Python."""
+
+    name = PYTHON
+
+    def enable(self) -> None:
+        """Put the hooks over the allocators that are there."""
+        _fast.pymem_start()
+
+    def disable(self) -> None:
+        """Put those allocators back."""
+        _fast.pymem_stop()
+
+
+class MallocMemory:
+    """What the loaded libraries take by malloc() and its like, such as the data of NumPy's arrays.
+
+    Not what the C library takes for itself, what is mapped without malloc(), as the arenas of Python's small
+    objects are, or what a library takes that was loaded after the window opened.
+    """
+
+    name = MALLOC
+
+    def enable(self) -> None:
+        """Let each library's table of imported functions point to us."""
+        lib.op_malloc_watch()
+
+    def disable(self) -> None:
+        """Let them point to malloc() again."""
+        lib.op_malloc_unwatch()
+
+
+def memory_source(sources: frozenset[str]) -> MemorySource:
+    """The source that was asked for, else Python's allocators."""
+    return MallocMemory() if MALLOC in sources else PythonMemory()

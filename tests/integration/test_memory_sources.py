@@ -1,0 +1,182 @@
+"""Memory without torch: what Python's allocators and the malloc family take, in our recordings."""
+
+import subprocess
+import sys
+import threading
+import tracemalloc
+
+import pytest
+from children import answer_of
+from windows import RANGES, Window
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.memory import MemoryChange
+from pytest_opprof.capture.recording import Recording
+
+LARGE = 1_000_000
+MALLOC = RANGES | {"memory-malloc"}
+
+
+def changes(recording: Recording) -> list[MemoryChange]:
+    found = (recording.memory(event) for event in range(len(recording)))
+    return [change for change in found if change is not None]
+
+
+def large(recording: Recording) -> list[int]:
+    """What was taken and given back in blocks that nobody else would take."""
+    return [change.nbytes for change in changes(recording) if abs(change.nbytes) >= LARGE]
+
+
+def of_range(recording: Recording, name: str) -> int:
+    names = [recording.name(event) for event in range(len(recording))]
+    return recording.cpu_memory[names.index(name)]
+
+
+@pytest.mark.parametrize(("sources", "source"), [(RANGES, "memory-python"), (MALLOC, "memory-malloc")])
+def test_blocks_are_seen_and_credited(sources: frozenset[str], source: str) -> None:
+    with Window(sources=sources, profile_memory=True) as window:
+        with record_function("take"):
+            block = bytearray(LARGE)
+        with record_function("give back"):
+            del block
+    recording = window.recording
+    assert source in recording.sources
+    taken, given = large(recording)
+    assert LARGE <= taken == -given < LARGE + 100
+    assert abs(of_range(recording, "take") - taken) < LARGE / 10
+    assert abs(of_range(recording, "give back") + taken) < LARGE / 10
+
+
+def test_a_large_object_is_one_block() -> None:
+    """Python takes it from its allocator of objects, which takes it from that of raw memory."""
+    with Window(sources=RANGES, profile_memory=True) as window:
+        block = bytes(LARGE)
+    assert len(large(window.recording)) == 1
+    del block
+
+
+def test_a_block_that_grows_is_given_back_first() -> None:
+    with Window(sources=RANGES, profile_memory=True) as window:
+        block = bytearray(LARGE)
+        block.extend(bytes(100))
+    seen = large(window.recording)
+    assert len(seen) == 3
+    assert seen[1] == -seen[0]
+    assert seen[2] > LARGE
+
+
+def test_small_objects_are_seen() -> None:
+    with Window(sources=RANGES, profile_memory=True) as window, record_function("objects"):
+        kept = [object() for _ in range(1000)]
+    assert of_range(window.recording, "objects") >= 1000 * sys.getsizeof(kept[0])
+
+
+def test_threads_have_their_own_memory() -> None:
+    def work() -> None:
+        with record_function("there"):
+            kept.append(bytearray(LARGE))
+
+    kept: list[bytearray] = []
+    with Window(sources=RANGES, profile_memory=True) as window, record_function("here"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert of_range(window.recording, "there") >= LARGE
+    assert of_range(window.recording, "here") < LARGE
+
+
+@pytest.mark.parametrize("sources", [RANGES, MALLOC])
+def test_nothing_is_seen_in_a_window_without_memory(sources: frozenset[str]) -> None:
+    with Window(sources=sources, profile_memory=True):
+        pass
+    with Window(sources=sources) as window:
+        bytearray(LARGE)
+    assert changes(window.recording) == []
+    assert not {"memory-python", "memory-malloc"} & set(window.recording.sources)
+
+
+def test_steps_are_equal() -> None:
+    """What was taken before the window has no part in it, so that the first step is as the others."""
+    collector = Collector.instance()
+    collector.open(sources=RANGES)
+    held = bytearray(LARGE)
+    collector.start(profile_memory=True)
+    for step in range(3):
+        collector.step_begin(step)
+        held = bytearray(LARGE)
+        collector.step_end()
+    steps, _ = collector.stop().memory_use()
+    assert len({(step.allocated, step.peak, step.allocations) for step in steps[1:]}) == 1
+    assert abs(steps[0].allocated - steps[1].allocated) < 1000
+    del held
+
+
+def test_tracemalloc_may_come_and_go_meanwhile() -> None:
+    program = f"""
+import tracemalloc
+from pytest_opprof import profile
+with profile(profile_memory=True) as prof:
+    tracemalloc.start()
+    kept = bytearray({LARGE})
+assert tracemalloc.get_traced_memory()[0] >= {LARGE}
+tracemalloc.stop()
+with profile(profile_memory=True) as again:
+    more = bytearray({LARGE})
+for one in (prof, again):
+    recording = one.cycles[0].recording
+    changes = [recording.memory(event) for event in range(len(recording))]
+    assert any(change and change.nbytes >= {LARGE} for change in changes)
+print('"done"')
+"""
+    assert not tracemalloc.is_tracing()
+    assert answer_of(program) == "done"
+
+
+def test_a_child_may_be_forked_meanwhile() -> None:
+    for sources in (RANGES, MALLOC):
+        with Window(sources=sources, profile_memory=True):
+            done = subprocess.run(
+                [sys.executable, "-c", "print(bytearray(9))"], check=True, capture_output=True
+            )
+    assert done.stdout
+
+
+def test_numpys_data_is_seen_by_malloc() -> None:
+    numpy = pytest.importorskip("numpy")
+    with Window(sources=MALLOC, profile_memory=True) as window:
+        with record_function("ones"):
+            kept = numpy.ones(LARGE // 8)
+        with record_function("zeros"):
+            also = numpy.zeros(LARGE // 8)
+    assert of_range(window.recording, "ones") >= kept.nbytes
+    assert of_range(window.recording, "zeros") >= also.nbytes
+    with Window(sources=RANGES, profile_memory=True) as window, record_function("ones"):
+        kept = numpy.ones(LARGE // 8)
+    assert of_range(window.recording, "ones") < kept.nbytes  # Python's allocators have no part in it
+
+
+def test_malloc_may_be_asked_for_instead_of_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    with Window(sources=MALLOC | {"ops"}, profile_memory=True) as window:
+        kept = torch.ones(LARGE // 4)
+    recording = window.recording
+    assert "memory-malloc" in recording.sources
+    assert "memory" not in recording.sources
+    names = [recording.name(event) for event in range(len(recording))]
+    assert recording.self_cpu_memory[names.index("aten::empty")] >= kept.nbytes
+
+
+def test_profile_has_memory_without_torch() -> None:
+    program = f"""
+import sys
+from pytest_opprof import profile, record_function
+with profile(profile_memory=True) as prof, record_function("take"):
+    kept = bytearray({LARGE})
+assert "torch" not in sys.modules
+(row,) = [row for row in prof.key_averages() if row.key == "take"]
+assert row.cpu_memory_usage > {LARGE} * 0.9
+assert "CPU Mem" in prof.key_averages().table()
+print('"done"')
+"""
+    assert answer_of(program) == "done"
