@@ -10,9 +10,16 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, overload
 
 from pytest_opprof.capture.trace_file import write_text
+from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions
 from pytest_opprof.events.folded_stacks import folded_lines
 from pytest_opprof.events.forest import EventForest, losses
+from pytest_opprof.events.frames import (
+    recordings_to_arrow,
+    recordings_to_pandas,
+    rows_to_arrow,
+    rows_to_pandas,
+)
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
@@ -229,6 +236,44 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         """
         events = self if compat is None else self._torch_events()
         write_text(path, folded_lines(events, metric, compat=compat))
+
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the events as a JSON list of Chrome trace events, as torch's `EventList` does.
+
+        A profile and a loaded trace write all that is known of their events; this writes names, times and an
+        arrow for each kernel.
+
+        Args:
+            path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        write_text(path, trace_pieces(self, device=self._use_device))
+
+    def to_arrow(self) -> Any:
+        """The events as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
+
+        Of recordings it is their columns, a row each, without a copy: `RecordingView` says what each means,
+        and ``parent`` and ``launcher`` count from a recording's first row. Of other events it is a row for
+        each, with the main attributes.
+
+        Raises:
+            UsageError: There is no pyarrow.
+        """
+        if self._recorded is None:
+            return rows_to_arrow(self._events)
+        return recordings_to_arrow([forest.recording for forest in self._recorded.forests])
+
+    def to_pandas(self) -> Any:
+        """The same as a ``pandas.DataFrame``.
+
+        Raises:
+            UsageError: There is no pandas.
+        """
+        if self._recorded is None:
+            return rows_to_pandas(self._events)
+        return recordings_to_pandas([forest.recording for forest in self._recorded.forests])
 
     def total_average(self) -> FunctionEventAvg:
         """All events as one row, ``Total``. Its total times count nested events once for each level."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pytest_opprof.capture.recording import FLAG_BACKGROUND
 from pytest_opprof.events.columns import TableOptions
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.forest import EventForest
+from pytest_opprof.events.frames import rows_to_arrow, rows_to_pandas
 from pytest_opprof.events.function_event import FunctionEvent, launched_times
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.recorded_event import RecordedEvent
@@ -70,6 +72,22 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
     def self_cpu_time_total(self) -> float:
         """Self CPU time of all rows, microseconds."""
         return sum(row.self_cpu_time_total for row in self)
+
+    def to_arrow(self) -> Any:
+        """The rows as a ``pyarrow.Table``. Needs ``pip install pytest-opprof[frames]``.
+
+        Raises:
+            UsageError: There is no pyarrow.
+        """
+        return rows_to_arrow(self)
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``. Needs ``pip install pytest-opprof[frames]``.
+
+        Raises:
+            UsageError: There is no pandas.
+        """
+        return rows_to_pandas(self)
 
     def _table(self, options: TableOptions) -> str:
         columns = replace(options, profile_memory=self._profile_memory, with_flops=self._with_flops)

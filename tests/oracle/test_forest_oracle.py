@@ -4,8 +4,10 @@ Torch's parser takes any objects with the methods of Kineto's events: with made-
 memory, stacks and FLOPs on a machine that has no device.
 """
 
+import json
 import random
 from collections import Counter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -147,6 +149,21 @@ def test_torchs_answers_are_torchs(large_counts: bool, capsys: pytest.CaptureFix
         for case in (*HARD_CASES, "not printed by torch"):
             print(f"  {case:22} {found[case] / count:6.1%}")
     assert all(found[case] >= LEAST_SHARE * count for case in HARD_CASES)
+
+
+def test_a_list_is_written_as_torch_writes_it(tmp_path: Path) -> None:
+    for seed in range(30):
+        maker = ForestMaker(seed, device_type=torch.autograd.DeviceType)
+        result = maker.result()
+        theirs = torchs(result, maker.use_device)
+        if all(event.trace_name is None for event in theirs):
+            continue  # Torch fails over a list of which nothing stands in a trace.
+        theirs.export_chrome_trace(tmp_path / "theirs.json")
+        recording = KinetoRecording(result, use_device=maker.use_device or "")
+        ours = EventList([recording], use_device=maker.use_device).as_torch()
+        ours.export_chrome_trace(tmp_path / "ours.json")
+        written = [json.loads((tmp_path / name).read_bytes()) for name in ("ours.json", "theirs.json")]
+        assert written[0] == written[1], f"forest {seed}"
 
 
 class ColumnsAlone(KinetoRecording):

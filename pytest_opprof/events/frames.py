@@ -1,0 +1,168 @@
+"""Events and averages as data frames: of recordings straight from the columns, no object for each event."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.capture.recording import OpKind, Recording, name_text
+from pytest_opprof.errors import UsageError
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
+
+if TYPE_CHECKING:
+    from pytest_opprof.events.recording_view import RecordingView
+
+# The columns of a recording, by the `struct` code of their numbers.
+_COLUMNS: Final[Mapping[str, str]] = {
+    "start_ns": "q",
+    "duration_ns": "q",
+    "self_ns": "q",
+    "parent": "i",
+    "thread": "I",
+    "step": "i",
+    "launcher": "i",
+    "kind": "B",
+    "scope": "B",
+    "flags": "B",
+    "sequence_nr": "q",
+    "forward_thread": "I",
+    "cpu_memory": "q",
+    "self_cpu_memory": "q",
+    "device_memory": "q",
+    "self_device_memory": "q",
+    "flops": "q",
+}
+# By the numbers of the column; no event has kind 0.
+_KINDS: Final = ["", *(kind.name.lower() for kind in OpKind)]
+_ARROW_TYPES: Final = {"q": "int64", "Q": "uint64", "i": "int32", "I": "uint32", "B": "uint8"}
+_SHARED: Final = (
+    "cpu_time_total_ns",
+    "self_cpu_time_total_ns",
+    "device_time_total_ns",
+    "self_device_time_total_ns",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "flops",
+    "overload_name",
+    "node_id",
+    "scope",
+    "is_async",
+    "is_user_annotation",
+)
+_OF_AVERAGES: Final = ("key", "count", *_SHARED, "is_background", "is_legacy", "use_device")
+_OF_EVENTS: Final = ("id", "name", "start_ns", "end_ns", "thread", "sequence_nr", "device_index", *_SHARED)
+
+
+def recordings_to_arrow(recordings: Sequence[RecordingView]) -> Any:
+    """One ``pyarrow.Table`` of recordings; numbers of native memory are not copied, and kept alive by it.
+
+    Raises:
+        UsageError: There is no pyarrow.
+    """
+    arrow = _library("pyarrow", "to_arrow()")
+    tables = []
+    for number, recording in enumerate(recordings):
+        columns = {name: _arrow_numbers(arrow, recording, name) for name in _COLUMNS}
+        columns["kind"] = arrow.DictionaryArray.from_arrays(columns["kind"], arrow.array(_KINDS))
+        first = {
+            "recording": arrow.repeat(arrow.scalar(number, arrow.int32()), len(recording)),
+            "name": _arrow_names(arrow, recording),
+        }
+        tables.append(arrow.table(first | columns))
+    return arrow.concat_tables(tables, promote_options="permissive")
+
+
+def _arrow_numbers(arrow: Any, recording: RecordingView, name: str) -> Any:
+    numbers = getattr(recording, name)
+    try:
+        buffer = memoryview(numbers)
+    except TypeError:
+        return arrow.array(numbers, getattr(arrow, _ARROW_TYPES[_COLUMNS[name]])())
+    return _arrow_view(arrow, buffer)
+
+
+def _arrow_view(arrow: Any, buffer: memoryview[int]) -> Any:
+    numbers = getattr(arrow, _ARROW_TYPES[buffer.format])()
+    return arrow.Array.from_buffers(numbers, len(buffer), [None, arrow.py_buffer(buffer)])
+
+
+def _arrow_names(arrow: Any, recording: RecordingView) -> Any:
+    if isinstance(recording, Recording):
+        # Each event has the number of its name: only the texts of the numbers that occur are looked up.
+        encoded = _arrow_view(arrow, recording.name_id).dictionary_encode()
+        texts = [_printable(name_text(number)) for number in encoded.dictionary.to_pylist()]
+        return arrow.DictionaryArray.from_arrays(encoded.indices, arrow.array(texts, arrow.string()))
+    names = [_printable(recording.name(row)) for row in range(len(recording))]
+    return arrow.array(names, arrow.string()).dictionary_encode()
+
+
+def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
+    """One ``pandas.DataFrame`` of recordings; numbers of native memory are copied only if there are several.
+
+    Raises:
+        UsageError: There is no pandas.
+    """
+    pandas, numpy = _library("pandas", "to_pandas()"), _library("numpy", "to_pandas()")
+    frames = []
+    for number, recording in enumerate(recordings):
+        columns = {name: numpy.asarray(getattr(recording, name)) for name in _COLUMNS}
+        columns["kind"] = pandas.Categorical.from_codes(columns["kind"].astype("int8"), _KINDS)
+        first = {
+            "recording": numpy.full(len(recording), number, dtype="int32"),
+            "name": _pandas_names(pandas, numpy, recording),
+        }
+        frames.append(pandas.DataFrame(first | columns, copy=False))
+    return frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True)
+
+
+def _pandas_names(pandas: Any, numpy: Any, recording: RecordingView) -> Any:
+    if isinstance(recording, Recording):
+        numbers, codes = numpy.unique(numpy.asarray(recording.name_id), return_inverse=True)
+        return pandas.Categorical.from_codes(
+            codes, [_printable(name_text(int(number))) for number in numbers]
+        )
+    return pandas.Categorical([_printable(recording.name(row)) for row in range(len(recording))])
+
+
+def rows_to_arrow(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
+    """A ``pyarrow.Table`` of events or averages.
+
+    Raises:
+        UsageError: There is no pyarrow.
+    """
+    return _library("pyarrow", "to_arrow()").Table.from_pylist([_record(row) for row in rows])
+
+
+def rows_to_pandas(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
+    """A ``pandas.DataFrame`` of events or averages.
+
+    Raises:
+        UsageError: There is no pandas.
+    """
+    return _library("pandas", "to_pandas()").DataFrame([_record(row) for row in rows])
+
+
+def _record(row: FunctionEvent | FunctionEventAvg) -> dict[str, Any]:
+    names = _OF_EVENTS if isinstance(row, FunctionEvent) else _OF_AVERAGES
+    record = {name: getattr(row, name) for name in names}
+    record["device_type"] = str(row.device_type)
+    # Shapes and stacks are lists of any depth: as text they are what the rows were told apart by.
+    record["input_shapes"] = str(row.input_shapes) if row.input_shapes else ""
+    record["stack"] = "\n".join(row.stack or ())
+    return {name: _printable(value) if isinstance(value, str) else value for name, value in record.items()}
+
+
+def _printable(text: str) -> str:
+    """A text that is valid UTF-8: a lone surrogate is written out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _library(name: str, what: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{what} needs {name}: pip install 'pytest-opprof[frames]'") from error
