@@ -19,6 +19,7 @@ typedef struct op_call {
     op_chunk *chunk;
     const void *code; /* what runs: tells the end of one call from that of another */
     uint32_t depth;   /* recorded calls around it */
+    bool hidden;      /* of no interest, and so are the C functions that it calls */
 } op_call;
 
 /* The line that this thread's Python code is at; NULL while no calls are recorded. */
@@ -39,15 +40,15 @@ static inline bool op_calls_are_of(const op_thread *t, uint32_t window) {
 static inline op_call *op_call_push(op_thread *t, const void *code) {
     op_call *call = &t->calls[t->call_depth++];
     const op_call *around = t->call_depth > 1 ? call - 1 : NULL;
-    *call = (op_call){NULL, NULL, code, around ? around->depth + (around->event != NULL) : 0};
+    *call = (op_call){NULL, NULL, code, around ? around->depth + (around->event != NULL) : 0, false};
     return call;
 }
 
 /* Notes an open call without recording it. */
-static inline void op_call_pass(op_thread *t, const void *code) {
+static inline void op_call_pass(op_thread *t, const void *code, bool hidden) {
     if (t->call_depth == t->call_capacity && !op_calls_grow(t, t->call_window))
         return;
-    op_call_push(t, code);
+    op_call_push(t, code)->hidden = hidden;
 }
 
 static inline void op_call_begin(op_thread *t, const void *code, uint32_t name, uint8_t kind,

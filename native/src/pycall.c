@@ -31,7 +31,7 @@ static void note_open_frames(op_thread *t, op_frame *innermost) {
         PyCodeObject *code = op_frame_code(frames[at]);
         uint32_t name = op_pyname_of_code(code);
         if (name == OP_NAME_NONE)
-            op_call_pass(t, code);
+            op_call_pass(t, code, true);
         else
             op_call_begin(t, code, name, OP_PYTHON_CALL, OP_FLAG_BEFORE, line_of(frames[at]));
     }
@@ -41,6 +41,8 @@ static void note_open_frames(op_thread *t, op_frame *innermost) {
 /* A thread's first call in the window. `innermost` is the frame in which it happens. */
 static op_thread *arrive(uint32_t window, op_frame *innermost) {
     op_thread *t = op_self;
+    if (op_recording() != window) /* it is paused: the thread comes later */
+        return NULL;
     if (t == NULL || t->window != window)
         t = op_thread_prepare(window, 0);
     if (t == NULL || !op_calls_grow(t, window))
@@ -57,7 +59,7 @@ static inline op_thread *known_here(uint32_t window) {
 
 /* `callee` has just begun or goes on. */
 static inline void begin_function(PyCodeObject *code, op_frame *callee) {
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     if (!window || !active)
         return;
     op_frame *caller = op_frame_back(callee);
@@ -73,14 +75,14 @@ static inline void begin_function(PyCodeObject *code, op_frame *callee) {
     } else {
         name = op_pyname_of_code(code);
     }
-    if (name == OP_NAME_NONE)
-        op_call_pass(t, code);
+    if (name == OP_NAME_NONE || !op_recording())
+        op_call_pass(t, code, name == OP_NAME_NONE);
     else
         op_call_begin(t, code, name, OP_PYTHON_CALL, 0, line_of(caller));
 }
 
 static inline void end_function(const PyCodeObject *code) {
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     if (!window || !active)
         return;
     op_thread *t = known_here(window);
@@ -90,25 +92,25 @@ static inline void end_function(const PyCodeObject *code) {
 
 /* A function of ours calls nothing of interest. */
 static inline bool is_called_by_us(const op_thread *t) {
-    return t->call_depth && t->calls[t->call_depth - 1].event == NULL;
+    return t->call_depth && t->calls[t->call_depth - 1].hidden;
 }
 
 static inline void begin_method(const PyMethodDef *method, PyObject *self, op_frame *caller) {
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     if (!window || !active || modules_only)
         return;
     op_thread *t = known_here(window);
     if (!t && !(t = arrive(window, caller)))
         return;
     uint32_t name = is_called_by_us(t) ? OP_NAME_NONE : op_pyname_of_method(method, self);
-    if (name == OP_NAME_NONE)
-        op_call_pass(t, method);
+    if (name == OP_NAME_NONE || !op_recording())
+        op_call_pass(t, method, name == OP_NAME_NONE);
     else
         op_call_begin(t, method, name, OP_C_CALL, 0, line_of(caller));
 }
 
 static inline void end_method(const PyMethodDef *method) {
-    uint32_t window = op_recording();
+    uint32_t window = op_open_window();
     op_thread *t = window && active ? known_here(window) : NULL;
     if (t)
         op_call_end(t, method);

@@ -110,7 +110,7 @@ static void begin_call(op_thread *t, const char *name, const void *code) {
 static void unseen_ends(op_thread *t) {
     begin_call(t, "f", &f_code);
     begin_call(t, "g", &g_code);
-    op_call_pass(t, &m);
+    op_call_pass(t, &m, false);
     begin_call(t, "h", &h_code);
     op_call_end(t, &f_code);
     op_call_end(t, &h_code);

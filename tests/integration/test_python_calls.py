@@ -1,20 +1,26 @@
 """Python and C calls as the interpreter makes them, on every version that it is run with."""
 
 import asyncio
+import contextlib
 import cProfile
 import functools
+import gc
 import os
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import call_programs as program
 import pytest
 from children import answer_of
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import OpKind, Recording
 
@@ -30,9 +36,13 @@ def recorded(run: Callable[[], object], *, sources: frozenset[str] = CALLS) -> R
     """Without a context manager of the tests: its calls would be recorded too."""
     collector = Collector.instance()
     collector.open(sources=sources)
-    collector.start()
-    run()
-    return collector.stop()
+    gc.disable()  # what a collection calls back is recorded too, wherever it happens
+    try:
+        collector.start()
+        run()
+        return collector.stop()
+    finally:
+        gc.enable()
 
 
 def short(name: str) -> str:
@@ -272,6 +282,197 @@ def test_a_forked_child_records_nothing_and_goes_on() -> None:
     recording = recorded(run)
     assert [line.lstrip(".") for line in tree(recording)][-1] == "leaf"
     assert "recurse" not in [line.lstrip(".") for line in tree(recording)]
+
+
+# ---- pauses ----
+
+
+def test_calls_in_a_pause_are_not_recorded() -> None:
+    collector = Collector.instance()
+
+    def run() -> None:
+        program.leaf()
+        collector.pause(paused=True)
+        program.recurse(2)
+        collector.pause(paused=False)
+        program.leaf()
+
+    assert tree(recorded(run)) == ["run", ".leaf", ".leaf"]
+
+
+def test_a_call_that_outlasts_a_pause_keeps_the_tree() -> None:
+    collector = Collector.instance()
+
+    def pause_inside() -> None:
+        collector.pause(paused=True)
+
+    def resume_inside() -> None:
+        collector.pause(paused=False)
+        program.measure_length()
+        len(())
+
+    def run() -> None:
+        pause_inside()
+        resume_inside()
+        program.leaf()
+
+    recording = recorded(run)
+    assert tree(recording) == ["run", ".pause_inside", ".measure_length", "..len", ".len", ".leaf"]
+    assert_balanced(recording)
+
+
+# ---- any program ----
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a made-up function does: calls others, and then ends in one of many ways."""
+
+    kind: str
+    inner: tuple["Call", ...] = ()
+
+
+def call_trees() -> st.SearchStrategy[Call]:
+    kinds = st.sampled_from(
+        ["function", "raises", "generator", "thrown into", "closed early", "range", "C", "sorts"]
+    )
+    return st.recursive(
+        st.builds(Call, kinds),
+        lambda inner: st.builds(Call, kinds, st.lists(inner, max_size=3).map(tuple)),
+        max_leaves=12,
+    )
+
+
+def perform(call: Call, begun: list[str], around: str) -> None:
+    """Does what a call says, and notes each call that a recording should have, behind the one around it."""
+    match call.kind:
+        case "C":
+            begun.append(f"{around}/divmod")
+            divmod(7, 3)
+        case "range":
+            begun.append(f"{around}/range")
+            with record_function("range"):
+                for inner in call.inner:
+                    perform_noted(inner, begun, f"{around}/range")
+        case "raises":
+            with contextlib.suppress(KeyError):
+                raising(call, begun, around)
+        case "sorts":
+            begun.append(f"{around}/sorted")
+            key = functools.partial(key_function, call, begun, f"{around}/sorted")
+            sorted([2, 1], key=key)
+        case "function":
+            plain(call, begun, around)
+        case _:
+            perform_in_pieces(call, begun, around)
+
+
+def perform_in_pieces(call: Call, begun: list[str], around: str) -> None:
+    begun.append(f"{around}/perform_in_pieces")
+    around = f"{around}/perform_in_pieces"
+    running = generating(call, begun, around)
+    if call.kind == "generator":
+        for _ in running:
+            begun.append(f"{around}/generating")  # noqa: PERF401  # noted before it goes on
+        return
+    begun.append(f"{around}/next")
+    next(running)
+    if call.kind == "thrown into":
+        begun += [f"{around}/throw", f"{around}/throw/generating"]
+        with contextlib.suppress(KeyError):
+            running.throw(KeyError)
+    else:
+        begun.append(f"{around}/close")
+        running.close()
+
+
+def perform_noted(call: Call, begun: list[str], around: str) -> None:
+    begun.append(f"{around}/perform_noted")
+    begun.append(f"{around}/perform_noted/perform")
+    perform(call, begun, f"{around}/perform_noted/perform")
+
+
+def plain(call: Call, begun: list[str], around: str) -> None:
+    begun.append(f"{around}/plain")
+    for inner in call.inner:
+        perform_noted(inner, begun, f"{around}/plain")
+
+
+def raising(call: Call, begun: list[str], around: str) -> None:
+    begun.append(f"{around}/raising")
+    for inner in call.inner:
+        perform_noted(inner, begun, f"{around}/raising")
+    raise KeyError
+
+
+def key_function(call: Call, begun: list[str], around: str, value: int) -> int:
+    begun.append(f"{around}/key_function")
+    for inner in call.inner:
+        perform_noted(inner, begun, f"{around}/key_function")
+    return value
+
+
+def generating(call: Call, begun: list[str], around: str) -> Generator[None]:
+    here = f"{around}/generating" if call.kind == "generator" else f"{around}/next/generating"
+    begun.append(here)
+    for inner in call.inner:
+        perform_noted(inner, begun, here)
+    yield
+
+
+_NOTED: Final = {
+    *("perform_noted", "perform", "perform_in_pieces", "plain", "raising", "key_function", "generating"),
+    *("divmod", "sorted", "range", "next", "throw", "close"),
+}
+
+
+@given(call=call_trees())
+def test_any_program_is_recorded_as_it_ran(call: Call) -> None:
+    begun: list[str] = []
+    recording = recorded(functools.partial(perform_noted, call, begun, ""))
+    paths: dict[int, str] = {-1: ""}
+    found = []
+    for event in rows(recording):
+        name = short(recording.name(event))
+        around = paths[recording.parent[event]]
+        paths[event] = f"{around}/{name}" if name in _NOTED else around
+        if name in _NOTED:
+            found.append(paths[event])
+    # A generator without a handler is closed without being run from Python 3.13 on.
+    assert [path for path in found if not path.endswith("/close/generating")] == begun
+    assert_balanced(recording)
+
+
+def test_windows_come_and_go_while_threads_call() -> None:
+    """Nothing of a window is left on a thread's stack for the next."""
+    stop = threading.Event()
+
+    def spin() -> None:
+        while not stop.is_set():
+            program.drain()
+            program.catch_here()
+
+    threads = [threading.Thread(target=spin) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(30):
+            recording = recorded(functools.partial(program.recurse, 20))
+            assert tree(recording)[-1] == "." * 20 + "recurse"
+            for event in range(len(recording)):
+                if recording.thread[event] != this_thread(recording) and recording.parent[event] < 0:
+                    assert short(recording.name(event)) in {
+                        "drain",
+                        "catch_here",
+                        "is_set",
+                        "count_to",
+                        "fail",
+                        "leaf",
+                    }
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
 
 
 # ---- beside other profilers ----
