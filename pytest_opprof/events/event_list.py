@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, overload
 
+from pytest_opprof.capture.recording import OpKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions
@@ -32,6 +33,9 @@ from pytest_opprof.events.torch_tree import nest
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
+
+
+_WHOLE_STACKS = 1 << 16  # entries; deeper than Python lets calls nest
 
 
 class RecordedEvents(Sequence[RecordedEvent]):
@@ -300,7 +304,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         if self._recorded is None or options.compat == "torch":
             return build_table(self._torch_events(), self._columns(options))
         # The distinct names and shapes say all that the layout depends on, without an object for each event.
-        facts = survey(average(self._recorded.forests, Grouping(shapes=True, background=False)))
+        forests = self._recorded.forests
+        has_stacks = any(OpKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
+        depth = _WHOLE_STACKS if has_stacks else 0
+        facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
         return build_table(
             self._recorded, self._columns(options), facts=facts, notes=losses(self._recorded.forests)
         )

@@ -21,6 +21,7 @@ def tensorboard_trace_handler(
     dir_name: str | os.PathLike[str],
     worker_name: str | None = None,
     use_gzip: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+    use_python_export: bool = False,  # noqa: FBT001, FBT002  # torch's signature
 ) -> Callable[[ExportsTrace], None]:
     """Write each cycle's trace into a directory, under the names that TensorBoard and HTA look for.
 
@@ -30,7 +31,9 @@ def tensorboard_trace_handler(
         dir_name: The directory; it is made when the first trace is written.
         worker_name: Tells the workers of one job apart; ``<host>_<pid>`` unless given.
         use_gzip: Compress the files.
+        use_python_export: Accepted: there is one way to write a trace here.
     """
+    del use_python_export
 
     def handler(profiler: ExportsTrace) -> None:
         nonlocal worker_name

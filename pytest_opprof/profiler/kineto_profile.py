@@ -203,13 +203,22 @@ class KinetoProfile:
             compat=compat,
         )
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+    def export_chrome_trace(
+        self,
+        path: str | os.PathLike[str],
+        use_python_export: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+    ) -> None:
         """Write the last finished cycle as a Chrome trace; see `Cycle.export_chrome_trace`.
+
+        Args:
+            path: The file.
+            use_python_export: Accepted: there is one way to write a trace here.
 
         Raises:
             UsageError: Nothing has been recorded to its end.
             OSError: The file cannot be written.
         """
+        del use_python_export
         self._latest("export_chrome_trace()").export_chrome_trace(path)
 
     def export_stacks(
