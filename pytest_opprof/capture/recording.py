@@ -361,8 +361,9 @@ class Recording:
     def kineto_result(self) -> None:
         """None: these events were not told by Kineto."""
 
-    def kineto_event(self, _event: int) -> None:
+    def kineto_event(self, _event: int, /) -> object | None:
         """None for every event, for the same reason."""
+        return None
 
     def args_text(self, event: int) -> str | None:
         """The ``args`` of a ``record_function``; None where there were none."""

@@ -13,7 +13,7 @@ from pytest_opprof.capture.recording import OpKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions
-from pytest_opprof.events.folded_stacks import folded_lines
+from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.forest import EventForest, losses
 from pytest_opprof.events.frames import (
     recordings_to_arrow,
@@ -240,6 +240,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         """
         events = self if compat is None else self._torch_events()
         write_text(path, folded_lines(events, metric, compat=compat))
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """The metrics of `export_stacks`."""
+        return list(METRICS)
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a JSON list of Chrome trace events, as torch's `EventList` does.

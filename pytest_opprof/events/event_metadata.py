@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -136,15 +137,15 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 def event_metadata(kineto_args: Mapping[str, str]) -> EventMetadata | None:
     """The fields that Kineto's arguments of an event name; None where they name none.
 
+    A text that is no value of its field, as a foreign file may have it, is not known.
+
     Args:
         kineto_args: Kineto's key and the value's JSON text.
-
-    Raises:
-        ValueError: A value is not of its field's type.
     """
-    known = {
-        name: read(kineto_args[key])
-        for key, (name, read) in _FIELDS.items()
-        if kineto_args.get(key) is not None
-    }
+    known: dict[str, Any] = {}
+    for key, (name, read) in _FIELDS.items():
+        text = kineto_args.get(key)
+        if text is not None:
+            with contextlib.suppress(ValueError, RecursionError):
+                known[name] = read(text)
     return EventMetadata(**known) if known else None

@@ -82,7 +82,7 @@ class KinetoResult(Protocol):
         """When the window began."""
 
 
-def told(event: KinetoEvent | None, what: str) -> Any:
+def told(event: object, what: str) -> Any:
     """What an event says of one thing, by the name of Kineto's method; a neutral answer where it does not."""
     ask: Callable[[], Any] | None = getattr(event, what, None)  # of None: none
     return _UNTOLD[what] if ask is None else ask()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.capture.memory import MemoryChange
     from pytest_opprof.capture.recording import OpenCall, OpGroup, RecordingStats, StepInfo, ThreadInfo
-    from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult
+    from pytest_opprof.events.kineto_event import KinetoResult
 
 
 class RecordingView(Protocol):
@@ -102,8 +102,8 @@ class RecordingView(Protocol):
     def kineto_result(self) -> KinetoResult | None:
         """What the recording was made from, where it was made from a result of Kineto's."""
 
-    def kineto_event(self, event: int) -> KinetoEvent | None:
-        """What Kineto told of an event; None in a recording that was not made from its events."""
+    def kineto_event(self, event: int) -> object | None:
+        """What Kineto told of an event, by some of the methods of Kineto's events; None for nothing."""
 
     def name(self, event: int) -> str:
         """An event's name."""

@@ -30,17 +30,17 @@ class Tabular(ABC):
 
     __slots__ = ()
 
-    def table(
+    def table(  # noqa: PLR0917  # torch's arguments, which may be given by place
         self,
         sort_by: str | None = None,
         row_limit: int = 100,
-        *,
         max_src_column_width: int | None = 75,
         max_name_column_width: int | None = 55,
         max_shapes_column_width: int | None = 80,
         header: str | None = None,
-        top_level_events_only: bool = False,
+        top_level_events_only: bool = False,  # noqa: FBT001, FBT002
         time_unit: TimeUnit | None = None,
+        *,
         compat: Compat | None = None,
     ) -> str:
         """Lay the rows out as text, with torch.profiler's columns and units.

@@ -10,6 +10,7 @@ from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.traces.imported_event import ImportedEvent
 
 _DIMS: Final = ("Input Dims", "Input dims")
 
@@ -33,9 +34,21 @@ class ImportedRecording(Recording):
             members = bytes(ffi.buffer(text[0], length[0]))
         return parse_members(members, where=f"the args of event {event} ({self.name(event)!r:.80})")
 
+    def kineto_event(self, event: int) -> ImportedEvent:
+        """What the file says of an event beyond its columns."""
+        return ImportedEvent(self._latest_args(event))
+
+    def _latest_args(self, event: int) -> dict[str, Any]:
+        """The arguments of an event, kept until another is asked for: readers ask several things of one."""
+        if self._latest[0] != event:
+            self._latest = (event, self.args(event))
+        return self._latest[1]
+
+    _latest: tuple[int, dict[str, Any]] = (-1, {})
+
     def inputs(self, event: int) -> Inputs | None:
         """What an op was given; None where the trace does not say."""
-        args = self.args(event)
+        args = self._latest_args(event)
         shapes = next((args[key] for key in _DIMS if isinstance(args.get(key), list)), None)
         if shapes is None:
             return None

@@ -164,6 +164,11 @@ def test_a_list_is_written_as_torch_writes_it(tmp_path: Path) -> None:
         ours.export_chrome_trace(tmp_path / "ours.json")
         written = [json.loads((tmp_path / name).read_bytes()) for name in ("ours.json", "theirs.json")]
         assert written[0] == written[1], f"forest {seed}"
+        assert ours.supported_export_stacks_metrics() == theirs.supported_export_stacks_metrics()
+        for metric in theirs.supported_export_stacks_metrics():
+            theirs.export_stacks(str(tmp_path / "theirs.txt"), metric)
+            ours.export_stacks(tmp_path / "ours.txt", metric, compat="torch")
+            assert (tmp_path / "ours.txt").read_bytes() == (tmp_path / "theirs.txt").read_bytes()
 
 
 class ColumnsAlone(KinetoRecording):

@@ -125,6 +125,11 @@ def test_options_of_a_list_change_its_table(option: str, title: str | None) -> N
         assert title not in table()
 
 
+def test_torchs_arguments_of_a_table_may_be_given_by_place() -> None:
+    events = EventList([event("a", 0, 1), event("b", 0, 2)])
+    assert events.table("count", 1, 75, 20, 80, "a header", False, "s").startswith("=")
+
+
 def test_total_is_of_all_events() -> None:
     total = EventList([event("a", 0, 1), event("b", 0, 2, device_index=3)]).total_average()
     assert (total.key, total.count, total.cpu_time_total) == ("Total", 2, 3)
