@@ -117,6 +117,23 @@ class MemoryRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TensorIdentity:
+    """Which tensor an input is.
+
+    Attributes:
+        tensor: Address of torch's TensorImpl: two views of one storage differ in it.
+        storage: Address of its memory, as `MemoryChange.address` has it; 0 for none.
+        device_type: Torch's number of the kind of device; 0 for the host.
+        device_index: Which device of that kind; -1 for the host.
+    """
+
+    tensor: int
+    storage: int
+    device_type: int
+    device_index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
     tag: _Tag
     dtype: int
@@ -168,6 +185,34 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
         inputs.strides.append(strides)
         inputs.dtypes.append(_dtype(token))
         inputs.concrete.append(_concrete(token))
+    return inputs
+
+
+def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None]] | None:
+    """For each input its tensors, one or those of a list, none for a number; None as `decode_inputs`.
+
+    A tensor without a storage of its own, such as a sparse one, or one recorded without memory, is None.
+    """
+    words = _input_words(block)
+    if words is None:
+        return None
+    inputs: list[list[TensorIdentity | None]] = []
+    members = 0  # of a list, still to come
+    for token in _tokens(words):
+        if token.tag is _Tag.IDENTITY:
+            tensor, storage, device_type, device_index = token.values
+            inputs[-1][-1] = TensorIdentity(
+                tensor=tensor, storage=storage, device_type=device_type, device_index=device_index
+            )
+            continue
+        if members:
+            members -= 1
+        else:
+            inputs.append([])
+        if token.tag is _Tag.TENSOR_LIST:
+            members = token.length
+        elif token.tag in _TENSORS or token.tag is _Tag.UNDEFINED:
+            inputs[-1].append(None)
     return inputs
 
 

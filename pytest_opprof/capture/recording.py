@@ -11,7 +11,13 @@ from typing import Any, Final, Literal
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.fields import FieldValue, decode_fields
-from pytest_opprof.capture.inputs import Inputs, decode_inputs, decode_text
+from pytest_opprof.capture.inputs import (
+    Inputs,
+    TensorIdentity,
+    decode_identities,
+    decode_inputs,
+    decode_text,
+)
 from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change, memory_use
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.trace_file import write_trace
@@ -364,6 +370,11 @@ class Recording:
     def kineto_event(self, _event: int, /) -> object | None:
         """None for every event, for the same reason."""
         return None
+
+    def identities(self, event: int) -> list[list[TensorIdentity | None]] | None:
+        """For each input of a torch op, which tensors it is; None as `inputs`. Needs shapes and memory."""
+        block = self._block(event)
+        return None if block is None else decode_identities(block)
 
     def args_text(self, event: int) -> str | None:
         """The ``args`` of a ``record_function``; None where there were none."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from pytest_opprof.analysis.memory_timeline import MemoryTimeline, export_memory_timeline
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.flops import flops_of
@@ -16,6 +17,9 @@ from pytest_opprof.traces.speedscope import export_speedscope
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.recording import Recording
+    from pytest_opprof.capture.tensor_roles import TensorRoles
+
+_NEEDED_FOR_TIMELINE: Final = ("record_shapes", "profile_memory", "with_stack")
 
 
 class Cycle:
@@ -35,11 +39,13 @@ class Cycle:
         settings: Mapping[str, object],
         profile_memory: bool = False,
         with_flops: bool = False,
+        roles: TensorRoles | None = None,
     ) -> None:
         self.recording = recording
         self.trace_id = trace_id
         self._metadata = metadata
         self._settings = settings
+        self._roles = roles
         if with_flops:
             recording.count_flops(flops_of)
         self._events = EventList([recording], profile_memory=profile_memory, with_flops=with_flops)
@@ -63,6 +69,32 @@ class Cycle:
             group_by_overload_name=group_by_overload_name,
             compat=compat,
         )
+
+    def memory_timeline(self) -> MemoryTimeline:
+        """The memory of tensors over time, by category.
+
+        Raises:
+            ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
+        """
+        missing = [f"{name}=True" for name in _NEEDED_FOR_TIMELINE if name not in self._settings]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        return MemoryTimeline(self.recording, self._roles)
+
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Write the memory of tensors over time, by category; see `analysis.memory_timeline`.
+
+        Args:
+            path: Ends in ``.raw.json.gz``, ``.html``, ``.gz`` or anything else, for JSON.
+            device: Such as ``cpu`` or ``cuda:0``; the device profiled unless given, else the host.
+
+        Raises:
+            ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
+            UsageError: There is no such device.
+            OSError: The file cannot be written.
+        """
+        used = self.recording.use_device
+        export_memory_timeline(self.memory_timeline(), path, device or (f"{used}:0" if used else "cpu"))
 
     def export_stacks(
         self,

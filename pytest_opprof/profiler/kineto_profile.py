@@ -221,6 +221,16 @@ class KinetoProfile:
         del use_python_export
         self._latest("export_chrome_trace()").export_chrome_trace(path)
 
+    def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:
+        """Write the memory of the last finished cycle over time; see `Cycle.export_memory_timeline`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end, or there is no such device.
+            ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
+            OSError: The file cannot be written.
+        """
+        self._latest("export_memory_timeline()").export_memory_timeline(path, device)
+
     def export_stacks(
         self,
         path: str | os.PathLike[str],

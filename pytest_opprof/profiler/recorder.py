@@ -13,6 +13,8 @@ from uuid import uuid4
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
+from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.profiler import enabled
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.metadata import TraceMetadata
@@ -144,16 +146,25 @@ class CycleRecorder:
         if self._options.collections:
             gc.callbacks.remove(self._note_collection)
         enabled.run_on_profiler_stop()
+        recording = self._collector.stop()
         self.latest = self._undelivered = Cycle(
-            self._collector.stop(),
+            recording,
             trace_id=self.trace_id or "",
             metadata=self.metadata,
             settings=self._options.settings,
             profile_memory=self._options.profile_memory,
             with_flops=self._options.with_flops,
+            roles=self._roles(),
         )
         if self._options.observer is not None:
             self._options.observer.stop()
+
+    def _roles(self) -> TensorRoles | None:
+        """What living tensors are for, where a timeline of memory can be asked for."""
+        torch = imported_torch()
+        settings = self._options.settings
+        wanted = self._options.profile_memory and {"record_shapes", "with_stack"} <= settings.keys()
+        return tensor_roles(torch) if wanted and torch is not None else None
 
     def deliver(self) -> None:
         """Add what was recorded to the cycles and tell the profiler's user."""

@@ -1,0 +1,1 @@
+"""What the events of a recording say, taken together."""

@@ -1,0 +1,237 @@
+"""Which op reads, writes, takes and gives back which storage, in which version.
+
+The model is that of torch's ``_memory_profiler.DataFlowGraph``: the nodes are the topmost ops that torch has
+a schema for, autograd's nodes, and memory that changes outside of them. A storage is told by its address and
+by how often that was taken; what cannot be told of one storage (an address that nobody was seen to take, one
+that is given back twice) leaves that storage with what is known, and touches no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.analysis.schemas import Schemas
+from pytest_opprof.capture.recording import OpKind
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.inputs import Inputs, TensorIdentity
+    from pytest_opprof.capture.recording import Recording
+    from pytest_opprof.capture.tensor_roles import Place
+
+_BACKWARD_SCOPE: Final = 1
+_ITEM_BYTES: Final = {
+    "unsigned char": 1,
+    "signed char": 1,
+    "bool": 1,
+    "short int": 2,
+    "c10::Half": 2,
+    "c10::BFloat16": 2,
+    "int": 4,
+    "float": 4,
+    "long int": 8,
+    "double": 8,
+    "c10::complex<float>": 8,
+    "c10::complex<double>": 16,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Storage:
+    """One block of memory, from when it was taken until it was given back.
+
+    Attributes:
+        place: Its device and address.
+        nbytes: Its size; of one from before the window what its tensors are known to span.
+        taken_ns: From the window's start; None for before.
+        given_back_ns: The same; None for later.
+    """
+
+    place: Place
+    nbytes: int = 0
+    taken_ns: int | None = None
+    given_back_ns: int | None = None
+
+
+Version = tuple[int, int]  # index of a storage, and how often it was written to before
+
+
+@dataclass(slots=True, kw_only=True)
+class FlowNode:
+    """An op, or a change of memory outside of all ops.
+
+    Attributes:
+        row: Index of the event.
+        start_ns: From the window's start.
+        is_backward: It belongs to a backward pass.
+        reads: The version of each storage that was there before.
+        writes: Those of them that it may have changed.
+        takes: Storages taken in it.
+        gives_back: Storages given back in it.
+    """
+
+    row: int
+    start_ns: int
+    is_backward: bool
+    reads: dict[int, int] = field(default_factory=dict)
+    writes: set[int] = field(default_factory=set)
+    takes: set[int] = field(default_factory=set)
+    gives_back: set[int] = field(default_factory=set)
+
+    @property
+    def inputs(self) -> set[Version]:
+        """What it depends on."""
+        return set(self.reads.items())
+
+    @property
+    def outputs(self) -> set[Version]:
+        """What is there after it: new storages, and new versions of old ones."""
+        new = {(storage, 0) for storage in self.takes - self.gives_back}
+        return new | {(storage, self.reads[storage] + 1) for storage in self.writes}
+
+    @property
+    def intermediates(self) -> set[int]:
+        """Storages that came and went within it."""
+        return self.takes & self.gives_back
+
+
+class DataFlow:
+    """The storages of a recording, and the nodes that use them.
+
+    Attributes:
+        storages: In the order in which they were first seen.
+        nodes: In the order in which they began.
+        gradients: Storages that autograd accumulated a gradient in.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._schemas = Schemas()
+        self._used: dict[int, list[tuple[int, bool | None]]] = {}  # by event: storages, and if written to
+        self._changed: dict[int, int] = {}  # by event of memory: the storage
+        self._live: dict[Place, int] = {}
+        self._ops: set[int] = set()
+        self._of_tensors: set[int] = set()
+        self.storages: list[Storage] = []
+        self.gradients: set[int] = set()
+        self._follow_storages()
+        self.nodes = sorted(self._nodes(), key=lambda node: (node.start_ns, node.row))
+        self._count_versions()
+
+    def at_end(self, place: Place) -> int | None:
+        """The storage at an address when the window closed; None where nothing used one."""
+        return self._live.get(place)
+
+    def _follow_storages(self) -> None:
+        recording = self._recording
+        for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
+            if recording.kind[row] == OpKind.MEMORY:
+                self._change(row)
+            elif recording.kind[row] == OpKind.TORCH:
+                self._use(row)
+
+    def _change(self, row: int) -> None:
+        change = self._recording.memory(row)
+        if change is None or change.address == 0:
+            return
+        place = (change.device_type, change.device_index, change.address)
+        now = self._recording.start_ns[row]
+        if change.nbytes > 0:
+            self.storages.append(Storage(place=place, nbytes=change.nbytes, taken_ns=now))
+            self._changed[row] = self._live[place] = len(self.storages) - 1
+            return
+        known = self._live.pop(place, None)
+        if known is not None:
+            self.storages[known].given_back_ns = now
+            self._changed[row] = known
+
+    def _use(self, row: int) -> None:
+        inputs, identities = self._recording.inputs(row), self._recording.identities(row)
+        if inputs is None or identities is None:
+            return
+        written = self._schemas.written(self._recording.name(row), inputs)
+        if written is not None or self._recording.scope[row] == _BACKWARD_SCOPE:
+            self._ops.add(row)
+        used = self._used[row] = []
+        for place, tensors in enumerate(identities):
+            for tensor in tensors:
+                if tensor is None or not tensor.storage:
+                    continue
+                storage = self._storage_of(tensor)
+                self._of_tensors.add(storage)
+                self._widen(storage, inputs, place)
+                used.append((storage, None if written is None else written[place]))
+        self._note_gradient(row)
+
+    def _storage_of(self, tensor: TensorIdentity) -> int:
+        place = (tensor.device_type, tensor.device_index, tensor.storage)
+        if place not in self._live:
+            self.storages.append(Storage(place=place))
+            self._live[place] = len(self.storages) - 1
+        return self._live[place]
+
+    def _widen(self, storage: int, inputs: Inputs, place: int) -> None:
+        """A block from before the window has at least the bytes that this tensor spans."""
+        block = self.storages[storage]
+        item_bytes = _ITEM_BYTES.get(inputs.dtypes[place])  # None for a list, whose members have no type
+        if block.taken_ns is None and item_bytes is not None:
+            pairs = zip(inputs.shapes[place], inputs.strides[place], strict=True)
+            block.nbytes = max(block.nbytes, max((a * b for a, b in pairs), default=1) * item_bytes)
+
+    def _note_gradient(self, row: int) -> None:
+        """Autograd's node keeps a gradient by `detach`, or adds to the one there is, first of all."""
+        recording = self._recording
+        parent, used = recording.parent[row], self._used[row]
+        if (
+            used
+            and parent >= 0
+            and parent == row - 1
+            and recording.name(row) in {"aten::detach", "aten::add_"}
+            and recording.name(parent) == "torch::autograd::AccumulateGrad"
+        ):
+            self.gradients.add(used[0][0])
+
+    def _nodes(self) -> Iterator[FlowNode]:
+        recording, row = self._recording, 0
+        while row < len(recording):
+            if row not in self._ops and row not in self._changed:
+                row += 1
+                continue
+            end = row + 1
+            while end < len(recording) and recording.parent[end] >= row:
+                end += 1
+            yield self._node(row, end)
+            row = end
+
+    def _node(self, row: int, end: int) -> FlowNode:
+        recording = self._recording
+        node = FlowNode(row=row, start_ns=recording.start_ns[row], is_backward=self._is_backward(row))
+        written: dict[int, set[bool | None]] = {}
+        for inside in range(row, end):
+            for storage, is_written in self._used.get(inside, ()):
+                written.setdefault(storage, set()).add(is_written)
+            storage = self._changed.get(inside, -1)
+            if storage in self._of_tensors:  # not so a kernel's own buffers
+                is_taken = self.storages[storage].taken_ns == recording.start_ns[inside]
+                (node.takes if is_taken else node.gives_back).add(storage)
+        node.reads = dict.fromkeys((written.keys() | node.gives_back) - node.takes, 0)
+        # What no schema tells of counts as written to.
+        said = {storage: written.get(storage, {False}) for storage in node.reads.keys() - node.gives_back}
+        node.writes = {storage for storage, told in said.items() if True in told or told == {None}}
+        return node
+
+    def _is_backward(self, row: int) -> bool:
+        while row >= 0:
+            if self._recording.scope[row] == _BACKWARD_SCOPE:
+                return True
+            row = self._recording.parent[row]
+        return False
+
+    def _count_versions(self) -> None:
+        versions: dict[int, int] = {}
+        for node in self.nodes:
+            for storage in node.reads:
+                node.reads[storage] = versions.get(storage, 0)
+            for storage in node.writes:
+                versions[storage] = node.reads[storage] + 1

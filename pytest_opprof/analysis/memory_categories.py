@@ -1,0 +1,138 @@
+"""What each version of each storage is to a training step: torch's eight categories.
+
+The rules, and their order, are those of torch's ``_memory_profiler.MemoryProfile``. Where torch's tracer
+reads parameters and optimizer state from Python calls, ours are asked of the living modules and optimizers
+when the window closes (`capture.tensor_roles`); what they do not know is deduced from the flow of data, as
+torch does.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_opprof.analysis.data_flow import DataFlow, Version
+    from pytest_opprof.capture.tensor_roles import Place, TensorRoles
+
+
+class Category(enum.IntEnum):
+    """The numbers are those of the columns that torch writes."""
+
+    PARAMETER = 0
+    OPTIMIZER_STATE = 1
+    INPUT = 2
+    TEMPORARY = 3
+    ACTIVATION = 4
+    GRADIENT = 5
+    AUTOGRAD_DETAIL = 6
+    UNKNOWN = 7
+
+
+_OF_LOSS = frozenset({Category.GRADIENT, Category.PARAMETER})
+
+
+class Categories:
+    """The categories of a flow's storages: of a storage as a whole, else of one version of it."""
+
+    def __init__(self, flow: DataFlow, roles: TensorRoles) -> None:
+        self._flow = flow
+        self._whole: dict[int, Category] = {}
+        self._temporary: set[int] = set()
+        self._versions: dict[Version, Category] = {}
+        self._set_gradients_and_temporaries(roles)
+        self._set_whole(roles.parameters, Category.PARAMETER)
+        self._set_inputs()
+        self._set_parameters_by_flow()
+        self._set_activations()
+        self._set_whole(roles.optimizer_state, Category.OPTIMIZER_STATE)
+        self._set_autograd_details()
+
+    def of(self, version: Version) -> Category:
+        """What a version of a storage is."""
+        storage, _ = version
+        if storage in self._whole:
+            return self._whole[storage]
+        if storage in self._temporary:
+            return Category.TEMPORARY
+        return self._versions.get(version, Category.UNKNOWN)
+
+    def _set_whole(self, places: Iterable[Place], category: Category) -> None:
+        for place in places:
+            storage = self._flow.at_end(place)
+            if storage is not None:
+                self._whole[storage] = category
+
+    def _set_gradients_and_temporaries(self, roles: TensorRoles) -> None:
+        self._whole.update(dict.fromkeys(self._flow.gradients, Category.GRADIENT))
+        self._set_whole(roles.gradients, Category.GRADIENT)
+        for node in self._flow.nodes:
+            self._temporary |= node.intermediates
+
+    def _depending_on_gradients(self) -> set[int]:
+        """Storages of which any version depends on a gradient, before or after: a parameter's first too."""
+        found: set[int] = set()
+        size = -1
+        while size != len(found):
+            size = len(found)
+            for node in self._flow.nodes:
+                sources = {s for s, v in node.inputs if s in found or self.of((s, v)) in _OF_LOSS}
+                if sources:
+                    found |= sources | {storage for storage, _ in node.outputs}
+        return found
+
+    def _set_inputs(self) -> None:
+        """What the loss is computed from, and no gradient flows back into."""
+        depending = self._depending_on_gradients()
+        useful: set[Version] = set()
+        for node in reversed(self._flow.nodes):
+            versions = node.inputs | node.outputs
+            if any(version in useful or self.of(version) in _OF_LOSS for version in versions):
+                useful |= versions
+        for node in self._flow.nodes:
+            if node.is_backward:
+                useful -= node.outputs
+        for version in useful:
+            if version[0] not in depending:
+                self._versions.setdefault(version, Category.INPUT)
+
+    def _set_parameters_by_flow(self) -> None:
+        """What the forward pass uses beside its inputs, and both makes gradients and is changed by them."""
+        forward = {version for version in self._all_versions() if self.of(version) is Category.INPUT}
+        candidates: set[Version] = set()
+        for node in self._flow.nodes:
+            versions = node.inputs | node.outputs
+            if (
+                not node.is_backward
+                and forward & node.inputs
+                and not any(self.of(version) is Category.GRADIENT for version in versions)
+            ):
+                forward |= node.outputs
+                candidates |= node.inputs - forward
+        useful: set[Version] = set()
+        for node in reversed(self._flow.nodes):
+            if any(version in useful or self.of(version) is Category.GRADIENT for version in node.outputs):
+                useful |= node.inputs
+        found = {storage for storage, _ in candidates & useful} & self._depending_on_gradients()
+        self._whole.update(dict.fromkeys(found, Category.PARAMETER))
+
+    def _all_versions(self) -> set[Version]:
+        return set().union(*(node.inputs | node.outputs for node in self._flow.nodes))
+
+    def _set_activations(self) -> None:
+        """What the forward pass makes of inputs and of other activations."""
+        sources = {Category.INPUT, Category.ACTIVATION}
+        allowed = sources | {Category.PARAMETER, Category.TEMPORARY}
+        for node in self._flow.nodes:
+            found = {self.of(version) for version in node.inputs}
+            if found & sources and found <= allowed and not node.is_backward:
+                for version in node.outputs:
+                    self._versions.setdefault(version, Category.ACTIVATION)
+
+    def _set_autograd_details(self) -> None:
+        undecided = {Category.UNKNOWN, Category.AUTOGRAD_DETAIL}
+        for node in self._flow.nodes:
+            for storage, version in node.outputs if node.is_backward else ():
+                if version == 0 or self.of((storage, version - 1)) in undecided:
+                    self._versions.setdefault((storage, version), Category.AUTOGRAD_DETAIL)

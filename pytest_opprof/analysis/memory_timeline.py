@@ -1,0 +1,217 @@
+"""Memory over time by category, and the files of it that torch.profiler writes."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.analysis.data_flow import DataFlow
+from pytest_opprof.analysis.memory_categories import Categories, Category
+from pytest_opprof.capture.tensor_roles import DEVICES, TensorRoles
+from pytest_opprof.capture.trace_file import write_text
+from pytest_opprof.errors import UsageError
+from pytest_opprof.units import format_memory
+
+if TYPE_CHECKING:
+    from pytest_opprof.analysis.data_flow import Version
+    from pytest_opprof.capture.recording import Recording
+
+_COLORS: Final = (
+    "darkgreen",
+    "goldenrod",
+    "black",
+    "mediumpurple",
+    "red",
+    "mediumblue",
+    "royalblue",
+    "grey",
+)
+_WIDTH, _HEIGHT, _MARGIN = 1200, 600, 40
+
+
+class Action(enum.IntEnum):
+    """What happened to a storage; torch's numbers."""
+
+    PREEXISTING = 1
+    CREATE = 2
+    INCREMENT_VERSION = 3
+    DESTROY = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One entry of the timeline.
+
+    Attributes:
+        time_ns: Since the epoch; -1 for before the window.
+        action: What happened.
+        version: To which version of which storage.
+        nbytes: The storage's size.
+    """
+
+    time_ns: int
+    action: Action
+    version: Version
+    nbytes: int
+
+
+class MemoryTimeline:
+    """The storages of a recording over time; needs shapes and memory in it.
+
+    Attributes:
+        flow: Which op uses which storage.
+        categories: What each of them is.
+    """
+
+    def __init__(self, recording: Recording, roles: TensorRoles | None = None) -> None:
+        self.flow = DataFlow(recording)
+        self.categories = Categories(self.flow, roles or TensorRoles())
+        self._start_ns = recording.trace_start_ns
+
+    def moments(self, device: str) -> list[Moment]:
+        """The timeline of one device, such as ``cpu`` or ``cuda:0``, in order.
+
+        Raises:
+            UsageError: There is no such device.
+        """
+        place = _device(device)
+        found = [moment for moment in self._moments() if self._is_on(moment, place)]
+        return sorted(found, key=lambda moment: (moment.time_ns, moment.action))
+
+    def _is_on(self, moment: Moment, device: tuple[int, int]) -> bool:
+        return self.flow.storages[moment.version[0]].place[:2] == device
+
+    def _moments(self) -> Iterator[Moment]:
+        last: dict[int, int] = {}
+        for node in self.flow.nodes:
+            for storage, version in node.outputs | node.inputs:
+                last[storage] = max(last.get(storage, 0), version)
+        for storage, block in enumerate(self.flow.storages):
+            if block.taken_ns is None:
+                yield self._moment(None, Action.PREEXISTING, (storage, 0))
+            else:
+                yield self._moment(block.taken_ns, Action.CREATE, (storage, 0))
+            if block.given_back_ns is not None:
+                yield self._moment(block.given_back_ns, Action.DESTROY, (storage, last.get(storage, 0)))
+        for node in self.flow.nodes:
+            for storage in node.writes:
+                before = (storage, node.reads[storage])
+                yield self._moment(node.start_ns, Action.INCREMENT_VERSION, before)
+
+    def _moment(self, at_ns: int | None, action: Action, version: Version) -> Moment:
+        return Moment(
+            time_ns=-1 if at_ns is None else self._start_ns + at_ns,
+            action=action,
+            version=version,
+            nbytes=self.flow.storages[version[0]].nbytes,
+        )
+
+    def changes(self, device: str) -> Iterator[tuple[int, Action, int, Category]]:
+        """When (nanoseconds since the epoch, -1 for before), what, how many bytes more, of which category.
+
+        Raises:
+            UsageError: There is no such device.
+        """
+        for moment in self.moments(device):
+            storage, version = moment.version
+            category = self.categories.of(moment.version)
+            if moment.action is Action.INCREMENT_VERSION:
+                later = self.categories.of((storage, version + 1))
+                yield moment.time_ns, moment.action, -moment.nbytes, category
+                yield moment.time_ns, moment.action, moment.nbytes, later
+            else:
+                sign = -1 if moment.action is Action.DESTROY else 1
+                yield moment.time_ns, moment.action, sign * moment.nbytes, category
+
+    def coalesced(self, device: str) -> tuple[list[int], list[list[int]]]:
+        """Times in microseconds since the epoch, and at each a 0 and the bytes of each category.
+
+        Raises:
+            UsageError: There is no such device.
+        """
+        times: list[int] = []
+        sizes: list[list[int]] = []
+        for time_ns, _, delta, category in self.changes(device):
+            time_us = -1 if time_ns < 0 else time_ns // 1000
+            if not times or times[-1] != time_us:
+                times.append(time_us)
+                sizes.append(list(sizes[-1]) if sizes else [0] * (1 + len(Category)))
+            sizes[-1][1 + category] += delta
+        first = min((time for time in times if time >= 0), default=-1)
+        return [first if time < 0 else time for time in times], sizes
+
+
+def export_memory_timeline(timeline: MemoryTimeline, path: str | os.PathLike[str], device: str) -> None:
+    """Write a timeline, in the format that the path's ending names.
+
+    ``.raw.json.gz``: a list of ``[time in ns, action, bytes, category]``; ``.html``: a page with a plot, for
+    which nothing need be installed; else JSON, ``[times in us, [[0, bytes of each category], ...]]``,
+    compressed where the name ends in ``.gz``.
+
+    Args:
+        timeline: What to write.
+        path: The file, replaced whole or not at all.
+        device: Such as ``cpu`` or ``cuda:0``.
+
+    Raises:
+        UsageError: There is no such device.
+        OSError: The file cannot be written.
+    """
+    name = os.fspath(path)
+    if name.endswith("raw.json.gz"):
+        write_text(path, [json.dumps(list(timeline.changes(device)))])
+    elif name.endswith(".html"):
+        write_text(path, _page(*timeline.coalesced(device), device=device))
+    else:
+        write_text(path, [json.dumps(timeline.coalesced(device))])
+
+
+def _device(name: str) -> tuple[int, int]:
+    kind, _, index = name.partition(":")
+    if kind not in DEVICES or (index and not index.isdecimal()):
+        raise UsageError(f"unknown device {name!r}: give one such as 'cpu' or 'cuda:0'")
+    return DEVICES[kind], -1 if kind == "cpu" else int(index or 0)
+
+
+def _page(times: list[int], sizes: list[list[int]], *, device: str) -> Iterator[str]:
+    """A page that is complete in itself: stacked areas, and what each colour means."""
+    peak = max((sum(row) for row in sizes), default=0)
+    yield (
+        '<!doctype html>\n<html><head><meta charset="utf-8"><title>Memory timeline</title></head>\n'
+        f"<body><h1>Memory of {escape(device)}</h1>\n<p>Most at once: {format_memory(peak)}, over "
+        f"{(times[-1] - times[0]) / 1000 if times else 0:.3f} ms</p>\n"
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="memory by category over time">\n'
+    )
+    for category in Category:
+        points = _area(times, sizes, category, peak=peak)
+        yield f'<polygon points="{points}" fill="{_COLORS[category]}" fill-opacity="0.7"/>\n'
+    yield "</svg>\n<ul>\n"
+    for category in Category:
+        words = category.name.capitalize().replace("_", " ")
+        yield f'<li><span style="color:{_COLORS[category]}">&#9632;</span> {words}</li>\n'
+    yield "</ul></body></html>\n"
+
+
+def _area(times: list[int], sizes: list[list[int]], category: Category, *, peak: int) -> str:
+    """From left to right along the sum up to this category, and back along that below it; sizes jump."""
+    if not times:
+        return ""
+    across = (_WIDTH - 2 * _MARGIN) / max(times[-1] - times[0], 1)
+    up = (_HEIGHT - 2 * _MARGIN) / max(peak, 1)
+
+    def edge(columns: int) -> list[str]:
+        points = []
+        before = 0
+        for time, row in zip(times, sizes, strict=True):
+            x = _MARGIN + (time - times[0]) * across
+            now = sum(row[:columns])
+            points += [f"{x:.1f},{_HEIGHT - _MARGIN - value * up:.1f}" for value in (before, now)]
+            before = now
+        return points
+
+    return " ".join(edge(2 + category) + edge(1 + category)[::-1])

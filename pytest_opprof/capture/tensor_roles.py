@@ -1,0 +1,56 @@
+"""What the tensors that live when a window closes are for: parameters, gradients, optimizer state."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+DEVICES: Final = {"cpu": 0, "cuda": 1, "xpu": 12}  # torch's numbers
+Place = tuple[int, int, int]  # kind and index of the device, and the storage's address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorRoles:
+    """Where the storages of known tensors are."""
+
+    parameters: frozenset[Place] = frozenset()
+    gradients: frozenset[Place] = frozenset()
+    optimizer_state: frozenset[Place] = frozenset()
+
+
+def tensor_roles(torch: Any) -> TensorRoles:
+    """Ask all living modules and optimizers. It takes a walk over all objects of the program."""
+    module, optimizer = torch.nn.Module, torch.optim.Optimizer
+    parameters: set[Place] = set()
+    gradients: set[Place] = set()
+    state: set[Place] = set()
+    for thing in gc.get_objects():
+        kind = type(thing)  # what an object says of its class itself may be anything, or raise
+        if issubclass(kind, module):
+            for parameter in thing.__dict__.get("_parameters", {}).values():
+                parameters.update(_places(torch, parameter))
+                gradients.update(_places(torch, getattr(parameter, "grad", None)))
+        elif issubclass(kind, optimizer):
+            for values in thing.__dict__.get("state", {}).values():
+                for value in values.values() if isinstance(values, dict) else ():
+                    state.update(_places(torch, value))
+    return TensorRoles(
+        parameters=frozenset(parameters),
+        gradients=frozenset(gradients),
+        optimizer_state=frozenset(state),
+    )
+
+
+def _places(torch: Any, tensor: object) -> Iterator[Place]:
+    if not isinstance(tensor, torch.Tensor):
+        return
+    try:
+        address = tensor.untyped_storage().data_ptr()
+        kind = DEVICES.get(tensor.device.type)
+        index = tensor.device.index
+    except (RuntimeError, NotImplementedError):  # sparse, meta or fake: no storage to speak of
+        return
+    if kind is not None and address:
+        yield kind, -1 if index is None else index, address
