@@ -2,6 +2,7 @@
 #
 #   PYTHON=python3.12     the interpreter of .venv (default: python3)
 #   OPPROF_TORCH=...      what pip is asked for where torch is not importable: a requirement, or "skip"
+#   FUZZ_SECONDS=...      how long `make fuzz` runs (default: 600)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
 SHELL := /bin/bash
@@ -15,6 +16,7 @@ PYTHON ?= python3
 VENV ?= .venv
 OPPROF_TORCH ?= torch==2.13.0
 MUTATION ?=
+FUZZ_SECONDS ?= 600
 
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
@@ -106,6 +108,12 @@ sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fau
 	$(CMAKE) -S native -B build/sanitize-thread -DOP_SANITIZE=thread -DOP_FAULTS=ON
 	$(CMAKE) --build build/sanitize-thread --parallel
 	$(CTEST) --test-dir build/sanitize-thread --output-on-failure
+
+.PHONY: fuzz
+fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS (default: 600)
+	$(CMAKE) -S native -B build/sanitize-address -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
+	$(CMAKE) --build build/sanitize-address --parallel --target fuzz_trace
+	build/sanitize-address/tests/fuzz_trace tests/fuzz $(FUZZ_SECONDS) $$(date +%s)
 
 .PHONY: bench
 bench: install $(VENV)/.peers ## our costs against torch.profiler's and other peers', side by side

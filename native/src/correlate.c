@@ -27,7 +27,7 @@ static uint32_t *find(const index_by_link *index, const op_read_event *events, i
     return &index->slots[at];
 }
 
-/* The first with each number: a driver's call inside a runtime's has the same, and stands after it. */
+/* The first with each number: a driver's call inside a runtime's has the same, and begins after it. */
 static int build(const op_read_events *read, bool (*belongs)(const op_read_event *),
                  index_by_link *out) {
     uint64_t count = 0, slots = 16;

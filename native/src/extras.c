@@ -98,6 +98,17 @@ int op_extras_add(op_imported *i, op_buffer *b, uint32_t key, const op_span *val
     return rc;
 }
 
+/* A constant stands outside of strings and starts with a letter that nothing else starts with. */
+static size_t constant_at(const char *at, const char *end) {
+    static const char *const constants[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t k = 0; k < 3; k++) {
+        size_t length = strlen(constants[k]);
+        if ((size_t)(end - at) >= length && memcmp(at, constants[k], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
 int op_extras_add_all(op_imported *i, op_buffer *b, const op_span *object, bool has_constant) {
     op_scan j = {.at = object->text + 1, .end = object->text + object->length, .is_last = true};
     bool first = true, more = true;
@@ -109,6 +120,9 @@ int op_extras_add_all(op_imported *i, op_buffer *b, const op_span *object, bool 
             break;
         }
         uint32_t id = op_texts_intern(&i->texts, OP_TEXT_MEMBER, key.text, key.length);
+        if (constant_at(value.text,
+                        value.text + value.length)) /* a string would be a name or a place */
+            value = (op_span){.text = "null", .length = 4};
         rc = id ? op_extras_add(i, b, id, &value, has_constant) : -1;
     }
     op_scan_free(&j);
@@ -180,17 +194,6 @@ int op_extras_write(const op_imported *i, const char **at, char mark, op_buffer 
 int op_extras_of_row(const op_imported *i, uint32_t extras, char mark, op_buffer *out) {
     const char *at = i->extra_bytes.bytes + extras - 1;
     return extras ? op_extras_write(i, &at, mark, out) : 0;
-}
-
-/* A constant stands outside of strings and starts with a letter that nothing else starts with. */
-static size_t constant_at(const char *at, const char *end) {
-    static const char *const constants[] = {"NaN", "Infinity", "-Infinity"};
-    for (size_t k = 0; k < 3; k++) {
-        size_t length = strlen(constants[k]);
-        if ((size_t)(end - at) >= length && memcmp(at, constants[k], length) == 0)
-            return length;
-    }
-    return 0;
 }
 
 int op_json_copy(op_buffer *out, const op_span *text, bool has_constant) {

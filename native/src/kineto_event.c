@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#define LONGEST_PLACE 4096                     /* bytes of a pid or tid */
 #define MOST_NAMES (OP_NAME_MAX_COUNT / 4 * 3) /* the table is the process's, and is never emptied */
 
 enum { MOST_MEMBERS = 24 };
@@ -89,7 +90,10 @@ static bool is_word(const op_span *value, const char *word) {
 
 /* A string or a number: what a process or a thread is called. */
 static bool is_plain(const op_span *value) {
-    return value->length && value->length < 4096 && *value->text != '[' && *value->text != '{';
+    if (!value->length || value->length > LONGEST_PLACE)
+        return false;
+    char first = value->text[*value->text == '-' && value->length > 1];
+    return first == '"' || (first >= '0' && first <= '9');
 }
 
 /* ---- one event -------------------------------------------------------------------------- */

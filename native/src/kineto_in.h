@@ -24,7 +24,8 @@ typedef struct op_read_events {
     bool has_xpu, has_privateuse1; /* whose devices' events have CUDA's categories */
 } op_read_events;
 
-/* Writes into `link` of each device's event 1 + the index of what launched it, 0 for none known. */
+/* Writes into `link` of each device's event 1 + the index of what launched it, 0 for none known. The
+ * events are in the order of the columns, so that the answer does not depend on that of the file. */
 int op_correlate(op_read_events *read);
 /* Fills in the columns, threads and steps of a result whose `imported` and `args` are there. */
 int op_rows_build(op_read_events *read, op_result *result);

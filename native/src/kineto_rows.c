@@ -55,23 +55,17 @@ static void reorder(op_read_event *events, uint32_t *order, uint64_t n) {
 
 static int sort_events(op_read_events *read) {
     uint64_t n = read->count;
-    uint32_t *order = op_malloc(n * sizeof *order + 1), *place = op_malloc(n * sizeof *place + 1);
-    if (order && place) {
-        for (uint64_t i = 0; i < n; i++)
-            order[i] = (uint32_t)i;
-        if (n)
-            qsort_r(order, n, sizeof *order, in_preorder, read->events);
-        for (uint64_t row = 0; row < n; row++)
-            place[order[row]] = (uint32_t)row;
-        for (uint64_t i = 0; i < n; i++)
-            if (read->events[i].kind >= OP_KERNEL && read->events[i].link)
-                read->events[i].link = 1 + (int64_t)place[read->events[i].link - 1];
+    uint32_t *order = op_malloc(n * sizeof *order + 1);
+    if (!order)
+        return no_memory();
+    for (uint64_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    if (n) {
+        qsort_r(order, n, sizeof *order, in_preorder, read->events);
         reorder(read->events, order, n);
     }
-    int rc = order && place ? OP_OK : no_memory();
     free(order);
-    free(place);
-    return rc;
+    return OP_OK;
 }
 
 /* ---- threads ---------------------------------------------------------------------------- */
@@ -305,7 +299,7 @@ static int build(building *b) {
     op_result *r = b->result;
     uint64_t n = b->read->count;
     int rc;
-    if ((rc = sort_events(b->read)) || (rc = find_parents(b)))
+    if ((rc = sort_events(b->read)) || (rc = op_correlate(b->read)) || (rc = find_parents(b)))
         return rc;
     r->imported->category = op_malloc(n + 1);
     r->imported->extras = op_malloc(n * sizeof *r->imported->extras + 1);
@@ -332,9 +326,7 @@ int op_rows_build(op_read_events *read, op_result *result) {
     result->trace_start = result->imported->base_ns + read->first_ns;
     result->trace_duration = read->last_ns - read->first_ns;
     building b = {.read = read, .result = result};
-    int rc = op_correlate(read);
-    if (rc == OP_OK)
-        rc = build(&b);
+    int rc = build(&b);
     free(b.stack);
     return rc;
 }

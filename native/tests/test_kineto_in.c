@@ -221,6 +221,8 @@ static void what_is_not_understood_is_kept(void) {
         "\"dur\": 1},"
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"x\", \"pid\": [], \"tid\": 1, \"ts\": 1, "
         "\"dur\": 1},"
+        "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"x\", \"pid\": NaN, \"tid\": 1, \"ts\": 1, "
+        "\"dur\": 1},"
         "{\"ph\": \"X\", \"cat\": \"no such\", \"name\": \"x\", \"pid\": 1, \"tid\": 1, \"ts\": 1, "
         "\"dur\": 1},"
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"x\", \"pid\": 1, \"tid\": 1, \"ts\": 1, "
@@ -228,7 +230,7 @@ static void what_is_not_understood_is_kept(void) {
         "{\"ph\": 7, \"cat\": {}, \"name\": 3}, {}]";
     op_result *r = read_text(text);
     CHECK_EQ(columns_of(r).count, 0);
-    CHECK_EQ(op_result_other_events(r), 7);
+    CHECK_EQ(op_result_other_events(r), 8);
     char *out = written(r);
     CHECK(is_json(out) && strstr(out, "1e300"));
     free(out);
