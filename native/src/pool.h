@@ -12,7 +12,7 @@
 #define OP_SEGMENTS 4u
 #define OP_HEADER_BYTES 4096u
 #define OP_FILE_MAGIC "OPPROF\x1a\n"
-#define OP_FILE_VERSION 1u
+#define OP_FILE_VERSION 2u
 
 /* First page of the session file; the segments follow. What a reader of a dead process's file
  * needs, written before the process can die with anything to read. */

@@ -1,6 +1,9 @@
 #include "call.h"
 #include "made.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static made m;
 
 static op_event *add_kind(const char *name, uint16_t depth, uint64_t start, uint64_t end,
@@ -147,7 +150,62 @@ static void deeper_than_a_record_can_say_is_balanced(void) {
     op_result_free(r);
 }
 
+static void calls_that_a_killed_process_was_in(op_thread *t) {
+    op_call_begin(t, &f_code, name_id("open before"), OP_PYTHON_CALL, OP_FLAG_BEFORE, 5);
+    op_call_begin(t, &g_code, name_id("ended"), OP_PYTHON_CALL, 0, 6);
+    op_call_end(t, &g_code);
+    op_call_begin(t, &g_code, name_id("open"), OP_PYTHON_CALL, 0, 7);
+    op_call_begin(t, &h_code, name_id("inside"), OP_C_CALL, 0, 8);
+}
+
+static void check_recovered(const char *path) {
+    op_result *r;
+    CHECK_OK(op_recover(path, &r));
+    CHECK_EQ(r->columns.count, 3);
+    static const int32_t parents[] = {-1, -1, 1};
+    for (int row = 0; row < 3; row++) {
+        CHECK_EQ(r->columns.parent[row], parents[row]);
+        CHECK_EQ(r->columns.line[row], 6 + row);
+        CHECK_EQ(r->columns.duration_ns[row] >= 0, row == 0);
+    }
+    uint32_t count, length;
+    const op_open_call *before = op_result_open_calls(r, &count);
+    CHECK_EQ(count, 1);
+    CHECK_TEXT(op_name_text(before->name, &length), "open before");
+    op_result_free(r);
+}
+
+static void calls_outlive_a_kill(void) {
+    folder f = make_folder();
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        open_roomy_session(&f);
+        CHECK_OK(op_window_start());
+        op_thread *t = op_thread_prepare(op_recording(), 0);
+        CHECK(t && op_calls_grow(t, op_recording()));
+        calls_that_a_killed_process_was_in(t);
+        char path[1024] = {0};
+        strncpy(path, op_session_path(), sizeof path - 1);
+        CHECK_EQ(write(ends[1], path, sizeof path), sizeof path);
+        kill(getpid(), SIGKILL);
+    }
+    char path[1024];
+    CHECK_EQ(read(ends[0], path, sizeof path), sizeof path);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    close(ends[0]);
+    close(ends[1]);
+    check_recovered(path);
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", f.path);
+    CHECK_EQ(system(command), 0);
+}
+
 int main(void) {
+    RUN(calls_outlive_a_kill);
+
     RUN(ops_and_calls_nest_in_one_tree);
     RUN(a_range_that_outlives_its_call_lies_further_out);
     RUN(open_calls_are_no_rows);

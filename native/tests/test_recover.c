@@ -206,7 +206,7 @@ static void newer_versions_are_refused(void) {
     remains left = killed_by(SIGKILL);
     op_result *r;
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION + 1}, 4, NULL);
-    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 2; this release reads 1");
+    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 3; this release reads 2");
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION}, 4, NULL);
     overwrite(left.pool, offsetof(op_file_header, segments), &(uint32_t){4}, 4, NULL);
     CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "does not fit its size");
