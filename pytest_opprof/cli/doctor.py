@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,7 @@ def diagnose(*, store: str) -> Iterator[Finding]:
     """Look at everything that a profiled test may need."""
     yield _collector()
     yield _torch_ops()
+    yield _python_calls()
     yield _injection(ITT, needs="torch is imported")
     yield _injection(NVTX, needs="the first range is emitted")
     yield _store(store)
@@ -88,6 +90,15 @@ def _torch_ops() -> Finding:
         state="ok",
         text=f"torch {torch.__version__}; observer not built yet ({program}): `opprof prepare`, or the first "
         "profiled test, builds it once in some seconds",
+    )
+
+
+def _python_calls() -> Finding:
+    way = "sys.monitoring" if hasattr(sys, "monitoring") else "a profile function on each thread"
+    return Finding(
+        part="Python calls",
+        state="ok",
+        text=f"by {way}; ask for them: with_stack=True, or --opprof-capture=ranges,ops,python",
     )
 
 

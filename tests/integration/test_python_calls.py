@@ -1,88 +1,28 @@
 """Python and C calls as the interpreter makes them, on every version that it is run with."""
 
 import asyncio
-import contextlib
 import cProfile
 import functools
-import gc
 import os
-import re
 import sys
 import threading
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 import call_programs as program
 import pytest
+from call_recordings import CALLS, assert_balanced, recorded, rows, short, this_thread, tree
 from children import answer_of
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.recording import OpKind, Recording
+from pytest_opprof.capture.recording import OpKind
 
-CALLS = frozenset({"ranges", "python"})
 MONITORING: Any = getattr(sys, "monitoring", None)
 needs_monitoring = pytest.mark.skipif(MONITORING is None, reason="sys.monitoring came with Python 3.12")
 needs_profile_function = pytest.mark.skipif(
     MONITORING is not None, reason="3.12 and later use sys.monitoring"
 )
-
-
-def recorded(run: Callable[[], object], *, sources: frozenset[str] = CALLS) -> Recording:
-    """Without a context manager of the tests: its calls would be recorded too."""
-    collector = Collector.instance()
-    collector.open(sources=sources)
-    gc.disable()  # what a collection calls back is recorded too, wherever it happens
-    try:
-        collector.start()
-        run()
-        return collector.stop()
-    finally:
-        gc.enable()
-
-
-def short(name: str) -> str:
-    """The function's name alone."""
-    return re.sub(r".*\(\d+\): |<built-in (function|method) (\w+).*>", r"\2", name)
-
-
-def rows(recording: Recording) -> list[int]:
-    """The events of this thread: whoever runs the tests may have others, which are recorded too."""
-    return [event for event in range(len(recording)) if recording.thread[event] == this_thread(recording)]
-
-
-def this_thread(recording: Recording) -> int:
-    mine = threading.get_native_id()
-    return next((thread.index for thread in recording.threads if thread.os_tid == mine), -1)
-
-
-def tree(recording: Recording, *, thread: int | None = None) -> list[str]:
-    """Each call and range of a thread (this one), behind a dot for each one around it."""
-    thread = this_thread(recording) if thread is None else thread
-    depths: list[int] = []
-    lines = []
-    for event in range(len(recording)):
-        parent = recording.parent[event]
-        depths.append(depths[parent] + 1 if parent >= 0 else 0)
-        if recording.thread[event] == thread:
-            lines.append("." * depths[-1] + short(recording.name(event)))
-    return lines
-
-
-def assert_balanced(recording: Recording) -> None:
-    """Every call ended, within the one around it, and no time is counted twice."""
-    for event in rows(recording):
-        assert recording.duration_ns[event] >= 0, recording.name(event)
-        assert 0 <= recording.self_ns[event] <= recording.duration_ns[event], recording.name(event)
-        parent = recording.parent[event]
-        if parent >= 0:
-            assert recording.start_ns[parent] <= recording.start_ns[event]
-            ends = [recording.start_ns[row] + recording.duration_ns[row] for row in (event, parent)]
-            assert ends[0] <= ends[1]
 
 
 @pytest.mark.parametrize(
@@ -321,126 +261,7 @@ def test_a_call_that_outlasts_a_pause_keeps_the_tree() -> None:
     assert_balanced(recording)
 
 
-# ---- any program ----
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a made-up function does: calls others, and then ends in one of many ways."""
-
-    kind: str
-    inner: tuple["Call", ...] = ()
-
-
-def call_trees() -> st.SearchStrategy[Call]:
-    kinds = st.sampled_from(
-        ["function", "raises", "generator", "thrown into", "closed early", "range", "C", "sorts"]
-    )
-    return st.recursive(
-        st.builds(Call, kinds),
-        lambda inner: st.builds(Call, kinds, st.lists(inner, max_size=3).map(tuple)),
-        max_leaves=12,
-    )
-
-
-def perform(call: Call, begun: list[str], around: str) -> None:
-    """Does what a call says, and notes each call that a recording should have, behind the one around it."""
-    match call.kind:
-        case "C":
-            begun.append(f"{around}/divmod")
-            divmod(7, 3)
-        case "range":
-            begun.append(f"{around}/range")
-            with record_function("range"):
-                for inner in call.inner:
-                    perform_noted(inner, begun, f"{around}/range")
-        case "raises":
-            with contextlib.suppress(KeyError):
-                raising(call, begun, around)
-        case "sorts":
-            begun.append(f"{around}/sorted")
-            key = functools.partial(key_function, call, begun, f"{around}/sorted")
-            sorted([2, 1], key=key)
-        case "function":
-            plain(call, begun, around)
-        case _:
-            perform_in_pieces(call, begun, around)
-
-
-def perform_in_pieces(call: Call, begun: list[str], around: str) -> None:
-    begun.append(f"{around}/perform_in_pieces")
-    around = f"{around}/perform_in_pieces"
-    running = generating(call, begun, around)
-    if call.kind == "generator":
-        for _ in running:
-            begun.append(f"{around}/generating")  # noqa: PERF401  # noted before it goes on
-        return
-    begun.append(f"{around}/next")
-    next(running)
-    if call.kind == "thrown into":
-        begun += [f"{around}/throw", f"{around}/throw/generating"]
-        with contextlib.suppress(KeyError):
-            running.throw(KeyError)
-    else:
-        begun.append(f"{around}/close")
-        running.close()
-
-
-def perform_noted(call: Call, begun: list[str], around: str) -> None:
-    begun.append(f"{around}/perform_noted")
-    begun.append(f"{around}/perform_noted/perform")
-    perform(call, begun, f"{around}/perform_noted/perform")
-
-
-def plain(call: Call, begun: list[str], around: str) -> None:
-    begun.append(f"{around}/plain")
-    for inner in call.inner:
-        perform_noted(inner, begun, f"{around}/plain")
-
-
-def raising(call: Call, begun: list[str], around: str) -> None:
-    begun.append(f"{around}/raising")
-    for inner in call.inner:
-        perform_noted(inner, begun, f"{around}/raising")
-    raise KeyError
-
-
-def key_function(call: Call, begun: list[str], around: str, value: int) -> int:
-    begun.append(f"{around}/key_function")
-    for inner in call.inner:
-        perform_noted(inner, begun, f"{around}/key_function")
-    return value
-
-
-def generating(call: Call, begun: list[str], around: str) -> Generator[None]:
-    here = f"{around}/generating" if call.kind == "generator" else f"{around}/next/generating"
-    begun.append(here)
-    for inner in call.inner:
-        perform_noted(inner, begun, here)
-    yield
-
-
-_NOTED: Final = {
-    *("perform_noted", "perform", "perform_in_pieces", "plain", "raising", "key_function", "generating"),
-    *("divmod", "sorted", "range", "next", "throw", "close"),
-}
-
-
-@given(call=call_trees())
-def test_any_program_is_recorded_as_it_ran(call: Call) -> None:
-    begun: list[str] = []
-    recording = recorded(functools.partial(perform_noted, call, begun, ""))
-    paths: dict[int, str] = {-1: ""}
-    found = []
-    for event in rows(recording):
-        name = short(recording.name(event))
-        around = paths[recording.parent[event]]
-        paths[event] = f"{around}/{name}" if name in _NOTED else around
-        if name in _NOTED:
-            found.append(paths[event])
-    # A generator without a handler is closed without being run from Python 3.13 on.
-    assert [path for path in found if not path.endswith("/close/generating")] == begun
-    assert_balanced(recording)
+# ---- threads and windows ----
 
 
 def test_windows_come_and_go_while_threads_call() -> None:
