@@ -161,7 +161,7 @@ static void sum_up(const op_result *r, int64_t *cpu, int64_t *self_cpu, int64_t 
             cpu[parent] += cpu[row];
             device[parent] += device[row];
         }
-        uint64_t owner = c->flags[row] & OP_FLAG_CREDITED ? (uint64_t)parent : row;
+        uint64_t owner = c->flags[row] & OP_FLAG_CREDITED && parent >= 0 ? (uint64_t)parent : row;
         (on_device ? self_device : self_cpu)[owner] += bytes;
     }
 }
