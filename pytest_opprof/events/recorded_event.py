@@ -12,6 +12,7 @@ from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
 from pytest_opprof.events.names import filter_stack_entry, summed_name
 from pytest_opprof.events.times import Interval, Kernel, microseconds
+from pytest_opprof.units import NS_IN_US
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.forest import EventForest
 
 _USER_SCOPE: Final = 7
+_ON_DEVICE: Final = int(OpKind.KERNEL)  # this kind and all above; an enum's members compare slowly
 _PYTHON_KINDS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
 # Links to other events are not kept: events that held one another would live until a collection of garbage.
 _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
@@ -116,13 +118,18 @@ class RecordedEvent(FunctionEvent):
     @property
     def cpu_time_total(self) -> float:
         """How long it took, microseconds; 0 for an event of a device and for one that never ended."""
-        return microseconds(self.duration_ns) if self.device_type == DeviceType.CPU else 0.0
+        recording = self._forest.recording
+        if recording.kind[self._index] >= _ON_DEVICE:
+            return 0.0
+        duration_ns = recording.duration_ns[self._index]
+        return duration_ns / NS_IN_US if duration_ns > 0 else 0.0
 
     @property
     def self_cpu_time_total(self) -> float:
         """The same less the events inside it; 0 for an async event."""
-        on_host = self.device_type == DeviceType.CPU
-        return microseconds(self._forest.recording.self_ns[self._index]) if on_host else 0.0
+        recording = self._forest.recording
+        on_device = recording.kind[self._index] >= _ON_DEVICE
+        return 0.0 if on_device else recording.self_ns[self._index] / NS_IN_US
 
     @property
     def device_time_total(self) -> float:
@@ -171,7 +178,10 @@ def _parent(event: RecordedEvent) -> FunctionEvent | None:
 
 
 def _device_type(event: RecordedEvent) -> DeviceType:
-    return DeviceType(event.forest.recording.threads[event.thread].device_type)
+    recording = event.forest.recording
+    if recording.kind[event.index] < _ON_DEVICE:
+        return DeviceType.CPU
+    return DeviceType(recording.threads[recording.thread[event.index]].device_type)
 
 
 def _device_index(event: RecordedEvent) -> int:

@@ -252,3 +252,15 @@ def test_sums_agree_however_they_are_grouped(seed: int) -> None:
     ):
         assert getattr(one_by_one, what) == getattr(whole, what)
     assert whole.self_device_time_total_ns == sum(event.self_device_time_total_ns for event in listed)
+
+
+def test_deep_levels_are_no_recursion(large_counts: bool) -> None:
+    depth = 100_000 if large_counts else 5_000
+    chain = [event(f"op{i}", i, 2 * depth - i, correlation_id=i + 1) for i in range(depth)]
+    launched = kernel("gemm", 0, 7, linked_correlation_id=depth)
+    listed = EventList([recording(*chain, launched)])
+    outermost = listed[0]
+    assert (outermost.device_time_total_ns, outermost.self_cpu_time_total_ns) == (7, 2)
+    for compat in (None, "torch"):
+        first = listed.key_averages(compat=compat)[0]
+        assert (first.key, first.device_time_total_ns) == ("op0", 7)
