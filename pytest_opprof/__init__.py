@@ -15,6 +15,7 @@ name is first used.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pytest_opprof.profiler.experimental import ExperimentalConfig as _ExperimentalConfig
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
     from pytest_opprof.profiler.kineto_profile import KinetoProfile as _KinetoProfile
+    from pytest_opprof.profiler.on_demand import listen
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
     from pytest_opprof.profiler.step_tracker import KinetoStepTracker
@@ -78,6 +80,7 @@ __all__ = [
     "_set_is_profiler_enabled",
     "emit_itt",
     "emit_nvtx",
+    "listen",
     "load_nsys",
     "load_nvprof",
     "load_trace",
@@ -122,6 +125,7 @@ _ROOMS = {
     "_rewrite_name": "events.names:rewrite_name",
     "emit_itt": "profiler.emit",
     "emit_nvtx": "profiler.emit",
+    "listen": "profiler.on_demand",
     "load_nsys": "traces.nsys",
     "load_nvprof": "traces.nvprof",
     "load_trace": "traces.kineto",
@@ -154,3 +158,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+if os.environ.get("OPPROF_ATTACH"):
+    __getattr__("listen")()

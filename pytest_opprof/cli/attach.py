@@ -1,0 +1,78 @@
+"""``opprof attach``: record a process that runs, from outside of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.errors import CollectorError
+
+_PATIENCE_S: Final = 60.0
+_POLL_S: Final = 0.02
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("attach", help="record a process that listens, and write its trace")
+    parser.add_argument("pid", type=int, help="the process, started with OPPROF_ATTACH=1")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long, 5 unless given; Ctrl-C ends it")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default opprof-PID.json.gz")
+    parser.add_argument("--shapes", action="store_true", help="record what ops are given")
+    parser.add_argument("--memory", action="store_true", help="record memory")
+    parser.add_argument("--stack", action="store_true", help="record Python and C calls")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start, wait, stop.
+
+    Raises:
+        UsageError: The process does not listen.
+        CollectorError: It cannot record, or does not answer.
+    """
+    path = (args.output or Path(f"opprof-{args.pid}.json.gz")).absolute()
+    options = {"record_shapes": args.shapes, "profile_memory": args.memory, "with_stack": args.stack}
+    _ask(args.pid, {"action": "start", "options": options})
+    print(f"recording process {args.pid} for {args.seconds:g} s")
+    try:
+        time.sleep(args.seconds)
+    except KeyboardInterrupt:
+        print("ended early")
+    answer = _ask(args.pid, {"action": "stop", "path": str(path)})
+    print(f"{answer['events']} events: {path}")
+    return 0
+
+
+def _ask(pid: int, request: dict[str, Any]) -> dict[str, Any]:
+    from pytest_opprof.profiler.on_demand import place_of, send  # noqa: PLC0415  # needs no command else
+
+    number = uuid.uuid4().hex
+    send(pid, request | {"id": number})
+    place = place_of(pid, "answer")
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        answer = _answer(place)
+        if answer.get("id") == number:
+            if answer["error"] is not None:
+                raise CollectorError(f"process {pid}: {answer['error']}")
+            return answer
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError as error:
+            raise CollectorError(f"process {pid} ended") from error
+        time.sleep(_POLL_S)
+    raise CollectorError(
+        f"process {pid} did not answer in {_PATIENCE_S:g} s: its main thread is in a call of C"
+    )
+
+
+def _answer(place: Path) -> dict[str, Any]:
+    try:
+        read: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return read

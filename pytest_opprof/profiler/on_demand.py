@@ -1,0 +1,151 @@
+"""Recording a process from outside of it: ``opprof attach PID``.
+
+The process listens for a signal (`listen`). Who attaches leaves a request in a folder that only the two can
+read or write, sends the signal, and waits for the answer. Nothing runs in the process until then: no thread,
+no socket, no polling. The signal's handler only starts a thread, which lives as long as it takes to start or
+to stop a recording, since the signal may come while the program holds a lock that those need.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.capture.folders import make_private, spill_folder
+from pytest_opprof.errors import OpprofError, UsageError
+
+VARIABLE: Final = "OPPROF_ATTACH"  # set to anything, a process listens as soon as it imports us
+_SIGNAL: Final = signal.SIGUSR2
+
+
+def exchange_folder() -> Path:
+    """Where requests and answers lie; None else may write there.
+
+    Raises:
+        UsageError: Somebody else owns it or may write there.
+    """
+    folder = spill_folder() / f"opprof-attach-{os.getuid()}"
+    if not make_private(folder):
+        raise UsageError(f"{folder} is not this user's alone: set OPPROF_DIR to a folder that is")
+    return folder
+
+
+def place_of(pid: int, what: str) -> Path:
+    """The file of a process: ``listening``, ``request`` or ``answer``."""
+    return exchange_folder() / f"{pid}.{what}"
+
+
+def write_whole(path: Path, content: Mapping[str, object]) -> None:
+    """Write JSON so that no reader sees half of it."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    Path(name).replace(path)
+
+
+class _Attached:
+    """What this process does for those who attach to it."""
+
+    def __init__(self) -> None:
+        self._profile: Any = None
+        self._serving = _thread.allocate_lock()
+
+    def on_signal(self, _number: int, _frame: object) -> None:
+        # No threading.Thread: the signal may have come while the program starts one, with its lock held.
+        _thread.start_new_thread(self._serve, ())
+
+    def _serve(self) -> None:
+        """Answer the request that lies there. A forked child, which has none, was not meant."""
+        with self._serving:
+            try:
+                path = place_of(os.getpid(), "request")
+                request = json.loads(path.read_text(encoding="utf-8"))
+                path.unlink()
+            except (OSError, ValueError, OpprofError):
+                return
+            answer: dict[str, object] = {"id": request.get("id"), "error": None}
+            try:
+                answer |= self._do(request)
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is for who asked
+                answer["error"] = f"{type(error).__name__}: {error}"
+            write_whole(place_of(os.getpid(), "answer"), answer)
+
+    def _do(self, request: Mapping[str, Any]) -> dict[str, object]:
+        from pytest_opprof.profiler.kineto_profile import KinetoProfile  # noqa: PLC0415  # when it is asked for
+
+        if request["action"] == "start":
+            if self._profile is not None:
+                raise UsageError("somebody else is attached already")
+            attached = KinetoProfile(**request["options"])
+            attached.start()
+            self._profile = attached
+            return {}
+        attached, self._profile = self._profile, None
+        if attached is None:
+            raise UsageError("nobody is attached")
+        attached.stop()
+        attached.export_chrome_trace(request["path"])
+        return {"events": len(attached.events())}
+
+
+def listen() -> None:
+    """Let ``opprof attach`` record this process from here on; a second call changes nothing.
+
+    The signal is SIGUSR2. Python runs its handler between two steps of the main thread, so a process whose
+    main thread is in one long call of C is attached to when that returns.
+
+    Raises:
+        UsageError: The program has a handler for the signal itself, or this is not the main thread.
+    """
+    held = signal.getsignal(_SIGNAL)
+    if isinstance(getattr(held, "__self__", None), _Attached):
+        return
+    if held not in {signal.SIG_DFL, signal.SIG_IGN}:
+        raise UsageError("this program handles SIGUSR2 itself, which opprof attach would need")
+    try:
+        signal.signal(_SIGNAL, _Attached().on_signal)
+    except ValueError as error:
+        raise UsageError(
+            "listen() must be called on the main thread, where Python handles signals"
+        ) from error
+    path, pid = place_of(os.getpid(), "listening"), os.getpid()
+    write_whole(path, {"pid": pid})
+    atexit.register(_leave, path, pid)
+
+
+def _leave(path: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        path.unlink(missing_ok=True)
+
+
+def is_listening(pid: int) -> bool:
+    """Whether a process catches the signal and said so: one that does not would die of it."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "SigCgt: 0")
+    return place_of(pid, "listening").exists() and bool(int(caught.split()[1], 16) >> (_SIGNAL - 1) & 1)
+
+
+def send(pid: int, request: Mapping[str, object]) -> None:
+    """Leave a request and ring.
+
+    Raises:
+        UsageError: The process does not listen.
+    """
+    if not is_listening(pid):
+        raise UsageError(
+            f"process {pid} does not listen: start it with {VARIABLE}=1 and pytest_opprof imported, or have "
+            "it call pytest_opprof.listen()"
+        )
+    place_of(pid, "answer").unlink(missing_ok=True)
+    write_whole(place_of(pid, "request"), request)
+    os.kill(pid, _SIGNAL)

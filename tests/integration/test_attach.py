@@ -1,0 +1,170 @@
+"""opprof attach: a process is recorded from outside of it."""
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from children import answer_of
+
+from pytest_opprof.cli.main import main
+
+WORK = """
+    import sys, time
+    import pytest_opprof
+
+    {listen}
+    print("ready", flush=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with pytest_opprof.record_function("work"):
+            time.sleep(0.001)
+"""
+
+
+@contextlib.contextmanager
+def process(program: str, folder: Path, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """A process at work, killed in the end."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=os.environ | {"OPPROF_DIR": str(folder)} | variables,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n"
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+        if started.stdout is not None:
+            started.stdout.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where both meet."""
+    monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("by", ["call", "variable"])
+def test_process_is_recorded_for_a_while(folder: Path, capsys: pytest.CaptureFixture[str], by: str) -> None:
+    listens = "pytest_opprof.listen()" if by == "call" else "pass"
+    variables = {"OPPROF_ATTACH": "1"} if by == "variable" else {}
+    with process(WORK.format(listen=listens), folder, **variables) as child:
+        for path in ("first.json", "second.json.gz"):
+            assert main(["attach", str(child.pid), "--seconds", "0.2", "-o", path]) == 0
+            assert f"{folder / path}" in capsys.readouterr().out
+        assert child.poll() is None
+    first = json.loads((folder / "first.json").read_text())
+    second = json.loads(gzip.decompress((folder / "second.json.gz").read_bytes()))
+    for trace in (first, second):
+        assert sum(event["name"] == "work" for event in trace["traceEvents"]) > 5
+
+
+def test_options_reach_the_process(folder: Path) -> None:
+    with process(WORK.format(listen="pytest_opprof.listen()"), folder) as child:
+        assert main(["attach", str(child.pid), "--seconds", "0.2", "--stack", "-o", "trace.json"]) == 0
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    assert any(event.get("cat") == "python_function" for event in events)
+
+
+def test_process_that_does_not_listen_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The signal would end it."""
+    with process(WORK.format(listen="pass"), folder) as child:
+        assert main(["attach", str(child.pid)]) == 2
+        assert (
+            f"process {child.pid} does not listen: start it with OPPROF_ATTACH=1" in capsys.readouterr().err
+        )
+        assert child.poll() is None
+    assert main(["attach", str(child.pid)]) == 2
+
+
+def test_busy_process_says_so_and_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    busy = "pytest_opprof.listen(); prof = pytest_opprof.profile(); prof.start()"
+    with process(WORK.format(listen=busy), folder) as child:
+        assert main(["attach", str(child.pid)]) == 3
+        assert "a profile is being recorded in this process already" in capsys.readouterr().err
+        assert child.poll() is None
+
+
+def test_unwritable_trace_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with process(WORK.format(listen="pytest_opprof.listen()"), folder) as child:
+        assert main(["attach", str(child.pid), "--seconds", "0", "-o", "no/such/folder/trace.json"]) == 3
+        assert "No such file or directory" in capsys.readouterr().err
+        assert main(["attach", str(child.pid), "--seconds", "0", "-o", "trace.json"]) == 0
+
+
+def test_children_are_not_meant(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    forks = """pytest_opprof.listen()
+    import os
+    child = os.fork()
+    if child:
+        open("child", "w").write(str(child))
+    """
+    with process(
+        WORK.format(listen=forks).replace('print("ready"', 'child and print("ready"'), folder
+    ) as parent:
+        child = int((folder / "child").read_text())
+        try:
+            assert main(["attach", str(child)]) == 2
+            assert "does not listen" in capsys.readouterr().err
+            os.kill(child, signal.SIGUSR2)  # from somebody else: nothing is asked of it
+            assert main(["attach", str(parent.pid), "--seconds", "0", "-o", "trace.json"]) == 0
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_nothing_is_left_behind(folder: Path) -> None:
+    program = """
+        import json, signal
+        import pytest_opprof
+
+        pytest_opprof.listen()
+        pytest_opprof.listen()
+        print(json.dumps(signal.getsignal(signal.SIGUSR2) not in (signal.SIG_DFL, signal.SIG_IGN)))
+    """
+    assert answer_of(program, environment={"OPPROF_DIR": str(folder)}) is True
+    (left,) = folder.iterdir()
+    assert left.name == f"opprof-attach-{os.getuid()}"
+    assert list(left.iterdir()) == []
+    assert left.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        ("signal.signal(signal.SIGUSR2, print)", "this program handles SIGUSR2 itself"),
+        (
+            "threading.Thread(target=attempt).start(); time.sleep(0.5); raise SystemExit",
+            "listen() must be called on the main thread",
+        ),
+    ],
+    ids=["taken", "thread"],
+)
+def test_where_it_cannot_listen_it_says_why(folder: Path, before: str, message: str) -> None:
+    program = f"""
+        import json, signal, threading, time
+        import pytest_opprof
+        from pytest_opprof.errors import UsageError
+
+        def attempt():
+            try:
+                pytest_opprof.listen()
+            except UsageError as error:
+                print(json.dumps(str(error)), flush=True)
+
+        {before}
+        attempt()
+    """
+    assert message in answer_of(program, environment={"OPPROF_DIR": str(folder)})
