@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
     from pytest_opprof.profiler.enabled import run_on_profiler_stop as _run_on_profiler_stop
     from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_profiler_enabled
+    from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
     from pytest_opprof.profiler.experimental import ExperimentalConfig as _ExperimentalConfig
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
     from pytest_opprof.profiler.kineto_profile import KinetoProfile as _KinetoProfile
@@ -58,6 +59,7 @@ __all__ = [
     "EnforceUnique",
     "EventList",
     "EventMetadata",
+    "ExecutionTraceObserver",
     "FormattedTimesMixin",
     "FunctionEvent",
     "FunctionEventAvg",
@@ -102,6 +104,7 @@ _ROOMS = {
     "DeviceType": "events.device",
     "EnforceUnique": "traces.nvprof",
     "EventList": "events.event_list",
+    "ExecutionTraceObserver": "profiler.execution_trace_observer",
     "EventMetadata": "events.event_metadata",
     "FormattedTimesMixin": "events.times",
     "FunctionEvent": "events.function_event",

@@ -163,6 +163,8 @@ const op_step *op_result_steps(const op_result *result, uint32_t *count);
 /* Thread by thread, outermost first. */
 const op_open_call *op_result_open_calls(const op_result *result, uint32_t *count);
 const uint32_t *op_result_args(const op_result *result, uint64_t *words);
+/* 1 + word offset into op_result_args() of what an op gave back; 0: none, or not recorded. */
+uint32_t op_result_outputs(const op_result *result, uint64_t event);
 enum op_group_inputs {
     OP_GROUP_BY_NAME = 0,
     OP_GROUP_BY_SHAPES = 1,

@@ -21,7 +21,8 @@ enum op_kind {
     OP_MEMCPY = 12,
     OP_MEMSET = 13,
     OP_SYNC = 14,
-    OP_DEVICE_RANGE = 15 /* from the first to the last kernel launched in a range */
+    OP_DEVICE_RANGE = 15, /* from the first to the last kernel launched in a range */
+    OP_OUTPUTS = 16       /* records only: what the op around it gave back (OP_ARGS_OUTPUTS) */
 };
 
 #define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */
@@ -87,7 +88,8 @@ enum op_args_type {
     OP_ARGS_MEMORY = 3,
     /* Named values (fields.h), each a word of its key's name id, a word of its type (low byte) and
      * count, and then so many values. */
-    OP_ARGS_FIELDS = 4
+    OP_ARGS_FIELDS = 4,
+    OP_ARGS_OUTPUTS = 5 /* id of the op's schema, then one token an output */
 };
 #define OP_ARGS_MEMORY_WORDS 10u
 /* Of what is given back; a result has the bytes of when it was taken, 0 if before the window. */
@@ -97,7 +99,7 @@ enum op_args_type {
 
 /* Input tokens of OP_ARGS_TORCH: tag in bits 0-7, dtype 8-15, rank or length 16-31. */
 enum op_input_tag {
-    OP_INPUT_OTHER = 0,
+    OP_INPUT_OTHER = 0,       /* a device where dtype is not 0: 1 + its type, its index in the length */
     OP_INPUT_TENSOR = 1,      /* rank sizes, rank strides, a word each */
     OP_INPUT_TENSOR_WIDE = 2, /* the same, two words each */
     OP_INPUT_UNDEFINED = 3,   /* a tensor without storage */
@@ -113,12 +115,18 @@ enum op_input_tag {
     OP_INPUT_CUT = 13,              /* the inputs from here on did not fit */
     OP_INPUT_TENSOR_UNSTRIDED = 14, /* sparse and the like: rank sizes of two words, no strides */
     /* Which tensor the token before is, in length words: two for the address of its TensorImpl, two
-     * for that of its storage, one each for the device's type and index. */
+     * for that of its storage, one each for the device's type and index, two for where in the storage
+     * it begins, in elements. */
     OP_INPUT_IDENTITY = 15
 };
 
 /* What the torch observer looks at besides the ops themselves. */
-enum op_observe { OP_OBSERVE_INPUTS = 1, OP_OBSERVE_MEMORY = 2, OP_OBSERVE_IDENTITIES = 4 };
+enum op_observe {
+    OP_OBSERVE_INPUTS = 1,
+    OP_OBSERVE_MEMORY = 2,
+    OP_OBSERVE_IDENTITIES = 4,
+    OP_OBSERVE_OUTPUTS = 8
+};
 
 #ifdef __cplusplus
 #define OP_STATIC_ASSERT static_assert

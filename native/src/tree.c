@@ -29,6 +29,7 @@ void op_result_free(op_result *r) {
     free(r->flops);
     free(r->memory);
     free(r->memory_use);
+    free(r->outputs);
     op_imported_free(r->imported);
     free(r->open_calls);
     free(r);
@@ -151,6 +152,7 @@ typedef struct walk {
     uint32_t *nearest; /* by depth: row of what may be a parent, there or below; UINT32_MAX: none */
     uint32_t step;     /* the last that began before the event, + 1 */
     bool takes_part;
+    bool no_memory;
     op_nest calls;
 } walk;
 
@@ -213,8 +215,26 @@ static void add_open_call(walk *k, const op_raw *raw, const op_event *e) {
                                   .end_ns = end ? to_ns(&k->time, &line, end) : -1});
 }
 
+/* No event either: it belongs to the op around it. */
+static void add_outputs(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+    op_result *r = k->result;
+    int32_t op = parent_of(k, e->depth, first_row);
+    if (op < 0 || e->args < raw->args_at || e->args >= raw->args_at + raw->arg_words)
+        return;
+    if (!r->outputs)
+        r->outputs = op_calloc(r->columns.count, sizeof *r->outputs);
+    if (!r->outputs)
+        k->no_memory = true;
+    else
+        r->outputs[op] = 1 + k->arg_base + (e->args - raw->args_at);
+}
+
 static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     op_writable *w = &k->w;
+    if (e->kind == OP_OUTPUTS) {
+        add_outputs(k, raw, e, first_row);
+        return;
+    }
     bool is_call = e->kind == OP_PYTHON_CALL || e->kind == OP_C_CALL;
     if (is_call && e->flags & OP_FLAG_BEFORE) {
         add_open_call(k, raw, e);
@@ -418,6 +438,8 @@ static int build(const op_source *s, op_result *r, walk *k) {
     r->columns.count = k->row;
     r->stats.events = k->row;
     r->stats.threads = r->thread_count;
+    if (k->no_memory)
+        return op_error_set(OP_ENOMEM, "no memory for what ops gave back");
     rc = op_nest_finish(&k->calls, r, &k->w);
     if (rc == OP_OK)
         rc = op_memory_settle(r, k->w.flags);
@@ -451,6 +473,10 @@ void op_result_name_thread(op_result *r, uint32_t index, const char *name) {
 const op_step *op_result_steps(const op_result *r, uint32_t *count) {
     *count = r->step_count;
     return r->steps;
+}
+
+uint32_t op_result_outputs(const op_result *r, uint64_t row) {
+    return r->outputs && row < r->columns.count ? r->outputs[row] : 0;
 }
 
 const uint32_t *op_result_args(const op_result *r, uint64_t *words) {

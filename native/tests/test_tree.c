@@ -295,6 +295,36 @@ static void time_is_converted_piece_by_piece(void) {
     op_result_free(r);
 }
 
+/* What an op gave back is no event: the op has it. */
+static void outputs_belong_to_their_op(void) {
+    memset(&m, 0, sizeof m);
+    made_thread *t = &m.threads[0];
+    const uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_OUTPUTS, 1), 77};
+    add_event(t, "linear", 0, 100, 400);
+    add_event(t, "addmm", 1, 110, 300);
+    op_event *e = add_event(t, "", 2, 290, 290);
+    e->kind = OP_OUTPUTS;
+    add_block(t, e, words, 2);
+    add_event(t, "view", 1, 310, 390);
+    e = add_event(t, "", 0, 500, 500); /* of nothing that is on record */
+    e->kind = OP_OUTPUTS;
+    add_block(t, e, words, 2);
+    op_result *r = build(&m);
+    op_columns c = columns_of(r);
+    CHECK_EQ(c.count, 3);
+    CHECK_EQ(stats_of(r).events, 3);
+    CHECK_EQ(op_result_outputs(r, 0), 0);
+    CHECK_EQ(op_result_outputs(r, 2), 0);
+    CHECK_EQ(op_result_outputs(r, 3), 0);
+    uint64_t n;
+    const uint32_t *args = op_result_args(r, &n);
+    CHECK(op_result_outputs(r, 1) > 0);
+    CHECK_EQ(args[op_result_outputs(r, 1)], 77);
+    CHECK_EQ(c.parent[2], 0);
+    CHECK_EQ(c.self_ns[0], 300 - 190 - 80);
+    op_result_free(r);
+}
+
 int main(void) {
     RUN(nothing_recorded_is_an_empty_result);
     RUN(child_time_leaves_parent_self_time);
@@ -309,5 +339,6 @@ int main(void) {
     RUN(backward_goes_with_its_forward);
     RUN(damaged_blocks_are_left_alone);
     RUN(time_is_converted_piece_by_piece);
+    RUN(outputs_belong_to_their_op);
     return 0;
 }

@@ -267,8 +267,6 @@ void note_torch_thread(op_thread *t, uint64_t number) {
     }
 }
 
-std::atomic<bool> plain{true};
-
 constexpr uint32_t kForwardWords = 3;
 
 // Out of line: its array would be every op's stack frame.
@@ -328,9 +326,28 @@ void end(const at::RecordFunction &, at::ObserverContext *context) {
     }
 }
 
+// What an op gave back is a record of its own, just before its end: the op's own is written already.
+__attribute__((noinline)) void note_outputs(const at::RecordFunction &fn, const op_slot *slot) {
+    op_thread *t = op_self;
+    if (t != slot->thread || t->depth == 0 || t->stack[t->depth - 1].event != slot->event) {
+        return;
+    }
+    uint32_t words[OP_ARGS_MAX_WORDS + 2];
+    uint32_t count = write_outputs(words, fn);
+    op_instant(OP_NAME_NONE, OP_OUTPUTS, 0, words, count);
+}
+
+void end_with_outputs(const at::RecordFunction &fn, at::ObserverContext *context) {
+    if (context != nullptr) {
+        op_slot *slot = &static_cast<Context *>(context)->slot;
+        note_outputs(fn, slot);
+        op_end(slot);
+    }
+}
+
 // Callbacks are registered once and switched on and off: torch forbids to remove one while other
 // threads run ops.
-at::CallbackHandle plain_handle = 0, inputs_handle = 0;
+at::CallbackHandle plain_handle = 0, inputs_handle = 0, outputs_handle = 0, active_handle = 0;
 
 void register_once() {
     if (plain_handle != 0) {
@@ -339,8 +356,11 @@ void register_once() {
     plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<false>, end));
     inputs_handle =
         at::addGlobalCallback(at::RecordFunctionCallback(begin<true>, end).needsInputs(true));
+    outputs_handle = at::addGlobalCallback(
+        at::RecordFunctionCallback(begin<true>, end_with_outputs).needsInputs(true).needsOutputs(true));
     at::disableCallback(plain_handle);
     at::disableCallback(inputs_handle);
+    at::disableCallback(outputs_handle);
     constexpr char kMemory[] = "[memory]", kOutOfMemory[] = "[OutOfMemory]";
     memory_name = op_names_intern(kMemory, sizeof kMemory - 1);
     out_of_memory_name = op_names_intern(kOutOfMemory, sizeof kOutOfMemory - 1);
@@ -353,17 +373,20 @@ extern "C" {
 
 __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flags) {
     register_once();
-    plain = (flags & OP_OBSERVE_INPUTS) == 0;
     with_identities = (flags & OP_OBSERVE_IDENTITIES) != 0;
     with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
-    at::reenableCallback(plain ? plain_handle : inputs_handle);
+    with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
+    active_handle = with_outputs                  ? outputs_handle
+                    : (flags & OP_OBSERVE_INPUTS) ? inputs_handle
+                                                  : plain_handle;
+    at::reenableCallback(active_handle);
 }
 
 // torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.
 __attribute__((visibility("default"))) void opprof_observer_step_aside() { pop_state(); }
 
 __attribute__((visibility("default"))) void opprof_observer_disable() {
-    at::disableCallback(plain ? plain_handle : inputs_handle);
+    at::disableCallback(active_handle);
     with_memory = false;
     pop_state(); // on other threads it lies where it is, until torch's own profiler starts there
 }

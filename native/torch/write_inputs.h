@@ -4,19 +4,25 @@
 #define OP_WRITE_INPUTS_H
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
 #include "event.h"
+#include "names.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 namespace {
 
 // Each tensor's token is followed by one that says which tensor it is.
 std::atomic<bool> with_identities{false};
+// What ops give back is recorded too, and texts among what they are given.
+std::atomic<bool> with_outputs{false};
 
 class InputWriter {
   public:
@@ -42,6 +48,7 @@ class InputWriter {
 };
 
 constexpr size_t kScalarListLimit = 30; // Kineto's SCALAR_LIST_LENGTH_LIMIT
+constexpr size_t kLongestText = 2048;
 
 bool write_unstrided(InputWriter &w, const at::Tensor &x) {
     auto sizes = x.sizes();
@@ -54,7 +61,7 @@ bool write_unstrided(InputWriter &w, const at::Tensor &x) {
 }
 
 bool write_identity(InputWriter &w, const at::Tensor &x) {
-    constexpr size_t kWords = 6;
+    constexpr size_t kWords = 8;
     if (!w.fits(1 + kWords))
         return false;
     w.token(OP_INPUT_IDENTITY, 0, kWords);
@@ -62,6 +69,7 @@ bool write_identity(InputWriter &w, const at::Tensor &x) {
     w.put_address(x.storage().data());
     w.put(static_cast<uint32_t>(x.device().type()));
     w.put(static_cast<uint32_t>(static_cast<int32_t>(x.device().index())));
+    w.put64(x.storage_offset());
     return true;
 }
 
@@ -147,6 +155,20 @@ bool write_tensor_list(InputWriter &w, const c10::IValue &v) {
     return true;
 }
 
+// Only for an execution trace: Kineto has no texts.
+bool write_text(InputWriter &w, std::string_view text) {
+    size_t bytes = std::min<size_t>(text.size(), kLongestText);
+    if (!w.fits(1 + bytes / sizeof(uint32_t) + 1))
+        return false;
+    w.token(OP_INPUT_TEXT, 0, bytes);
+    for (size_t at = 0; at < bytes; at += sizeof(uint32_t)) {
+        uint32_t word = 0;
+        std::memcpy(&word, text.data() + at, std::min(sizeof word, bytes - at));
+        w.put(word);
+    }
+    return true;
+}
+
 bool write_input(InputWriter &w, const c10::IValue &v) {
     if (v.isTensor())
         return write_tensor(w, v.toTensor());
@@ -166,6 +188,12 @@ bool write_input(InputWriter &w, const c10::IValue &v) {
         w.token(OP_INPUT_NONE, 0, 0);
     } else if (v.isList()) {
         return write_list(w, v);
+    } else if (v.isDevice()) {
+        c10::Device device = v.toDevice();
+        w.token(OP_INPUT_OTHER, 1 + static_cast<uint32_t>(device.type()),
+                static_cast<uint16_t>(device.index()));
+    } else if (v.isString() && with_outputs.load(std::memory_order_relaxed)) {
+        return write_text(w, v.toStringRef());
     } else {
         w.token(OP_INPUT_OTHER, 0, 0);
     }
@@ -182,6 +210,21 @@ uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
         }
     }
     words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, w.count());
+    return 1 + w.count();
+}
+
+uint32_t write_outputs(uint32_t *words, const at::RecordFunction &fn) {
+    InputWriter w(words + 1);
+    auto schema = fn.operator_schema();
+    std::string text = schema ? c10::toString(*schema) : std::string();
+    w.put(text.empty() ? OP_NAME_NONE : op_names_intern(text.data(), text.size()));
+    for (const auto &output : fn.outputs()) {
+        if (!write_input(w, output)) {
+            w.token(OP_INPUT_CUT, 0, 0);
+            break;
+        }
+    }
+    words[0] = OP_ARGS_HEADER(OP_ARGS_OUTPUTS, w.count());
     return 1 + w.count();
 }
 

@@ -110,13 +110,16 @@ class Collector:
                 self._open_session()
             self._find_torch()
 
-    def start(self, *, record_shapes: bool = False, profile_memory: bool = False) -> None:
+    def start(
+        self, *, record_shapes: bool = False, profile_memory: bool = False, record_outputs: bool = False
+    ) -> None:
         """Open a window: from here on everything is recorded, on all threads.
 
         Args:
             record_shapes: Also what ops are given.
             profile_memory: Also the memory that is taken and given back: by torch's allocators, else by
                 Python's.
+            record_outputs: Also what ops are given and give back, and which tensors those are.
 
         Raises:
             CaptureBusyError: A window is open already; it goes on unharmed.
@@ -144,7 +147,9 @@ class Collector:
             try:
                 tensors = profile_memory and self._sees_tensors
                 for source in self._active:
-                    source.enable(record_shapes=record_shapes, profile_memory=tensors)
+                    source.enable(
+                        record_shapes=record_shapes, profile_memory=tensors, record_outputs=record_outputs
+                    )
                 if tensors:
                     self._window_sources += ("memory",)
                 self._window_sources += self._enable_calls()

@@ -13,10 +13,10 @@ _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
 _ARGS_MEMORY: Final = 3
 _FORWARD_WORDS: Final = 2
-_IDENTITY_LAYOUT: Final = "=QQii"
+_IDENTITY_LAYOUT: Final = "=QQiiq"
 
 # Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
-_DTYPES: Final = (
+DTYPES: Final = (
     "unsigned char",
     "signed char",
     "short int",
@@ -54,7 +54,9 @@ _DTYPES: Final = (
 )
 
 
-class _Tag(enum.IntEnum):
+class Tag(enum.IntEnum):
+    """What a token is."""
+
     OTHER = 0
     TENSOR = 1
     TENSOR_WIDE = 2
@@ -73,9 +75,9 @@ class _Tag(enum.IntEnum):
     IDENTITY = 15
 
 
-_TENSORS: Final = frozenset({_Tag.TENSOR, _Tag.TENSOR_WIDE, _Tag.TENSOR_UNSTRIDED})
-_SCALARS: Final = frozenset({_Tag.INT, _Tag.DOUBLE, _Tag.BOOL})
-_SCALAR_LISTS: Final = frozenset({_Tag.INT_LIST, _Tag.DOUBLE_LIST, _Tag.BOOL_LIST})
+_TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED})
+_SCALARS: Final = frozenset({Tag.INT, Tag.DOUBLE, Tag.BOOL})
+_SCALAR_LISTS: Final = frozenset({Tag.INT_LIST, Tag.DOUBLE_LIST, Tag.BOOL_LIST})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +136,10 @@ class TensorIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
-    tag: _Tag
+class Token:
+    """One input or output, or what belongs to the one before (native/src/event.h)."""
+
+    tag: Tag
     dtype: int
     length: int
     values: tuple[Any, ...]
@@ -171,11 +175,11 @@ def decode_inputs(block: memoryview[int]) -> Inputs | None:
     if words is None:
         return None
     inputs = Inputs(shapes=[], strides=[], dtypes=[], concrete=[])
-    tokens = (token for token in _tokens(words) if token.tag is not _Tag.IDENTITY)
+    tokens = (token for token in tokens_of(words) if token.tag is not Tag.IDENTITY)
     for token in tokens:
         sizes: list[Any]
         strides: list[Any]
-        if token.tag is _Tag.TENSOR_LIST:
+        if token.tag is Tag.TENSOR_LIST:
             members = list(itertools.islice(tokens, token.length))
             pairs = [_sizes(member) for member in members]
             sizes, strides = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -198,9 +202,9 @@ def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None
         return None
     inputs: list[list[TensorIdentity | None]] = []
     members = 0  # of a list, still to come
-    for token in _tokens(words):
-        if token.tag is _Tag.IDENTITY:
-            tensor, storage, device_type, device_index = token.values
+    for token in tokens_of(words):
+        if token.tag is Tag.IDENTITY:
+            tensor, storage, device_type, device_index, _offset = token.values
             inputs[-1][-1] = TensorIdentity(
                 tensor=tensor, storage=storage, device_type=device_type, device_index=device_index
             )
@@ -209,9 +213,9 @@ def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None
             members -= 1
         else:
             inputs.append([])
-        if token.tag is _Tag.TENSOR_LIST:
+        if token.tag is Tag.TENSOR_LIST:
             members = token.length
-        elif token.tag in _TENSORS or token.tag is _Tag.UNDEFINED:
+        elif token.tag in _TENSORS or token.tag is Tag.UNDEFINED:
             inputs[-1].append(None)
     return inputs
 
@@ -223,31 +227,32 @@ def _input_words(block: memoryview[int]) -> memoryview[int] | None:
     return words if len(words) else None
 
 
-def _tokens(words: memoryview[int]) -> Iterator[_Token]:
+def tokens_of(words: memoryview[int]) -> Iterator[Token]:
+    """The tokens of a block, up to where it was cut."""
     at = 0
     while at < len(words):
-        tag, dtype, length = _Tag(words[at] & 0xFF), words[at] >> 8 & 0xFF, words[at] >> 16
-        if tag is _Tag.CUT:
+        tag, dtype, length = Tag(words[at] & 0xFF), words[at] >> 8 & 0xFF, words[at] >> 16
+        if tag is Tag.CUT:
             return
         layout = _LAYOUTS.get(tag, _no_payload)(length)
         size = struct.calcsize(layout)
         payload = bytes(words[at + 1 : at + 1 + (size + 3) // 4])[:size]
-        yield _Token(tag=tag, dtype=dtype, length=length, values=struct.unpack(layout, payload))
+        yield Token(tag=tag, dtype=dtype, length=length, values=struct.unpack(layout, payload))
         at += 1 + (size + 3) // 4
 
 
 # The payload's layout in the words of `struct`, from the token's length.
-_LAYOUTS: Final[Mapping[_Tag, Callable[[int], str]]] = {
-    _Tag.TENSOR: lambda rank: f"={2 * rank}I",
-    _Tag.TENSOR_WIDE: lambda rank: f"={2 * rank}q",
-    _Tag.TENSOR_UNSTRIDED: lambda rank: f"={rank}q",
-    _Tag.INT: lambda _: "=q",
-    _Tag.DOUBLE: lambda _: "=d",
-    _Tag.INT_LIST: lambda length: f"={length}q",
-    _Tag.DOUBLE_LIST: lambda length: f"={length}d",
-    _Tag.BOOL_LIST: lambda length: f"={length}I",
-    _Tag.TEXT: lambda length: f"={length}s",
-    _Tag.IDENTITY: lambda _: _IDENTITY_LAYOUT,
+_LAYOUTS: Final[Mapping[Tag, Callable[[int], str]]] = {
+    Tag.TENSOR: lambda rank: f"={2 * rank}I",
+    Tag.TENSOR_WIDE: lambda rank: f"={2 * rank}q",
+    Tag.TENSOR_UNSTRIDED: lambda rank: f"={rank}q",
+    Tag.INT: lambda _: "=q",
+    Tag.DOUBLE: lambda _: "=d",
+    Tag.INT_LIST: lambda length: f"={length}q",
+    Tag.DOUBLE_LIST: lambda length: f"={length}d",
+    Tag.BOOL_LIST: lambda length: f"={length}I",
+    Tag.TEXT: lambda length: f"={length}s",
+    Tag.IDENTITY: lambda _: _IDENTITY_LAYOUT,
 }
 
 
@@ -255,32 +260,32 @@ def _no_payload(_length: int) -> str:
     return "="
 
 
-def _sizes(token: _Token) -> tuple[list[int], list[int]]:
+def _sizes(token: Token) -> tuple[list[int], list[int]]:
     if token.tag in _TENSORS:
         return list(token.values[: token.length]), list(token.values[token.length :])
     return [], []
 
 
-def _dtype(token: _Token) -> str:
+def _dtype(token: Token) -> str:
     if token.tag in _TENSORS:
-        return _DTYPES[token.dtype] if token.dtype < len(_DTYPES) else ""
-    if token.tag is _Tag.TENSOR_LIST:
+        return DTYPES[token.dtype] if token.dtype < len(DTYPES) else ""
+    if token.tag is Tag.TENSOR_LIST:
         return "TensorList"
     if token.tag in _SCALARS:
         return "Scalar"
     return "ScalarList" if token.tag in _SCALAR_LISTS else ""
 
 
-def _concrete(token: _Token) -> str:
-    if token.tag is _Tag.BOOL:
+def _concrete(token: Token) -> str:
+    if token.tag is Tag.BOOL:
         return str(bool(token.length))
     if token.tag in _SCALARS:
         return str(token.values[0])
-    if token.tag is _Tag.BOOL_LIST:
+    if token.tag is Tag.BOOL_LIST:
         return str([bool(value) for value in token.values])
     if token.tag in _SCALAR_LISTS:
         return str(list(token.values))
-    if token.tag is _Tag.TEXT:
+    if token.tag is Tag.TEXT:
         text: bytes = token.values[0]
         return text.decode("utf-8", "replace")
     return ""

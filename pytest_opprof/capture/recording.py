@@ -20,6 +20,13 @@ from pytest_opprof.capture.inputs import (
 )
 from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change, memory_use
 from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.op_values import (
+    OpOutputs,
+    OpValue,
+    decode_forward_thread,
+    decode_outputs,
+    decode_values,
+)
 from pytest_opprof.capture.trace_file import write_trace
 
 FLAG_CROSSING: Final = 0x01
@@ -375,6 +382,21 @@ class Recording:
         """For each input of a torch op, which tensors it is; None as `inputs`. Needs shapes and memory."""
         block = self._block(event)
         return None if block is None else decode_identities(block)
+
+    def values(self, event: int) -> list[OpValue]:
+        """What a torch op was given, with the tensors' identities where outputs were recorded."""
+        block = self._block(event)
+        return [] if block is None else decode_values(block)
+
+    def outputs(self, event: int) -> OpOutputs | None:
+        """What a torch op gave back; None where outputs were not recorded."""
+        at = lib.op_result_outputs(self._result, event)
+        return None if at == 0 else decode_outputs(self._args[at - 1 :])
+
+    def named_forward_thread(self, event: int) -> int:
+        """As `forward_thread`, also of nodes without a forward op, such as AccumulateGrad."""
+        block = self._block(event)
+        return 0 if block is None else decode_forward_thread(block)
 
     def args_text(self, event: int) -> str | None:
         """The ``args`` of a ``record_function``; None where there were none."""

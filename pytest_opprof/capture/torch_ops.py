@@ -23,7 +23,7 @@ class TorchOps(Protocol):
     def sees_memory(self) -> bool:
         """It can also tell what torch's allocators do."""
 
-    def enable(self, *, record_shapes: bool, profile_memory: bool) -> None:
+    def enable(self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool) -> None:
         """The window opened."""
 
     def disable(self) -> None:
@@ -36,6 +36,7 @@ class _Observe(enum.IntFlag):
     INPUTS = 1
     MEMORY = 2
     IDENTITIES = 4
+    OUTPUTS = 8
 
 
 class ObserverOps:
@@ -65,13 +66,15 @@ class ObserverOps:
         self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32]
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
-    def enable(self, *, record_shapes: bool, profile_memory: bool) -> None:
+    def enable(self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool) -> None:
         """The window opened: see ops on all threads."""
         wanted = _Observe.INPUTS if record_shapes else _Observe(0)
         if profile_memory:
             wanted |= _Observe.MEMORY
         if record_shapes and profile_memory:
             wanted |= _Observe.IDENTITIES  # which memory is which input's
+        if record_outputs:
+            wanted |= _Observe.INPUTS | _Observe.IDENTITIES | _Observe.OUTPUTS
         self._library.opprof_observer_enable(int(wanted))
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
@@ -157,9 +160,9 @@ class IttOps:
         self._torch = torch
         self._emitter: Any = None
 
-    def enable(self, *, record_shapes: bool, profile_memory: bool) -> None:
+    def enable(self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
-        del record_shapes, profile_memory  # torch's ITT ranges carry neither
+        del record_shapes, profile_memory, record_outputs  # torch's ITT ranges carry none of it
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 

@@ -20,7 +20,7 @@ from pytest_opprof.profiler.activities import (
 )
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.experimental import TRACE_ONLY, settings_of
-from pytest_opprof.profiler.recorder import CycleRecorder, ExecutionTraceObserver, RecorderOptions, sources_of
+from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, WindowObserver, sources_of
 
 _RANGES_ONLY: Final = frozenset({"ranges"})
 
@@ -39,7 +39,8 @@ class KinetoProfile:
         with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
         experimental_config: An `ExperimentalConfig`, or torch's; what has no meaning here is named in a
             warning.
-        execution_trace_observer: Told when windows open and close.
+        execution_trace_observer: Writes an execution trace of what is recorded: ours, which also records what
+            ops are given, or torch's.
         acc_events: `events` and `key_averages` are over all cycles that are kept, not over the last.
         custom_trace_id_callback: Names each cycle.
         post_processing_timeout_s: Accepted: there is nothing that would take long.
@@ -60,7 +61,7 @@ class KinetoProfile:
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: object | None = None,
-        execution_trace_observer: ExecutionTraceObserver | None = None,
+        execution_trace_observer: WindowObserver | None = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,

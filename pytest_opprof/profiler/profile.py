@@ -8,7 +8,7 @@ from typing import Final
 
 from pytest_opprof.profiler.activities import without_or_with_cuda
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
-from pytest_opprof.profiler.recorder import ExecutionTraceObserver
+from pytest_opprof.profiler.recorder import WindowObserver
 from pytest_opprof.profiler.schedule import ProfilerAction, record_always
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
 from pytest_opprof.profiler.stepper import Stepper
@@ -48,7 +48,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: object | None = None,
-        execution_trace_observer: ExecutionTraceObserver | None = None,
+        execution_trace_observer: WindowObserver | None = None,
         acc_events: bool = False,
         use_cuda: bool | None = None,
         custom_trace_id_callback: Callable[[], str] | None = None,

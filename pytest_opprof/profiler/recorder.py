@@ -17,10 +17,11 @@ from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.profiler import enabled
 from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
 from pytest_opprof.profiler.metadata import TraceMetadata
 
 
-class ExecutionTraceObserver(Protocol):
+class WindowObserver(Protocol):
     """Another observer of the same windows, such as torch's ``ExecutionTraceObserver``."""
 
     def start(self) -> None:
@@ -52,7 +53,7 @@ class RecorderOptions:
     profile_memory: bool = False
     with_flops: bool = False
     keep_cycles: int | None
-    observer: ExecutionTraceObserver | None
+    observer: WindowObserver | None
     collections: bool = False
 
     @property
@@ -128,15 +129,21 @@ class CycleRecorder:
             CaptureBusyError: Another window is open in this process; that one goes on unharmed.
         """
         self._open_collector()
+        observer = self._options.observer
+        traces = isinstance(observer, ExecutionTraceObserver) and observer.is_registered
         self._collector.start(
-            record_shapes=self._options.has_shapes, profile_memory=self._options.profile_memory
+            record_shapes=self._options.has_shapes,
+            profile_memory=self._options.profile_memory,
+            record_outputs=traces,
         )
         self._process = os.getpid()
         if self._options.collections:
             gc.callbacks.append(self._note_collection)
         enabled.run_on_profiler_start()
-        if self._options.observer is not None:
-            self._options.observer.start()
+        if isinstance(observer, ExecutionTraceObserver):
+            observer.join_window()
+        elif observer is not None:
+            observer.start()
 
     def stop(self) -> None:
         """Close the window, if it is open."""
@@ -156,8 +163,11 @@ class CycleRecorder:
             with_flops=self._options.with_flops,
             roles=self._roles(),
         )
-        if self._options.observer is not None:
-            self._options.observer.stop()
+        observer = self._options.observer
+        if isinstance(observer, ExecutionTraceObserver):
+            observer.take(recording)
+        elif observer is not None:
+            observer.stop()
 
     def _roles(self) -> TensorRoles | None:
         """What living tensors are for, where a timeline of memory can be asked for."""

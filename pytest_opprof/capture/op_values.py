@@ -1,0 +1,184 @@
+"""What a torch op was given and gave back, value by value: which tensor, and of which type."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_opprof.capture.inputs import DTYPES, Tag, Token, tokens_of
+
+_ARGS_TORCH: Final = 2
+_ARGS_OUTPUTS: Final = 5
+
+# Bytes of an element, by c10::ScalarType; 1 where not listed.
+_ITEM_BYTES: Final = {
+    **dict.fromkeys((2, 5, 15, 22, 27), 2),
+    **dict.fromkeys((3, 6, 8, 14, 28), 4),
+    **dict.fromkeys((4, 7, 9, 29), 8),
+    10: 16,
+}
+# By c10::DeviceType.
+_DEVICES: Final = (
+    *("cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip", "fpga", "maia", "xla", "vulkan", "metal"),
+    *("xpu", "mps", "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorValue:
+    """A tensor as it was when the op began or ended.
+
+    Attributes:
+        tensor: Address of the tensor's own object; 0 unknown. Addresses are used again.
+        storage: Address of what it holds; 0 unknown.
+        offset: Of its first element in the storage, in elements.
+        item_bytes: Of one element.
+        device: As torch writes it, such as "cpu" or "cuda:0".
+    """
+
+    tensor: int
+    storage: int
+    offset: int
+    elements: int
+    item_bytes: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpValue:
+    """One value.
+
+    Attributes:
+        type: In an execution trace's words, such as "Tensor(float)", "GenericList[Int,Int]" or "None";
+            "" where it was not recorded.
+        value: A number, a text, a `TensorValue`, None, or a list of these.
+        shape: Sizes of a tensor, a list of them for a list, else [].
+        strides: The same, in elements.
+    """
+
+    type: str
+    value: Any
+    shape: list[Any]
+    strides: list[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpOutputs:
+    """What an op gave back, and the id of its schema's text (`recording.name_text`)."""
+
+    schema_id: int
+    values: list[OpValue]
+
+
+def decode_values(block: memoryview[int]) -> list[OpValue]:
+    """What the op was given; nothing where it was not recorded."""
+    if block[0] & 0xFF != _ARGS_TORCH:
+        return []
+    return list(_values(block[3 : 1 + (block[0] >> 8)]))
+
+
+def decode_forward_thread(block: memoryview[int]) -> int:
+    """Torch's number of the thread that ran the forward op; 0 for none."""
+    return block[1] | block[2] << 32 if block[0] & 0xFF == _ARGS_TORCH else 0
+
+
+def decode_outputs(block: memoryview[int]) -> OpOutputs | None:
+    """What the op gave back, of a block of its own."""
+    if block[0] & 0xFF != _ARGS_OUTPUTS:
+        return None
+    return OpOutputs(schema_id=block[1], values=list(_values(block[2 : 1 + (block[0] >> 8)])))
+
+
+def _values(words: memoryview[int]) -> Iterator[OpValue]:
+    pairs = _with_identities(tokens_of(words))
+    for token, identity in pairs:
+        if token.tag is Tag.TENSOR_LIST:
+            yield _list([_tensor(*pair) for pair in itertools.islice(pairs, token.length)])
+        elif token.tag in _TENSORS:
+            yield _tensor(token, identity)
+        elif token.tag in _ELEMENTS:
+            name = _ELEMENTS[token.tag]
+            yield _list(
+                [OpValue(type=name, value=_plain(token, v), shape=[], strides=[]) for v in token.values]
+            )
+        else:
+            yield _scalar(token)
+
+
+_TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED, Tag.UNDEFINED})
+_ELEMENTS: Final = {Tag.INT_LIST: "Int", Tag.DOUBLE_LIST: "Double", Tag.BOOL_LIST: "Bool"}
+
+
+def _with_identities(tokens: Iterator[Token]) -> Iterator[tuple[Token, Token | None]]:
+    """Each token with the one behind it that says which tensor it is."""
+    waiting: Token | None = None
+    for token in tokens:
+        if token.tag is Tag.IDENTITY and waiting is not None:
+            yield waiting, token
+            waiting = None
+            continue
+        if waiting is not None:
+            yield waiting, None
+        waiting = token
+    if waiting is not None:
+        yield waiting, None
+
+
+def _plain(token: Token, value: Any) -> Any:
+    return bool(value) if token.tag is Tag.BOOL_LIST else value
+
+
+def _list(members: list[OpValue]) -> OpValue:
+    return OpValue(
+        type=f"GenericList[{','.join(member.type for member in members)}]",
+        value=[member.value for member in members],
+        shape=[member.shape for member in members],
+        strides=[member.strides for member in members],
+    )
+
+
+def _tensor(token: Token, identity: Token | None) -> OpValue:
+    sizes, strides = list(token.values[: token.length]), list(token.values[token.length :])
+    address, storage, device_type, device_index, offset = identity.values if identity else (0, 0, 0, -1, 0)
+    known = token.tag is not Tag.UNDEFINED and token.dtype < len(DTYPES)
+    value = TensorValue(
+        tensor=address,
+        storage=storage,
+        offset=offset,
+        elements=math.prod(sizes) if known else 0,
+        item_bytes=_ITEM_BYTES.get(token.dtype, 1) if known else 0,
+        device=device_name(device_type, device_index) if known else "",
+    )
+    name = DTYPES[token.dtype] if known else "nullptr (uninitialized)"
+    return OpValue(type=f"Tensor({name})", value=value, shape=sizes, strides=strides)
+
+
+def _scalar(token: Token) -> OpValue:
+    kind: str
+    value: Any
+    match token.tag:
+        case Tag.INT:
+            kind, value = "Int", token.values[0]
+        case Tag.DOUBLE:
+            kind, value = "Double", token.values[0]
+        case Tag.BOOL:
+            kind, value = "Bool", bool(token.length)
+        case Tag.NONE:
+            kind, value = "None", None
+        case Tag.TEXT:
+            kind, value = "String", token.values[0].decode("utf-8", "replace")
+        case Tag.OTHER if token.dtype:
+            index = token.length if token.length < 1 << 15 else -1
+            kind, value = "Device", device_name(token.dtype - 1, index)
+        case _:
+            kind, value = "", None
+    return OpValue(type=kind, value=value, shape=[], strides=[])
+
+
+def device_name(device_type: int, index: int) -> str:
+    """As torch writes a device: "cpu", "cuda:0"."""
+    name = _DEVICES[device_type] if 0 <= device_type < len(_DEVICES) else f"device type {device_type}"
+    return name if index < 0 else f"{name}:{index}"

@@ -1,0 +1,181 @@
+"""``torch.profiler.ExecutionTraceObserver`` over our own recordings."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
+from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.traces.execution_trace import write_execution_trace
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from pytest_opprof.capture.recording import Recording
+
+
+class ExecutionTraceObserver:
+    """Record what ops are given and give back, and write it as an execution trace (Chakra schema).
+
+    On its own, between `start` and `stop`, or as ``profile(execution_trace_observer=...)``, which records for
+    both and calls `cleanup`. Its file has torch's fields; ``rf_id`` is the ``Record function id`` of the same
+    event in the profiler's Chrome trace. Torch's own observer can be given to `profile` too.
+    """
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+        self._registered = False
+        self._running = False
+        self._owns_window = False
+        self._recordings: list[Recording] = []
+        self._collects_resources = False
+
+    def __del__(self) -> None:
+        # torch's promise: whoever forgets it still has the file
+        self.unregister_callback()
+
+    @staticmethod
+    def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
+        """An observer that writes into a temporary file if ENABLE_PYTORCH_EXECUTION_TRACE is 1, else None.
+
+        With ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS=1 it collects resources too.
+        """
+        if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE", "0") != "1":
+            return None
+        descriptor, path = tempfile.mkstemp(suffix=".et.json")
+        os.close(descriptor)
+        observer = ExecutionTraceObserver().register_callback(path)
+        observer.set_extra_resource_collection(os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE_EXTRAS") == "1")
+        return observer
+
+    def register_callback(self, output_file_path: str | os.PathLike[str]) -> Self:
+        """Say where to write; a second call before `unregister_callback` changes nothing.
+
+        Args:
+            output_file_path: The file; compressed when it ends in ``.gz``.
+        """
+        if not self._registered:
+            self._path = os.fspath(output_file_path)
+            self._registered = True
+        return self
+
+    def unregister_callback(self) -> None:
+        """Stop, and write the file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if not self._registered:
+            return
+        self.stop()
+        self._registered = False
+        recordings, self._recordings = self._recordings, []
+        assert self._path is not None, "register_callback() set it"
+        write_execution_trace(recordings, self._path)
+        self._save_kernels()
+
+    def cleanup(self) -> None:
+        """The same as `unregister_callback`; `profile` calls it when it is left."""
+        self.unregister_callback()
+
+    def start(self) -> None:
+        """Begin to record; does nothing before `register_callback` or while it records.
+
+        Raises:
+            CaptureBusyError: A profile is being recorded; give the observer to that one instead.
+        """
+        if not self._registered or self._running:
+            return
+        collector = Collector.instance()
+        collector.open(sources=DEFAULT_SOURCES, record_shapes=True)
+        if "ops" in collector.problems:
+            warnings.warn(f"ops are not recorded: {collector.problems['ops']}", stacklevel=2)
+        collector.start(record_outputs=True)
+        self._owns_window = True
+        self.join_window()
+
+    def stop(self) -> None:
+        """End what `start` began; what was recorded is written by `unregister_callback`."""
+        if self._running and self._owns_window:
+            self._owns_window = False
+            self.take(Collector.instance().stop())
+
+    def join_window(self) -> None:
+        """A profiler opened a window that it records for this observer too."""
+        if self._registered:
+            self._running = True
+            _record_process_groups()
+
+    def take(self, recording: Recording) -> None:
+        """The window closed; this was recorded."""
+        if self._running:
+            self._running = False
+            self._recordings.append(recording)
+
+    @property
+    def is_registered(self) -> bool:
+        """A file was named and not written yet."""
+        return self._registered
+
+    def is_running(self) -> bool:
+        """What runs is being recorded."""
+        return self._running
+
+    def get_output_file_path(self) -> str | None:
+        """The file, or None before `register_callback`."""
+        return self._path
+
+    # ---- resources ----
+
+    def set_extra_resource_collection(self, val: bool) -> None:  # noqa: FBT001  # torch's signature
+        """Also copy the kernels that torch.compile generated, which a replay of the trace needs."""
+        self._collects_resources = val
+        if val:
+            self.get_resources_dir(can_create=True)
+
+    def get_resources_dir(self, can_create: bool = False) -> str | None:  # noqa: FBT001, FBT002  # torch's signature
+        """The folder of these copies, beside the file; None unless they were asked for."""
+        if not self._collects_resources or self._path is None:
+            return None
+        return self.get_resources_dir_for_et_path(self._path, create_dir=can_create)
+
+    @staticmethod
+    def get_resources_dir_for_et_path(
+        trace_path: str | os.PathLike[str],
+        create_dir: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+    ) -> str | None:
+        """``<name>_resources`` beside the file; None where it neither is nor can be made."""
+        path = Path(trace_path)
+        folder = path.with_name(f"{path.stem}_resources")
+        if create_dir:
+            try:
+                folder.mkdir(exist_ok=True)
+            except OSError as error:
+                warnings.warn(f"the execution trace's resources are not kept: {error}", stacklevel=2)
+        return str(folder) if folder.is_dir() else None
+
+    def _save_kernels(self) -> None:
+        folder = self.get_resources_dir(can_create=True)
+        code_cache = sys.modules.get("torch._inductor.codecache")
+        if folder is None or code_cache is None:
+            return
+        for module in code_cache.PyCodeCache.modules:
+            source = getattr(module, "__file__", None)
+            if source is not None:
+                shutil.copy(source, folder)
+
+
+def _record_process_groups() -> None:
+    """The groups of a torch.distributed job, as the node by which replays know them."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        groups = distributed.distributed_c10d._world.pg_config_info  # noqa: SLF001  # where torch's own has it from
+        with record_function("## process_group:init ##", json.dumps(groups, default=str)):
+            pass

@@ -1,0 +1,209 @@
+"""Our execution traces against those of torch's own observer, of one run: field by field."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_opprof import ExecutionTraceObserver, profile
+
+
+@pytest.fixture(autouse=True)
+def torch() -> Iterator[Any]:
+    """Torch on one thread: which of several runs an op first is nobody's promise."""
+    module = pytest.importorskip("torch")
+    threads = module.get_num_threads()
+    module.set_num_threads(1)
+    yield module
+    module.set_num_threads(threads)
+
+
+def traced_by_both(torch: Any, program: Callable[[Any], object], folder: Path) -> tuple[Any, Any]:
+    ours = ExecutionTraceObserver().register_callback(str(folder / "ours.json"))
+    theirs = torch.profiler.ExecutionTraceObserver().register_callback(str(folder / "theirs.json"))
+    ours.start()
+    theirs.start()
+    program(torch)
+    theirs.stop()
+    ours.stop()
+    theirs.unregister_callback()
+    ours.unregister_callback()
+    traces = [json.loads((folder / name).read_bytes()) for name in ("ours.json", "theirs.json")]
+    return traces[0], traces[1]
+
+
+def training(torch: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.GELU(), torch.nn.Linear(4, 1))
+    with torch.profiler.record_function("forward", "a text"):
+        loss = model(torch.randn(2, 4)).sum()
+    with torch.profiler.record_function("backward"):
+        loss.backward()
+
+
+def scalars(torch: Any) -> None:
+    x = torch.ones(2, 4)
+    torch.full((2,), 0.1)
+    torch.add(x, x, alpha=3)
+    torch.div(x, x, rounding_mode="floor")
+    torch.zeros(2, device="cpu", dtype=torch.long)
+    torch.clamp(x, min=0.0)
+    torch.add(x, True)
+
+
+def lists(torch: Any) -> None:
+    x = torch.ones(2, 4)
+    torch.cat([x, x])
+    torch._foreach_mul([torch.ones(1), torch.ones(2)], [1.0, 2.5])
+    torch.split(x, 2)
+    torch.einsum("ij,jk->ik", x, torch.ones(4, 2))
+    x.sum([0, 1])
+
+
+def views(torch: Any) -> None:
+    x = torch.arange(12, dtype=torch.int16).reshape(3, 4)
+    x[1:, 2:].t().contiguous()
+    x.expand(2, 3, 4).sum()
+    x.to(torch.complex64).conj().resolve_conj()
+
+
+def nothing_in(torch: Any) -> None:
+    torch.ones(0, 3).sum()
+    torch.tensor(3.0) * 2
+    torch.empty(3, device="meta").add(1)
+
+
+PROGRAMS = [training, scalars, lists, views, nothing_in]
+
+
+def ops(trace: Any) -> list[Any]:
+    """In the order of begin."""
+    nodes = [node for node in trace["nodes"] if not node["name"].startswith("[pytorch|profiler|")]
+    return sorted(nodes, key=lambda node: node["id"])
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    return {attr["name"]: attr["value"] for attr in node["attrs"]}
+
+
+def is_tensor(kind: str) -> bool:
+    return kind.startswith("Tensor(")
+
+
+def tensors(values: list[Any], types: list[str]) -> list[list[Any]]:
+    """All tensors among these values, in order."""
+    found = []
+    for value, kind in zip(values, types, strict=True):
+        if is_tensor(kind):
+            found.append(value)
+        elif kind.startswith("GenericList[Tensor("):
+            found += value
+    return found
+
+
+def without_ids(values: list[Any], types: list[str]) -> list[Any]:
+    """The values, each tensor without the numbers that the observers gave it and its storage."""
+    plain = []
+    for value, kind in zip(values, types, strict=True):
+        if is_tensor(kind):
+            plain.append(value[2:])
+        elif kind.startswith("GenericList[Tensor("):
+            plain.append([member[2:] for member in value])
+        else:
+            plain.append(rounded(value))
+    return plain
+
+
+def rounded(value: Any) -> Any:
+    """Torch writes six digits."""
+    if isinstance(value, list):
+        return [rounded(member) for member in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def renumbered(ids: list[int]) -> list[int]:
+    """By first occurrence: which are the same."""
+    known: dict[int, int] = {}
+    return [known.setdefault(number, len(known)) for number in ids]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_nodes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
+    program(torch)
+    our_trace, their_trace = traced_by_both(torch, program, tmp_path)
+    ours, theirs = ops(our_trace), ops(their_trace)
+    assert [node["name"] for node in ours] == [node["name"] for node in theirs]
+    assert len(ours) > 5
+    numbers: dict[int, int] = {}
+    for our, their in zip(ours, theirs, strict=True):
+        numbers[their["id"]] = our["id"]
+        assert our.keys() == their.keys()
+        for side in ("inputs", "outputs"):
+            for field in ("shapes", "types", "strides"):
+                assert our[side][field] == their[side][field], our["name"]
+            types = our[side]["types"]
+            assert without_ids(our[side]["values"], types) == without_ids(their[side]["values"], types)
+        for place in (0, 1):  # tensors and storages
+            pair = [
+                renumbered(
+                    [
+                        tensor[place]
+                        for side in ("inputs", "outputs")
+                        for tensor in tensors(node[side]["values"], node[side]["types"])
+                    ]
+                )
+                for node in (our, their)
+            ]
+            assert pair[0] == pair[1], our["name"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_attributes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[Any], None]) -> None:
+    program(torch)
+    our_trace, their_trace = traced_by_both(torch, program, tmp_path)
+    nodes = {node["id"]: node for node in our_trace["nodes"]}
+    numbers = {their["id"]: our["id"] for our, their in zip(ops(our_trace), ops(their_trace), strict=True)}
+    for our, their in zip(ops(our_trace), ops(their_trace), strict=True):
+        assert [(a["name"], a["type"]) for a in our["attrs"]] == [
+            (a["name"], a["type"]) for a in their["attrs"]
+        ]
+        ours, theirs = attributes(our), attributes(their)
+        theirs["fw_parent"] = numbers.get(theirs["fw_parent"], theirs["fw_parent"] and -1)
+        if ours["fw_parent"] in nodes and nodes[ours["fw_parent"]]["name"].endswith("|thread]"):
+            ours["fw_parent"] = -1
+        assert ours | {"rf_id": None} == theirs | {"rf_id": None}, our["name"]
+        parent = numbers.get(their["ctrl_deps"])
+        if parent is None:
+            assert nodes[our["ctrl_deps"]]["name"] == "[pytorch|profiler|execution_trace|thread]"
+        else:
+            assert our["ctrl_deps"] == parent
+    started = [attributes(node)["rf_id"] for node in ops(our_trace)]
+    assert started == sorted(started)
+
+
+def test_head_is_torchs(torch: Any, tmp_path: Path) -> None:
+    ours, theirs = traced_by_both(torch, scalars, tmp_path)
+    assert ours.keys() == theirs.keys()
+    for key in ("schema", "pid"):
+        assert ours[key] == theirs[key]
+    assert ours["start_ts"] <= theirs["finish_ts"]
+    assert theirs["start_ts"] <= ours["finish_ts"]
+    frames = [
+        [
+            (node["name"], node["ctrl_deps"], attributes(node)["tid"], attributes(node)["scope"])
+            for node in sorted(trace["nodes"], key=lambda node: node["id"])
+            if node["name"].startswith("[pytorch|profiler|")
+        ]
+        for trace in (ours, theirs)
+    ]
+    assert frames[0] == frames[1]
+
+
+def test_torchs_observer_can_be_given_to_our_profiler(torch: Any, tmp_path: Path) -> None:
+    observer = torch.profiler.ExecutionTraceObserver().register_callback(str(tmp_path / "theirs.json"))
+    with profile(execution_trace_observer=observer):
+        torch.ones(2).add(1)
+    trace = json.loads((tmp_path / "theirs.json").read_bytes())
+    names = [node["name"] for node in ops(trace)]
+    assert names[:4] == ["aten::ones", "aten::empty", "aten::fill_", "aten::add"]
