@@ -32,10 +32,14 @@ static size_t place_of(const void *pointer, size_t places) {
     return (bits ^ bits >> 12) & (places - 1);
 }
 
+/* Takes the text, which may be NULL: then there was no memory for it. A path that is no UTF-8 has
+ * lone surrogates, which pass as "surrogatepass" makes them. */
 static uint32_t interned(PyObject *text) {
-    Py_ssize_t length;
-    const char *utf8 = text ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
-    uint32_t id = utf8 ? op_names_intern(utf8, (size_t)length) : OP_NAME_OVERFLOW;
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass") : NULL;
+    uint32_t id = OP_NAME_OVERFLOW;
+    if (bytes)
+        id = op_names_intern(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    Py_XDECREF(bytes);
     Py_XDECREF(text);
     return id;
 }

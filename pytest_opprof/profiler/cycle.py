@@ -110,9 +110,17 @@ class Cycle:
             ValueError: There is no such metric.
             OSError: The file cannot be written.
         """
+        self.expect_stacks()
+        self._events.export_stacks(path, metric, compat=compat)
+
+    def expect_stacks(self) -> None:
+        """Make sure that stacks were recorded.
+
+        Raises:
+            AssertionError: They were not. Torch raises the same.
+        """
         if "python" not in self.recording.sources:
             raise AssertionError("export_stacks() requires with_stack=True")
-        self._events.export_stacks(path, metric, compat=compat)
 
     def export_speedscope(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a file of speedscope's, whole or not at all; see `traces.speedscope`.

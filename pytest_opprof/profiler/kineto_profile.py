@@ -239,7 +239,7 @@ class KinetoProfile:
         *,
         compat: Compat | None = None,
     ) -> None:
-        """Write the stacks and what each cost; see `EventList.export_stacks`.
+        """Write the stacks of `events` and what each cost; see `EventList.export_stacks`.
 
         Raises:
             UsageError: Nothing has been recorded to its end.
@@ -247,7 +247,8 @@ class KinetoProfile:
             ValueError: There is no such metric.
             OSError: The file cannot be written.
         """
-        self._latest("export_stacks()").export_stacks(path, metric, compat=compat)
+        self._latest("export_stacks()").expect_stacks()
+        self.events().export_stacks(path, metric, compat=compat)
 
     def export_speedscope(self, path: str | os.PathLike[str]) -> None:
         """Write the last finished cycle as a file of speedscope's; see `Cycle.export_speedscope`.

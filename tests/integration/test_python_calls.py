@@ -210,6 +210,13 @@ def test_functions_that_come_and_go_keep_their_names() -> None:
     assert made == [f".made_{number}" for number in range(300)]
 
 
+def test_a_path_that_is_no_utf8_keeps_its_name() -> None:
+    space: dict[str, Any] = {}
+    exec(compile("def made(): pass", "folder/\udcff é.py", "exec"), space)  # noqa: S102  # a path of its own
+    recording = recorded(space["made"])
+    assert [recording.name(event) for event in rows(recording)] == ["folder/\udcff é.py(1): made"]
+
+
 def test_a_forked_child_records_nothing_and_goes_on() -> None:
     def run() -> None:
         child = os.fork()

@@ -9,7 +9,7 @@ from typing import Any
 import call_programs
 import pytest
 
-from pytest_opprof import FunctionEvent, profile, record_function
+from pytest_opprof import FunctionEvent, profile, record_function, schedule
 from pytest_opprof.events.recorded_event import RecordedEvent
 
 torch = pytest.importorskip("torch")
@@ -209,6 +209,20 @@ def test_stacks_are_packed_where_the_name_says_so(trained: profile, tmp_path: Pa
 def test_device_time_of_a_host_is_none(trained: profile, tmp_path: Path) -> None:
     trained.export_stacks(tmp_path / "stacks.txt", "self_cuda_time_total")
     assert (tmp_path / "stacks.txt").read_text() == ""
+
+
+def test_stacks_of_all_cycles_where_events_are_kept(tmp_path: Path) -> None:
+    sizes = {}
+    for acc_events in (False, True):
+        plan = schedule(wait=0, warmup=1, active=1, repeat=2)
+        with profile(schedule=plan, with_stack=True, acc_events=acc_events) as prof:
+            for step in range(4):
+                (call_programs.drain if step == 1 else call_programs.catch_here)()
+                prof.step()
+        prof.export_stacks(tmp_path / "stacks.txt")
+        written = (tmp_path / "stacks.txt").read_text()
+        sizes[acc_events] = ("drain" in written, "catch_here" in written)
+    assert sizes == {False: (False, True), True: (True, True)}
 
 
 def test_an_unknown_metric_is_refused(trained: profile, tmp_path: Path) -> None:
