@@ -10,7 +10,12 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-enum { THREADS = 3, EVENTS = 2000, BEGUN = (THREADS + 1) * EVENTS };
+enum {
+    THREADS = 3,
+    EVENTS = 2000,
+    MEMORY = 2 * (THREADS + 1),
+    BEGUN = (THREADS + 1) * EVENTS + MEMORY
+};
 
 static folder here;
 static bool faults_are_armed;
@@ -28,6 +33,10 @@ static void *record_here(void *unused) {
     snprintf(text, sizeof text, "of thread %lx", (unsigned long)pthread_self());
     uint32_t mine = name_id(text), shared = name_id("of all");
     op_slot outer = begin_numbered(mine, 0);
+    op_memory_change change = {.address = (uintptr_t)&outer, .bytes = 64, .device_index = -1};
+    op_memory_changed(name_id("[memory]"), &change);
+    change.bytes = OP_BYTES_UNKNOWN;
+    op_memory_changed(name_id("[memory]"), &change);
     for (uint32_t i = 1; i < EVENTS; i++) {
         uint32_t words[3] = {OP_ARGS_HEADER(OP_ARGS_TEXT, 2), 4, i};
         op_slot slot = op_begin(shared, OP_TORCH, 0, i, words, i % 2 ? 3 : 0);
@@ -72,18 +81,38 @@ static void write_trace(const op_result *r) {
     fclose(file);
 }
 
+static void count_flops(op_result *r, uint64_t rows) {
+    int64_t *per_row = calloc(rows + 1, sizeof *per_row);
+    CHECK(per_row != NULL);
+    for (uint64_t i = 0; i < rows; i++)
+        per_row[i] = 7;
+    if (worked(op_result_count_flops(r, per_row, rows)) && columns_of(r).count)
+        CHECK_EQ(op_result_flops(r)[0], 7);
+    free(per_row);
+}
+
 static void read_result(op_result *r) {
     const op_group *rows;
     const int64_t *samples;
     const op_path *nodes;
-    uint64_t count, counted = 0;
-    for (int by_inputs = 0; by_inputs < 2; by_inputs++)
+    uint64_t count, counted = 0, shown = 0;
+    for (uint64_t row = 0; row < columns_of(r).count; row++)
+        shown += (columns_of(r).flags[row] & OP_FLAG_CREDITED) == 0;
+    for (int by_inputs = OP_GROUP_BY_NAME; by_inputs <= OP_GROUP_BY_INPUTS; by_inputs++)
         if (worked(op_result_groups(r, by_inputs, &rows, &count, &samples))) {
             counted = 0;
             for (uint64_t i = 0; i < count; i++)
                 counted += rows[i].count;
-            CHECK_EQ(counted, columns_of(r).count);
+            CHECK_EQ(counted, shown);
+            if (by_inputs == OP_GROUP_BY_INPUTS)
+                count_flops(r, count);
         }
+    op_memory_columns memory;
+    if (worked(op_result_memory_columns(r, &memory)))
+        CHECK_EQ(memory.device[0], 0);
+    const op_memory_use *use;
+    if (worked(op_result_memory_use(r, 0, &use)))
+        CHECK_EQ(use->freed, use->allocated);
     if (worked(op_result_paths(r, 3, &nodes, &count)))
         CHECK(count <= 3);
     write_trace(r);

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_opprof import ProfilerActivity, profile
@@ -82,6 +82,8 @@ calls = st.lists(
 )
 
 
+# A session of torch's takes half a second, and each example makes about forty calls.
+@settings(max_examples=min(settings().max_examples, 200))
 @given(calls=calls)
 def test_flops_are_those_of_torch(torch: Any, calls: list[Call]) -> None:
     theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_flops=True)
