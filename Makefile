@@ -44,7 +44,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $$flags $(VENV)
 
 $(VENV)/.installed: pyproject.toml $(NATIVE) | $(BIN)/python
-	$(PIP) install --quiet --editable '.[dev]'
+	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev]'
 	@touch $@
 
 $(VENV)/.torch: | $(BIN)/python

@@ -198,21 +198,16 @@ static bool may_be_parent(const op_read_event *e) {
            !(e->flags & OP_FLAG_ASYNC);
 }
 
-/* 1 + the row of the event around it; 0: none. */
+/* 1 + the row of the event around it; 0: none. What ended before this event began is around no later
+ * one either; an async event may outlive what it began in. */
 static uint32_t parent_of(building *b, const op_read_event *e) {
-    const op_read_event *events = b->read->events;
-    bool is_async = e->flags & OP_FLAG_ASYNC;
     if (e->kind >= OP_KERNEL)
         return 0;
-    while (!is_async && b->depth) {
-        const op_read_event *top = &events[b->stack[b->depth - 1]];
-        if (e->start_ns < end_of(top) && end_of(e) <= end_of(top))
-            break;
-        b->depth--;
+    for (; b->depth; b->depth--) {
+        const op_read_event *top = &b->read->events[b->stack[b->depth - 1]];
+        if (e->start_ns < end_of(top) && (e->flags & OP_FLAG_ASYNC || end_of(e) <= end_of(top)))
+            return b->stack[b->depth - 1] + 1;
     }
-    for (uint64_t d = b->depth; d-- > 0;) /* an async event ends where it likes */
-        if (e->start_ns < end_of(&events[b->stack[d]]))
-            return b->stack[d] + 1;
     return 0;
 }
 

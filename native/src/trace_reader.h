@@ -4,7 +4,7 @@
 
 #include "kineto_in.h"
 
-#define OP_MOST_PENDING 1024 /* async events begun and not ended */
+#define OP_MOST_PENDING 64 /* async events begun and not ended; each end looks through them */
 
 enum op_trace_state { AT_START, IN_OBJECT, IN_EVENTS, AT_END };
 

@@ -1,8 +1,8 @@
 """Sums over real traces against torch's own: its parser is given the very events of the file.
 
-Two rules of torch's parser stay out here, by which it hides helper ops and folds an op into a parent of its
-name: they are no part of what a trace says. What waits and what only marks a range on a device is charged to
-no op (docs/decisions.md), so torch is not told what launched it.
+By default two rules of torch's parser stay out, by which it hides helper ops and folds an op into a parent of
+its name, and what waits is charged to no op (docs/decisions.md): torch is not told what launched it. With
+``compat="torch"`` all of its parser is there.
 """
 
 import gzip
@@ -137,8 +137,13 @@ def launching_ops(slices: Sequence[dict[str, Any]]) -> dict[int, int]:
     return found
 
 
-def torch_rows(path: Path) -> list[Any]:
-    """Torch's key averages of the file's events."""
+def torch_rows(path: Path, *, launched: frozenset[str] = WORK) -> list[Any]:
+    """Torch's key averages of the file's events.
+
+    Args:
+        path: The file.
+        launched: Categories whose events torch is told the launching op of.
+    """
     slices = slices_of(path)
     launched_by = launching_ops(slices)
     profile = torch.autograd.profiler.profile(use_kineto=True)
@@ -148,7 +153,7 @@ def torch_rows(path: Path) -> list[Any]:
             KinetoEvent(
                 slice_,
                 linked_to=launched_by.get(slice_["args"].get("correlation", 0), 0)
-                if slice_["cat"] in WORK
+                if slice_["cat"] in launched
                 else 0,
             )
             for slice_ in slices
@@ -160,6 +165,23 @@ def torch_rows(path: Path) -> list[Any]:
 
 def ns(time_us: float) -> int:
     return round(time_us * 1000)
+
+
+Sums = dict[tuple[str, int, bool], tuple[int, int, int, int, int]]
+
+
+def sums(rows: Sequence[Any]) -> Sums:
+    """What each row of key averages adds up to, by its key; times in nanoseconds."""
+    return {
+        (row.key, int(row.device_type), row.is_user_annotation): (
+            row.count,
+            ns(row.cpu_time_total),
+            ns(row.self_cpu_time_total),
+            ns(row.device_time_total),
+            ns(row.self_device_time_total),
+        )
+        for row in rows
+    }
 
 
 @pytest.fixture
@@ -183,14 +205,10 @@ def test_sums_equal_those_of_torchs_parser(traces: Path, name: str) -> None:
         )
         for group in recording.groups()
     }
-    theirs = {
-        (row.key, int(row.device_type), row.is_user_annotation): (
-            row.count,
-            ns(row.cpu_time_total),
-            ns(row.self_cpu_time_total),
-            ns(row.device_time_total),
-            ns(row.self_device_time_total),
-        )
-        for row in torch_rows(traces / name)
-    }
-    assert ours == theirs
+    assert ours == sums(torch_rows(traces / name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_by_torchs_rules_all_sums_are_equal(traces: Path, name: str) -> None:
+    ours = load_trace(traces / name).key_averages(compat="torch")
+    assert sums(ours) == sums(torch_rows(traces / name, launched=WORK | {"cuda_sync"}))

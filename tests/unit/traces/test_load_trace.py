@@ -103,6 +103,39 @@ def test_an_unfinished_event_is_open_at_the_end(load: Any) -> None:
     assert recording.trace_end_ns == 10_000
 
 
+def asynchronous(phase: str, number: int, at_us: float) -> dict[str, Any]:
+    place = {"pid": 1, "tid": 1, "ts": at_us}
+    return {"ph": phase, "cat": "cpu_op", "id": number, "name": "wait", **place}
+
+
+def test_an_async_event_begins_inside_and_ends_where_it_likes(load: Any) -> None:
+    events = [op("outer", 0, 10), op("inner", 1, 2), asynchronous("b", 1, 2), asynchronous("e", 1, 50)]
+    events += [asynchronous("b", 2, 5), asynchronous("e", 2, 6), asynchronous("b", 3, 20), op("next", 30, 1)]
+    recording = load(events).recording
+    found = {
+        (recording.name(row), recording.duration_ns[row]): recording.parent[row]
+        for row in range(len(recording))
+    }
+    assert found == {
+        ("outer", 10_000): -1,
+        ("inner", 2_000): 0,
+        ("wait", 48_000): 1,
+        ("wait", 1_000): 0,
+        ("wait", -1): -1,
+        ("next", 1_000): -1,
+    }
+    assert recording.self_ns[0] == 8_000
+
+
+def test_more_open_async_events_than_are_followed_are_kept(load: Any, tmp_path: Path) -> None:
+    events = [asynchronous("b", number, number) for number in range(100)]
+    trace = load(events)
+    assert (len(trace.recording), trace.other_events) == (64, 36)
+    trace.export_chrome_trace(tmp_path / "again.json")
+    written = json.loads((tmp_path / "again.json").read_bytes())["traceEvents"]
+    assert sorted(written, key=lambda event: int(event["id"])) == events
+
+
 def test_our_own_trace_gives_the_events_it_was_written_from(tmp_path: Path) -> None:
     from windows import Window  # records
 
