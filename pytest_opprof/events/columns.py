@@ -109,14 +109,21 @@ def table_columns(facts: Survey, options: TableOptions) -> list[Column]:
 def _cpu_columns(facts: Survey, options: TableOptions) -> list[Column]:
     unit = options.time_unit
 
-    def share(time_us: float) -> str:
-        return format_time_share(time_us, facts.self_cpu_us)
+    def self_share(row: TableRow) -> object:
+        row.self_cpu_percent = format_time_share(row.self_cpu_time_total, facts.self_cpu_us)
+        return row.self_cpu_percent
+
+    def total_share(row: TableRow) -> object:
+        # Async time runs beside the rest: it has no share.
+        row.total_cpu_percent = (
+            0 if row.is_async else format_time_share(row.cpu_time_total, facts.self_cpu_us)
+        )
+        return row.total_cpu_percent
 
     return [
-        Column("Self CPU %", lambda row: share(row.self_cpu_time_total)),
+        Column("Self CPU %", self_share),
         Column("Self CPU", lambda row: format_time(row.self_cpu_time_total, unit)),
-        # Async time runs beside the rest: it has no share.
-        Column("CPU total %", lambda row: "0" if row.is_async else share(row.cpu_time_total)),
+        Column("CPU total %", total_share),
         Column("CPU total", lambda row: format_time(row.cpu_time_total, unit)),
         Column("CPU time avg", lambda row: format_time(row.cpu_time, unit)),
     ]
@@ -125,11 +132,14 @@ def _cpu_columns(facts: Survey, options: TableOptions) -> list[Column]:
 def _device_columns(facts: Survey, options: TableOptions) -> list[Column]:
     unit, device = options.time_unit, device_title(facts)
 
-    def share(row: TableRow) -> str:
+    def share(row: TableRow) -> object:
         annotation = row.is_user_annotation and int(row.device_type) != DeviceType.CPU
-        if annotation and options.compat is None:
-            return "--"
-        return format_time_share(row.self_device_time_total, facts.self_device_us)
+        row.total_device_percent = (
+            "--"
+            if annotation and options.compat is None
+            else format_time_share(row.self_device_time_total, facts.self_device_us)
+        )
+        return row.total_device_percent
 
     return [
         Column(f"Self {device}", lambda row: format_time(row.self_device_time_total, unit)),

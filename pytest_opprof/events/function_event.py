@@ -67,6 +67,9 @@ class FunctionEvent(FormattedTimesMixin):
         python_id: Number of a Python call; -1 for none.
         python_parent_id: Number of the call around it.
         python_module_id: Number of the module called.
+        self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
+        total_cpu_percent: The same of `cpu_time_total`.
+        total_device_percent: The same of `self_device_time_total`.
         count: 1, as of an average of one.
     """
 
@@ -107,12 +110,15 @@ class FunctionEvent(FormattedTimesMixin):
         "python_module_id",
         "python_parent_id",
         "scope",
+        "self_cpu_percent",
         "sequence_nr",
         "stack",
         "structured_input_shapes",
         "structured_input_strides",
         "thread",
         "time_range",
+        "total_cpu_percent",
+        "total_device_percent",
         "trace_name",
         "use_device",
     )
@@ -211,6 +217,9 @@ class FunctionEvent(FormattedTimesMixin):
         self.python_id = python_id
         self.python_parent_id = python_parent_id
         self.python_module_id = python_module_id
+        self.self_cpu_percent: Any = -1
+        self.total_cpu_percent: Any = -1
+        self.total_device_percent: Any = -1
         self.count = 1
         self.kernels = []
         self.cpu_children = []

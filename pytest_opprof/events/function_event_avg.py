@@ -33,6 +33,9 @@ class FunctionEventAvg(FormattedTimesMixin):
         flops: Sum of their floating-point operations, with what ran inside them.
         counted_flops: What of these is not also in another op's: these add up to the whole.
         is_background: They ran during steps, on threads that are no part of them.
+        self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
+        total_cpu_percent: The same of `cpu_time_total`.
+        total_device_percent: The same of `self_device_time_total`.
         first: The first of them, whose shapes, stack, device and so on the other attributes repeat.
     """
 
@@ -62,6 +65,9 @@ class FunctionEventAvg(FormattedTimesMixin):
     input_shapes: Any = None
     overload_name: str | None = None
     stack: list[str] | None = field(default_factory=list)
+    self_cpu_percent: Any = -1
+    total_cpu_percent: Any = -1
+    total_device_percent: Any = -1
     first: FunctionEvent | None = None
 
     @property

@@ -15,7 +15,11 @@ _KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, Dev
 
 
 class TableRow(Protocol):
-    """What the table reads of an event or an average; torch's own have all of it."""
+    """What the table reads of an event or an average, and notes in it; torch's own have all of it."""
+
+    self_cpu_percent: Any
+    total_cpu_percent: Any
+    total_device_percent: Any
 
     @property
     def key(self) -> str: ...

@@ -99,6 +99,12 @@ def facts(event: Any) -> dict[str, Any]:
     }
 
 
+def shares(row: Any) -> tuple[object, ...]:
+    """What a table noted in a row; torch's averages have no such attributes before."""
+    names = ("self_cpu_percent", "total_cpu_percent", "total_device_percent")
+    return tuple(getattr(row, name, -1) for name in names)
+
+
 def table_or_failure(events: Any, **options: Any) -> str | None:
     """A table; None where torch fails over it, since it cannot print a share of a sum of 0."""
     try:
@@ -134,6 +140,8 @@ def compare(seed: int) -> Counter[str]:
             printed["not printed by torch"] += 1
         else:
             assert mine == table, f"table of forest {seed}"
+            if made is rows:
+                assert [shares(row) for row in rows] == [shares(row) for row in their_rows]
     # Its default answer must exist for every forest, whatever torch makes of it.
     assert listed.key_averages(**grouping).table(**layout) or not len(recording)
     return printed

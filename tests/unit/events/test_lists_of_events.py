@@ -130,6 +130,16 @@ def test_torchs_arguments_of_a_table_may_be_given_by_place() -> None:
     assert events.table("count", 1, 75, 20, 80, "a header", False, "s").startswith("=")
 
 
+def test_a_table_notes_each_rows_share_in_it() -> None:
+    events = EventList([event("a", 0, 1), event("b", 0, 3)])
+    assert (events[0].self_cpu_percent, events[0].total_device_percent) == (-1, -1)
+    events.table()
+    assert [(row.self_cpu_percent, row.total_cpu_percent) for row in events] == [
+        ("25.00%",) * 2,
+        ("75.00%",) * 2,
+    ]
+
+
 def test_total_is_of_all_events() -> None:
     total = EventList([event("a", 0, 1), event("b", 0, 2, device_index=3)]).total_average()
     assert (total.key, total.count, total.cpu_time_total) == ("Total", 2, 3)
