@@ -1,5 +1,6 @@
 /* A copy of the NVTX headers' globals, as a library that emits ranges has one, with the collector
  * behind it. */
+#include "fault.h"
 #include "fixture.h"
 #include "nvtx_abi.h"
 
@@ -293,6 +294,43 @@ static void threads_do_not_meet(void) {
     op_result_free(r);
 }
 
+#ifdef OP_FAULTS
+static void *push_without_memory(void *unused) {
+    (void)unused;
+    op_fault_arm(OP_FAULT_MEMORY, 1); /* for the list of what this thread has pushed */
+    CHECK_EQ(PUSH("not noted"), NVTX_NO_TRACKING);
+    CHECK_EQ(POP(), NVTX_NO_TRACKING);
+    op_fault_arm(OP_FAULT_MEMORY, 0);
+    CHECK_EQ(PUSH("outer"), 0);
+    for (int i = 1; i < 64; i++)
+        CHECK_EQ(PUSH("nested"), i);
+    op_fault_arm(OP_FAULT_MEMORY, 1); /* for a longer one */
+    CHECK_EQ(PUSH("not noted"), NVTX_NO_TRACKING);
+    CHECK_EQ(PUSH("nor what is in it"), NVTX_NO_TRACKING);
+    op_fault_arm(OP_FAULT_MEMORY, 0);
+    CHECK_EQ(POP(), NVTX_NO_TRACKING);
+    CHECK_EQ(POP(), NVTX_NO_TRACKING);
+    for (int i = 63; i >= 0; i--)
+        CHECK_EQ(POP(), i);
+    return NULL;
+}
+
+static void pops_pair_where_memory_was_short(void) {
+    pthread_t thread;
+    CHECK_OK(op_window_start());
+    CHECK_EQ(pthread_create(&thread, NULL, push_without_memory, NULL), 0);
+    pthread_join(thread, NULL);
+    op_fault_arm(OP_FAULT_MEMORY, 1); /* for the domain */
+    CHECK(DOMAIN("without memory") == NULL);
+    op_fault_arm(OP_FAULT_MEMORY, 0);
+    op_result *r = stop_window();
+    check_sound(r);
+    CHECK_EQ(columns_of(r).count, 64);
+    CHECK_EQ(columns_of(r).flags[row_of(r, "outer")], 0);
+    op_result_free(r);
+}
+#endif
+
 static bool stop_making;
 
 static void *make_domains(void *unused) {
@@ -338,6 +376,9 @@ int main(void) {
     RUN(what_a_window_left_open_is_forgotten);
     RUN(nvtx_is_recorded_if_asked_for);
     RUN(threads_do_not_meet);
+#ifdef OP_FAULTS
+    RUN(pops_pair_where_memory_was_short);
+#endif
     RUN(children_may_emit);
     close_session(&here);
     return 0;
