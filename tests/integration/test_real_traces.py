@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from perfetto import perfetto
 
 from pytest_opprof import load_trace
 from pytest_opprof.capture.recording import OpKind
@@ -162,3 +163,44 @@ def test_shapes_come_from_the_file(traces: Path) -> None:
 def test_other_files_are_refused_with_the_reason(traces: Path, name: str, problem: str) -> None:
     with pytest.raises(DocumentError, match=problem):
         load_trace(traces / name)
+
+
+@pytest.mark.slow
+def test_perfetto_sees_the_same_again(traces: Path, tmp_path: Path) -> None:
+    """What it drops of the file too (in which slices overlap) it drops of ours, and nothing else."""
+    packed = traces / "alexnet_inference_cuda.json.gz"
+    plain, again = tmp_path / "plain.json", tmp_path / "again.json"
+    plain.write_bytes(gzip.decompress(packed.read_bytes()))
+    load_trace(packed).export_chrome_trace(again)
+    seen = []
+    for path in (plain, again):
+        with perfetto(path) as page:
+            faults = page.query("select name, value from stats where severity = 'data_loss'", "name", "value")
+            slices = page.query("select ts, dur, name, track_id from slice", "ts", "dur", "name")
+            seen.append((faults, sorted(slices), page.query("select count(*) as flows from flow", "flows")))
+    assert seen[0] == seen[1]
+    assert len(seen[0][1]) > 800
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
+@pytest.mark.parametrize(
+    "analysis",
+    [
+        "get_temporal_breakdown",
+        "get_idle_time_breakdown",
+        "get_cuda_kernel_launch_stats",
+        "get_gpu_kernel_breakdown",
+    ],
+)
+def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Path, analysis: str) -> None:
+    trace_analysis = pytest.importorskip(
+        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the peers extra)"
+    )
+    packed, again = traces / "alexnet_inference_cuda.json.gz", tmp_path / "again.json"
+    load_trace(packed).export_chrome_trace(again)
+    found = [
+        getattr(trace_analysis.TraceAnalysis(trace_files={0: str(path)}), analysis)(visualize=False)
+        for path in (packed, again)
+    ]
+    assert str(found[0]) == str(found[1])
+    assert "Empty DataFrame" not in str(found[0])
