@@ -33,6 +33,7 @@ FLAG_CROSSING: Final = 0x01
 FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40
+USER_SCOPE: Final = 7  # torch's RecordScope::USER_SCOPE: a range that somebody named
 FLAG_CREDITED: Final = 0x80
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
 

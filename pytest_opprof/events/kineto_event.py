@@ -191,8 +191,6 @@ _SAME_NAMES: Final = {
 
 # Kineto's words for what our kinds are.
 _ACTIVITIES: Final = {
-    OpKind.RANGE: "user_annotation",
-    OpKind.TORCH: "cpu_op",
     OpKind.ITT: "user_annotation",
     OpKind.NVTX: "user_annotation",
     OpKind.PYTHON_CALL: "python_function",
@@ -210,8 +208,10 @@ _ACTIVITIES: Final = {
 
 
 def activity_of(kind: OpKind, *, user_scope: bool) -> str:
-    """Kineto's word for an event of a kind; torch's own ranges are annotations."""
-    return "user_annotation" if kind is OpKind.TORCH and user_scope else _ACTIVITIES[kind]
+    """Kineto's word for an event of a kind; whose range it is, torch's or ours, makes no difference."""
+    if kind in (OpKind.TORCH, OpKind.RANGE):
+        return "user_annotation" if user_scope else "cpu_op"
+    return _ACTIVITIES[kind]
 
 
 def kind_of(event: KinetoEvent) -> OpKind:

@@ -18,6 +18,7 @@ from pytest_opprof.capture.recording import (
     FLAG_ASYNC,
     FLAG_CREDITED,
     FLAG_UNFINISHED,
+    USER_SCOPE,
     OpenCall,
     OpGroup,
     OpKind,
@@ -141,8 +142,9 @@ class KinetoRecording:
 
     @functools.cached_property
     def scope(self) -> Sequence[int]:
-        """Torch's record scopes."""
-        return array("B", self._told("scope"))
+        """Torch's record scopes; a range is the user's, also where its source knows no scopes."""
+        scopes = zip(self._rows, self._told("scope"), strict=True)
+        return array("B", (USER_SCOPE if row.kind is OpKind.RANGE else scope for row, scope in scopes))
 
     @functools.cached_property
     def launcher(self) -> Sequence[int]:

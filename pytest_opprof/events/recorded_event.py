@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
+from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE, OpKind
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.event_metadata import event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.memory import MemoryChange
     from pytest_opprof.events.forest import EventForest
 
-_USER_SCOPE: Final = 7
 _ON_DEVICE: Final = int(OpKind.KERNEL)  # this kind and all above; an enum's members compare slowly
 _PYTHON_KINDS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
 # Links to other events are not kept: events that held one another would live until a collection of garbage.
@@ -227,11 +226,11 @@ def _concrete(event: RecordedEvent) -> list[Any]:
 
 
 def _annotation(event: RecordedEvent) -> bool:
-    return event.scope == _USER_SCOPE or event.kind in (OpKind.RANGE, OpKind.DEVICE_RANGE)
+    return event.scope == USER_SCOPE or event.kind is OpKind.DEVICE_RANGE
 
 
 def _activity(event: RecordedEvent) -> str:
-    return event.told("activity_type") or activity_of(event.kind, user_scope=event.scope == _USER_SCOPE)
+    return event.told("activity_type") or activity_of(event.kind, user_scope=event.scope == USER_SCOPE)
 
 
 def _stack(event: RecordedEvent) -> list[str]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_BACKGROUND, FLAG_CREDITED, OpGroup, OpKind
+from pytest_opprof.capture.recording import (
+    FLAG_ASYNC,
+    FLAG_BACKGROUND,
+    FLAG_CREDITED,
+    USER_SCOPE,
+    OpGroup,
+    OpKind,
+)
 from pytest_opprof.events.attribution import device_work
 from pytest_opprof.events.names import summed_name
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
 
-_USER_SCOPE = 7
 _SUMS = (
     "count",
     "total_ns",
@@ -108,7 +114,7 @@ def _key(recording: RecordingView, row: int, *, by_inputs: bool, by_values: bool
 
 
 def _is_annotation(recording: RecordingView, row: int) -> bool:
-    return recording.scope[row] == _USER_SCOPE or recording.kind[row] in (OpKind.RANGE, OpKind.DEVICE_RANGE)
+    return recording.scope[row] == USER_SCOPE or recording.kind[row] == OpKind.DEVICE_RANGE
 
 
 def _finished(recording: RecordingView, group: _Group) -> OpGroup:
