@@ -165,6 +165,8 @@ const op_open_call *op_result_open_calls(const op_result *result, uint32_t *coun
 const uint32_t *op_result_args(const op_result *result, uint64_t *words);
 /* 1 + word offset into op_result_args() of what an op gave back; 0: none, or not recorded. */
 uint32_t op_result_outputs(const op_result *result, uint64_t event);
+/* The name of a torch op's overload; 0: it has none, or it was not recorded. */
+uint32_t op_result_overload(const op_result *result, uint64_t event);
 enum op_group_inputs {
     OP_GROUP_BY_NAME = 0,
     OP_GROUP_BY_SHAPES = 1,

@@ -117,7 +117,10 @@ enum op_input_tag {
     /* Which tensor the token before is, in length words: two for the address of its TensorImpl, two
      * for that of its storage, one each for the device's type and index, two for where in the storage
      * it begins, in elements. */
-    OP_INPUT_IDENTITY = 15
+    OP_INPUT_IDENTITY = 15,
+    /* Before the inputs, no input itself: the name id of the op's overload, where there is one and it
+     * was asked for. */
+    OP_INPUT_OVERLOAD = 16
 };
 
 /* What the torch observer looks at besides the ops themselves. */
@@ -125,7 +128,8 @@ enum op_observe {
     OP_OBSERVE_INPUTS = 1,
     OP_OBSERVE_MEMORY = 2,
     OP_OBSERVE_IDENTITIES = 4,
-    OP_OBSERVE_OUTPUTS = 8
+    OP_OBSERVE_OUTPUTS = 8,
+    OP_OBSERVE_OVERLOADS = 16
 };
 
 #ifdef __cplusplus

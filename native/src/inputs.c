@@ -1,6 +1,8 @@
 #include "inputs.h"
 
 #include "event.h"
+#include "names.h"
+#include "result.h"
 
 #include <string.h>
 
@@ -66,7 +68,28 @@ bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) 
         return false;
     out->at = block + 3;
     out->end = block + 1 + words;
+    if (words >= 4 && TAG(*out->at) == OP_INPUT_OVERLOAD)
+        out->at += 2;
     return true;
+}
+
+const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit) {
+    op_inputs inputs;
+    bool has = op_inputs_of(block, limit, &inputs) && inputs.at > block + 3;
+    return has ? block + 4 : NULL;
+}
+
+void op_inputs_rename(uint32_t *block, const uint32_t *limit, const uint32_t *names, uint32_t count) {
+    const uint32_t *overload = op_inputs_overload(block, limit);
+    if (overload)
+        block[overload - block] = *overload < count ? names[*overload] : 0;
+}
+
+uint32_t op_result_overload(const op_result *r, uint64_t row) {
+    if (row >= r->columns.count || r->columns.args[row] == 0)
+        return OP_NAME_NONE;
+    const uint32_t *id = op_inputs_overload(r->args + r->columns.args[row] - 1, r->args + r->arg_words);
+    return id ? *id : OP_NAME_NONE;
 }
 
 static uint32_t payload_words(uint32_t token) {

@@ -184,6 +184,16 @@ static void put_arrows(op_trace *t, uint64_t row, const op_place *at) {
         op_trace_arrow(t, OP_LAUNCH, row + 1, at, c->start_ns[row]);
 }
 
+/* With its overload, `aten::transpose.int`, as torch's traces have it. */
+static void put_name(op_trace *t, uint64_t row) {
+    op_trace_name(t, t->r->columns.name[row]);
+    uint32_t overload = op_result_overload(t->r, row);
+    if (overload != OP_NAME_NONE) {
+        PUT(&t->out, ".");
+        op_trace_name(t, overload);
+    }
+}
+
 /* A slice must nest in its track; what ended out of order, and a call that overlaps a range in part,
  * goes on a track of its own instead, as a pair of async events. */
 static void put_async(op_trace *t, uint64_t row, const op_place *at) {
@@ -195,7 +205,7 @@ static void put_async(op_trace *t, uint64_t row, const op_place *at) {
                               : c->scope[row] == OP_SCOPE_USER
                                   ? ",\"cat\":\"user_annotation\",\"name\":\""
                                   : ",\"cat\":\"cpu_op\",\"name\":\"");
-        op_trace_name(t, c->name[row]);
+        put_name(t, row);
         op_trace_place(t, at, c->start_ns[row] + (part ? op_trace_duration(t->r, row) : 0));
         if (part)
             PUT(&t->out, "}");
@@ -212,7 +222,7 @@ static void put_event(op_trace *t, uint64_t row) {
         return;
     }
     put_phase_and_category(&t->out, c, row);
-    op_trace_name(t, c->name[row]);
+    put_name(t, row);
     op_trace_place(t, at, c->start_ns[row]);
     if (!is_instant(c->kind[row])) {
         PUT(&t->out, ",\"dur\":");

@@ -191,11 +191,14 @@ static void read_torch_args(walk *k, uint64_t row) {
 }
 
 /* Blocks read from a file hold the file's ids; the copy that the result owns gets ours. */
-static void rename_fields(const walk *k, uint64_t row) {
-    const op_result *r = k->result;
-    if (k->source->names)
-        op_fields_rename(r->args + k->w.args[row] - 1, r->args + r->arg_words, k->source->names,
-                         k->source->name_count);
+static void rename_args(const walk *k, uint64_t row) {
+    const op_source *s = k->source;
+    uint32_t *block = k->result->args + k->w.args[row] - 1;
+    const uint32_t *limit = k->result->args + k->result->arg_words;
+    if (s->names) {
+        op_fields_rename(block, limit, s->names, s->name_count);
+        op_inputs_rename(block, limit, s->names, s->name_count);
+    }
 }
 
 static uint32_t name_here(const op_source *s, uint32_t name) {
@@ -262,7 +265,7 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
         read_torch_args(k, row);
-        rename_fields(k, row);
+        rename_args(k, row);
     }
     w->line[row] = e->line;
     w->parent[row] =

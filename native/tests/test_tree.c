@@ -1,3 +1,4 @@
+#include "inputs.h"
 #include "made.h"
 
 static made m;
@@ -325,7 +326,46 @@ static void outputs_belong_to_their_op(void) {
     op_result_free(r);
 }
 
+/* The overload stands before the inputs and is none of them. */
+static void overload_is_told_of_its_op(void) {
+    memset(&m, 0, sizeof m);
+    made_thread *t = &m.threads[0];
+    uint32_t overload = op_names_intern("Tensor", 6);
+    const uint32_t words[] = {
+        OP_ARGS_HEADER(OP_ARGS_TORCH, 5), 0, 0, OP_INPUT_OVERLOAD, overload, OP_INPUT_NONE};
+    const uint32_t plain[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 3), 0, 0, OP_INPUT_NONE};
+    const uint32_t cut[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 3), 0, 0, OP_INPUT_OVERLOAD};
+    add_block(t, add_event(t, "aten::add", 0, 100, 110), words, 6);
+    add_block(t, add_event(t, "aten::add", 0, 120, 130), plain, 4);
+    add_block(t, add_event(t, "aten::add", 0, 140, 150), cut, 4);
+    add_event(t, "aten::add", 0, 160, 170);
+    op_result *r = build(&m);
+    CHECK_EQ(op_result_overload(r, 0), overload);
+    for (uint64_t row = 1; row < 5; row++)
+        CHECK_EQ(op_result_overload(r, row), OP_NAME_NONE);
+    op_inputs inputs;
+    const uint32_t *token;
+    CHECK(op_inputs_of(r->args + columns_of(r).args[0] - 1, r->args + r->arg_words, &inputs));
+    CHECK(op_inputs_next(&inputs, &token) && *token == OP_INPUT_NONE);
+    CHECK(!op_inputs_next(&inputs, &token));
+    op_result_free(r);
+}
+
+static void overload_of_a_file_is_renamed(void) {
+    const uint32_t names[] = {0, 1, 42};
+    uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_OVERLOAD, 2};
+    op_inputs_rename(words, words + 5, names, 3);
+    CHECK_EQ(words[4], 42);
+    op_inputs_rename(words, words + 5, names, 3); /* an id that the file does not have */
+    CHECK_EQ(words[4], OP_NAME_NONE);
+    uint32_t other[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_BOOL_LIST | 1 << 16, 2};
+    op_inputs_rename(other, other + 5, names, 3);
+    CHECK_EQ(other[4], 2);
+}
+
 int main(void) {
+    RUN(overload_is_told_of_its_op);
+    RUN(overload_of_a_file_is_renamed);
     RUN(nothing_recorded_is_an_empty_result);
     RUN(child_time_leaves_parent_self_time);
     RUN(async_events_are_no_parents);

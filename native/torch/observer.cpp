@@ -270,10 +270,11 @@ void note_torch_thread(op_thread *t, uint64_t number) {
 constexpr uint32_t kForwardWords = 3;
 
 // Out of line: its array would be every op's stack frame.
-__attribute__((noinline)) Context *begin_with_inputs(const at::RecordFunction &fn, uint32_t window,
-                                                     Context *context, uint32_t name, uint32_t aux) {
+template <bool with_inputs>
+__attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
+                                                   Context *context, uint32_t name, uint32_t aux) {
     uint32_t words[OP_ARGS_MAX_WORDS + 2];
-    uint32_t count = write_args(words, fn);
+    uint32_t count = write_args<with_inputs>(words, fn);
     op_thread *t = op_thread_ready(window, count);
     if (t == nullptr) {
         return nullptr;
@@ -296,7 +297,9 @@ inline Context *context_for(op_thread *t, uint32_t window, const at::RecordFunct
     return context_at(table, t->depth);
 }
 
-template <bool with_inputs> std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
+enum class Detail { kNone, kOverloads, kInputs };
+
+template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     uint32_t window = op_recording();
     op_thread *t = window != 0 ? op_thread_ready(window, kForwardWords) : nullptr;
     Context *context = t != nullptr ? context_for(t, window, fn) : nullptr;
@@ -307,8 +310,9 @@ template <bool with_inputs> std::unique_ptr<at::ObserverContext> begin(const at:
     int64_t sequence = fn.seqNr();
     uint32_t aux =
         sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE : static_cast<uint32_t>(sequence);
-    if (with_inputs) {
-        return std::unique_ptr<at::ObserverContext>(begin_with_inputs(fn, window, context, name, aux));
+    if (detail != Detail::kNone) {
+        return std::unique_ptr<at::ObserverContext>(
+            begin_with_args<detail == Detail::kInputs>(fn, window, context, name, aux));
     }
     uint64_t thread = fn.forwardThreadId();
     uint32_t words[kForwardWords] = {OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1),
@@ -347,18 +351,24 @@ void end_with_outputs(const at::RecordFunction &fn, at::ObserverContext *context
 
 // Callbacks are registered once and switched on and off: torch forbids to remove one while other
 // threads run ops.
-at::CallbackHandle plain_handle = 0, inputs_handle = 0, outputs_handle = 0, active_handle = 0;
+at::CallbackHandle plain_handle = 0, overloads_handle = 0, inputs_handle = 0, outputs_handle = 0;
+at::CallbackHandle active_handle = 0;
 
 void register_once() {
     if (plain_handle != 0) {
         return;
     }
-    plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<false>, end));
-    inputs_handle =
-        at::addGlobalCallback(at::RecordFunctionCallback(begin<true>, end).needsInputs(true));
-    outputs_handle = at::addGlobalCallback(
-        at::RecordFunctionCallback(begin<true>, end_with_outputs).needsInputs(true).needsOutputs(true));
+    plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<Detail::kNone>, end));
+    overloads_handle =
+        at::addGlobalCallback(at::RecordFunctionCallback(begin<Detail::kOverloads>, end));
+    inputs_handle = at::addGlobalCallback(
+        at::RecordFunctionCallback(begin<Detail::kInputs>, end).needsInputs(true));
+    outputs_handle =
+        at::addGlobalCallback(at::RecordFunctionCallback(begin<Detail::kInputs>, end_with_outputs)
+                                  .needsInputs(true)
+                                  .needsOutputs(true));
     at::disableCallback(plain_handle);
+    at::disableCallback(overloads_handle);
     at::disableCallback(inputs_handle);
     at::disableCallback(outputs_handle);
     constexpr char kMemory[] = "[memory]", kOutOfMemory[] = "[OutOfMemory]";
@@ -376,8 +386,10 @@ __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flag
     with_identities = (flags & OP_OBSERVE_IDENTITIES) != 0;
     with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
     with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
+    with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
     active_handle = with_outputs                  ? outputs_handle
                     : (flags & OP_OBSERVE_INPUTS) ? inputs_handle
+                    : with_overloads              ? overloads_handle
                                                   : plain_handle;
     at::reenableCallback(active_handle);
 }

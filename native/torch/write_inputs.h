@@ -24,6 +24,9 @@ std::atomic<bool> with_identities{false};
 // What ops give back is recorded too, and texts among what they are given.
 std::atomic<bool> with_outputs{false};
 
+// And the names of ops' overloads.
+std::atomic<bool> with_overloads{false};
+
 class InputWriter {
   public:
     explicit InputWriter(uint32_t *words) : words_(words) {}
@@ -200,10 +203,28 @@ bool write_input(InputWriter &w, const c10::IValue &v) {
     return true;
 }
 
-uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
+// Older torches do not tell.
+template <typename Function> auto overload_of(const Function &fn, int) -> decltype(fn.overload_name()) {
+    return fn.overload_name();
+}
+template <typename Function> const char *overload_of(const Function &, long) { return ""; }
+
+void write_overload(InputWriter &w, const at::RecordFunction &fn) {
+    const char *overload = overload_of(fn, 0);
+    if (*overload != '\0') {
+        w.token(OP_INPUT_OVERLOAD, 0, 0);
+        w.put(op_names_intern(overload, std::strlen(overload)));
+    }
+}
+
+// Torch refuses to tell the inputs where they were not asked for.
+template <bool with_inputs> uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
     InputWriter w(words + 1);
     w.put64(static_cast<int64_t>(fn.forwardThreadId()));
-    for (const auto &input : fn.inputs()) {
+    if (with_overloads.load(std::memory_order_relaxed)) {
+        write_overload(w, fn);
+    }
+    for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {
         if (!write_input(w, input)) {
             w.token(OP_INPUT_CUT, 0, 0);
             break;

@@ -111,7 +111,12 @@ class Collector:
             self._find_torch()
 
     def start(
-        self, *, record_shapes: bool = False, profile_memory: bool = False, record_outputs: bool = False
+        self,
+        *,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        record_outputs: bool = False,
+        record_overloads: bool = False,
     ) -> None:
         """Open a window: from here on everything is recorded, on all threads.
 
@@ -120,6 +125,7 @@ class Collector:
             profile_memory: Also the memory that is taken and given back: by torch's allocators, else by
                 Python's.
             record_outputs: Also what ops are given and give back, and which tensors those are.
+            record_overloads: Also which overload of each op ran.
 
         Raises:
             CaptureBusyError: A window is open already; it goes on unharmed.
@@ -148,7 +154,10 @@ class Collector:
                 tensors = profile_memory and self._sees_tensors
                 for source in self._active:
                     source.enable(
-                        record_shapes=record_shapes, profile_memory=tensors, record_outputs=record_outputs
+                        record_shapes=record_shapes,
+                        profile_memory=tensors,
+                        record_outputs=record_outputs,
+                        record_overloads=record_overloads,
                     )
                 if tensors:
                     self._window_sources += ("memory",)

@@ -13,6 +13,7 @@ _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
 _ARGS_MEMORY: Final = 3
 _FORWARD_WORDS: Final = 2
+_OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
 
 # Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
@@ -73,6 +74,7 @@ class Tag(enum.IntEnum):
     CUT = 13
     TENSOR_UNSTRIDED = 14
     IDENTITY = 15
+    OVERLOAD = 16
 
 
 _TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED})
@@ -171,7 +173,7 @@ def decode_memory(block: memoryview[int]) -> MemoryRecord | None:
 
 def decode_inputs(block: memoryview[int]) -> Inputs | None:
     """The inputs of a block that a torch op wrote, else None; None too where shapes were not recorded."""
-    words = _input_words(block)
+    words = input_words(block)
     if words is None:
         return None
     inputs = Inputs(shapes=[], strides=[], dtypes=[], concrete=[])
@@ -197,7 +199,7 @@ def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None
 
     A tensor without a storage of its own, such as a sparse one, or one recorded without memory, is None.
     """
-    words = _input_words(block)
+    words = input_words(block)
     if words is None:
         return None
     inputs: list[list[TensorIdentity | None]] = []
@@ -220,10 +222,13 @@ def decode_identities(block: memoryview[int]) -> list[list[TensorIdentity | None
     return inputs
 
 
-def _input_words(block: memoryview[int]) -> memoryview[int] | None:
+def input_words(block: memoryview[int]) -> memoryview[int] | None:
+    """The words of a torch op's inputs in its block; None where there are none."""
     if block[0] & 0xFF != _ARGS_TORCH:
         return None
     words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
+    if len(words) and words[0] & 0xFF == Tag.OVERLOAD:
+        words = words[_OVERLOAD_WORDS:]
     return words if len(words) else None
 
 

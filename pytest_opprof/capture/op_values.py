@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.inputs import DTYPES, Tag, Token, tokens_of
+from pytest_opprof.capture.inputs import DTYPES, Tag, Token, input_words, tokens_of
 
 _ARGS_TORCH: Final = 2
 _ARGS_OUTPUTS: Final = 5
@@ -75,9 +75,8 @@ class OpOutputs:
 
 def decode_values(block: memoryview[int]) -> list[OpValue]:
     """What the op was given; nothing where it was not recorded."""
-    if block[0] & 0xFF != _ARGS_TORCH:
-        return []
-    return list(_values(block[3 : 1 + (block[0] >> 8)]))
+    words = input_words(block)
+    return [] if words is None else list(_values(words))
 
 
 def decode_forward_thread(block: memoryview[int]) -> int:

@@ -355,6 +355,13 @@ class Recording:
         """An event's name."""
         return name_text(self.name_id[event])
 
+    def overload_name(self, event: int) -> str:
+        """The overload of a torch op, such as ``int`` of ``aten::transpose.int``; "" where it has none.
+
+        Needs overloads to have been recorded.
+        """
+        return name_text(lib.op_result_overload(self._result, event))
+
     def _block(self, event: int) -> memoryview[int] | None:
         at = self._args_at[event]
         return None if at == 0 else self._args[at - 1 :]

@@ -23,7 +23,9 @@ class TorchOps(Protocol):
     def sees_memory(self) -> bool:
         """It can also tell what torch's allocators do."""
 
-    def enable(self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool) -> None:
+    def enable(
+        self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool, record_overloads: bool
+    ) -> None:
         """The window opened."""
 
     def disable(self) -> None:
@@ -37,6 +39,7 @@ class _Observe(enum.IntFlag):
     MEMORY = 2
     IDENTITIES = 4
     OUTPUTS = 8
+    OVERLOADS = 16
 
 
 class ObserverOps:
@@ -66,7 +69,9 @@ class ObserverOps:
         self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32]
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
-    def enable(self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool) -> None:
+    def enable(
+        self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool, record_overloads: bool
+    ) -> None:
         """The window opened: see ops on all threads."""
         wanted = _Observe.INPUTS if record_shapes else _Observe(0)
         if profile_memory:
@@ -75,6 +80,8 @@ class ObserverOps:
             wanted |= _Observe.IDENTITIES  # which memory is which input's
         if record_outputs:
             wanted |= _Observe.INPUTS | _Observe.IDENTITIES | _Observe.OUTPUTS
+        if record_overloads:
+            wanted |= _Observe.OVERLOADS
         self._library.opprof_observer_enable(int(wanted))
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
@@ -160,9 +167,11 @@ class IttOps:
         self._torch = torch
         self._emitter: Any = None
 
-    def enable(self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool) -> None:
+    def enable(
+        self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool, record_overloads: bool
+    ) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
-        del record_shapes, profile_memory, record_outputs  # torch's ITT ranges carry none of it
+        del record_shapes, profile_memory, record_outputs, record_overloads  # torch's ITT ranges carry none
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 

@@ -288,6 +288,11 @@ class KinetoRecording:
         """What Kineto told of an event."""
         return self._rows[event].event
 
+    def overload_name(self, event: int) -> str:
+        """The overload of a torch op; "" where it has none, or where that was not recorded."""
+        overload: str = told(self._rows[event].event, "overload_name")
+        return overload
+
     def inputs(self, event: int) -> Inputs | None:
         """What an event was given, where that was recorded."""
         source = self._rows[event].event

@@ -284,7 +284,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "linked_correlation_id": _as_told("linked_correlation_id"),
     "name": lambda event: summed_name(event.recorded_name),
     "node_id": _always(-1),
-    "overload_name": _as_told("overload_name"),
+    "overload_name": lambda event: event.forest.recording.overload_name(event.index),
     "python_id": _as_told("python_id"),
     "python_module_id": _as_told("python_module_id"),
     "python_parent_id": _as_told("python_parent_id"),

@@ -108,6 +108,9 @@ class RecordingView(Protocol):
     def name(self, event: int) -> str:
         """An event's name."""
 
+    def overload_name(self, event: int) -> str:
+        """The overload of a torch op; "" where it has none, or where that was not recorded."""
+
     def inputs(self, event: int) -> Inputs | None:
         """What an event was given, where that was recorded."""
 

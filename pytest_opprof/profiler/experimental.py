@@ -11,18 +11,21 @@ TRACE_ONLY: Final = (
     "{call} is not available when trace_only=True in ExperimentalConfig. Use export_chrome_trace() instead."
 )
 
-_WITH_MEANING: Final = frozenset({"verbose", "profile_all_threads", "record_python_gc_info", "trace_only"})
+_WITH_MEANING: Final = frozenset(
+    {"capture_overload_names", "profile_all_threads", "record_python_gc_info", "trace_only", "verbose"}
+)
 
 
 @dataclass
 class ExperimentalConfig:
     """Torch's ``_ExperimentalConfig``, with its arguments in its order.
 
-    These work: ``trace_only`` and ``record_python_gc_info``. ``verbose`` and ``profile_all_threads`` ask for
-    what is always so: stacks are on the events, and all threads are seen. The others are about Kineto and
-    CUPTI; a profiler that is given one of them says so in a warning.
+    These work: ``trace_only``, ``record_python_gc_info`` and ``capture_overload_names``. ``verbose`` and
+    ``profile_all_threads`` ask for what is always so: stacks are on the events, and all threads are seen. The
+    others are about Kineto and CUPTI; a profiler that is given one of them says so in a warning.
 
     Attributes:
+        capture_overload_names: Record which overload of each op ran. Needs the compiled observer.
         record_python_gc_info: Record Python's garbage collections, as ranges called "Python GC".
         trace_only: The recording is for a trace: ``events()`` and ``key_averages()`` are refused.
     """

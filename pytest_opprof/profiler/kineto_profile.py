@@ -94,6 +94,7 @@ class KinetoProfile:
                 keep_cycles=keep_cycles,
                 observer=execution_trace_observer,
                 collections=self.experimental_config.record_python_gc_info,
+                overloads=self.experimental_config.capture_overload_names,
             ),
             on_cycle=self._trace_ready,
             trace_id_callback=custom_trace_id_callback,

@@ -46,6 +46,7 @@ class RecorderOptions:
         keep_cycles: How many of the latest cycles stay; None for all.
         observer: Is told when windows open and close.
         collections: Record Python's garbage collections as ranges.
+        overloads: Record the ops' overloads.
     """
 
     sources: frozenset[str]
@@ -55,6 +56,7 @@ class RecorderOptions:
     keep_cycles: int | None
     observer: WindowObserver | None
     collections: bool = False
+    overloads: bool = False
 
     @property
     def has_shapes(self) -> bool:
@@ -135,6 +137,7 @@ class CycleRecorder:
             record_shapes=self._options.has_shapes,
             profile_memory=self._options.profile_memory,
             record_outputs=traces,
+            record_overloads=self._options.overloads,
         )
         self._process = os.getpid()
         if self._options.collections:

@@ -94,7 +94,6 @@ SHOWN = {
             "enable_cuda_sync_events",
             "adjust_profiler_step",
             "disable_external_correlation",
-            "capture_overload_names",
             "expose_kineto_event_metadata",
             "custom_profiler_config",
             "adjust_timestamps",
@@ -107,6 +106,7 @@ SHOWN = {
     "_ExperimentalConfig.record_python_gc_info": (
         "test_autograd_profile.py::test_collections_are_ranges_when_asked_for"
     ),
+    "_ExperimentalConfig.capture_overload_names": "test_overloads.py::test_overloads_are_recorded_when_asked_for",
     "_ExperimentalConfig.trace_only": "test_autograd_profile.py::test_trace_only_refuses_events",
 }
 

@@ -211,7 +211,6 @@ def test_collections_are_ranges_when_asked_for() -> None:
         ("enable_cuda_sync_events", True),
         ("adjust_profiler_step", True),
         ("disable_external_correlation", True),
-        ("capture_overload_names", True),
         ("expose_kineto_event_metadata", True),
         ("custom_profiler_config", "text"),
         ("adjust_timestamps", True),
