@@ -19,6 +19,7 @@ from pytest_opprof.errors import UsageError
 NS_IN_US = 1_000
 NS_IN_MS = 1_000_000
 NS_IN_S = 1_000_000_000
+EVERY_PPM = 1_000_000  # parts in a million that are all of it
 _US_IN_MS = 1_000.0
 _US_IN_S = 1_000_000.0
 _KIB = 1024
@@ -251,3 +252,13 @@ def _parse(text: str, *, units: dict[str, int], kind: str, example: str) -> int:
         msg = f"{text.strip()!r} is no {kind}: write it like {example!r}"
         raise UsageError(msg)
     return int((Decimal(match[1].replace("_", "")) * scale).to_integral_value())
+
+
+def parts_per_million(share: float) -> int:
+    """A share above 0 as a document has it: less than all of it stays less, and something stays something."""
+    return EVERY_PPM if share >= 1 else min(max(round(share * EVERY_PPM), 1), EVERY_PPM - 1)
+
+
+def format_share(share: float) -> str:
+    """A share of something as a reader writes it: ``1%``, ``12.5%``."""
+    return f"{100 * share:g}%"

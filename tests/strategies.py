@@ -56,6 +56,7 @@ stats = st.builds(
     unmatched_ends=st.integers(0, BIGGEST),
     names_overflowed=st.integers(0, BIGGEST),
     crash_recovery=st.booleans(),
+    sampled_ppm=st.integers(1, 1_000_000),
 )
 
 

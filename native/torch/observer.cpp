@@ -19,7 +19,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <new>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -349,28 +353,58 @@ void end_with_outputs(const at::RecordFunction &fn, at::ObserverContext *context
     }
 }
 
-// Callbacks are registered once and switched on and off: torch forbids to remove one while other
-// threads run ops.
-at::CallbackHandle plain_handle = 0, overloads_handle = 0, inputs_handle = 0, outputs_handle = 0;
-at::CallbackHandle active_handle = 0;
-
-void register_once() {
-    if (plain_handle != 0) {
-        return;
+at::RecordFunctionCallback callback_for(uint32_t looks) {
+    if ((looks & OP_OBSERVE_OUTPUTS) != 0) {
+        return at::RecordFunctionCallback(begin<Detail::kInputs>, end_with_outputs)
+            .needsInputs(true)
+            .needsOutputs(true);
     }
-    plain_handle = at::addGlobalCallback(at::RecordFunctionCallback(begin<Detail::kNone>, end));
-    overloads_handle =
-        at::addGlobalCallback(at::RecordFunctionCallback(begin<Detail::kOverloads>, end));
-    inputs_handle = at::addGlobalCallback(
-        at::RecordFunctionCallback(begin<Detail::kInputs>, end).needsInputs(true));
-    outputs_handle =
-        at::addGlobalCallback(at::RecordFunctionCallback(begin<Detail::kInputs>, end_with_outputs)
-                                  .needsInputs(true)
-                                  .needsOutputs(true));
-    at::disableCallback(plain_handle);
-    at::disableCallback(overloads_handle);
-    at::disableCallback(inputs_handle);
-    at::disableCallback(outputs_handle);
+    if ((looks & OP_OBSERVE_INPUTS) != 0) {
+        return at::RecordFunctionCallback(begin<Detail::kInputs>, end).needsInputs(true);
+    }
+    if ((looks & OP_OBSERVE_OVERLOADS) != 0) {
+        return at::RecordFunctionCallback(begin<Detail::kOverloads>, end);
+    }
+    return at::RecordFunctionCallback(begin<Detail::kNone>, end);
+}
+
+using Handles = std::vector<at::CallbackHandle>;
+
+// Torch draws which ops a sampled callback sees; of an op that nobody sees it makes no
+// RecordFunction. What somebody named is there each time, so a second callback sees those ranges.
+Handles add_callbacks(uint32_t looks, double sampling) {
+    if (sampling >= 1) {
+        return {at::addGlobalCallback(callback_for(looks))};
+    }
+    std::unordered_set<at::RecordScope> sampled;
+    for (int i = 0; i < static_cast<int>(at::RecordScope::NUM_SCOPES); i++) {
+        auto scope = static_cast<at::RecordScope>(i);
+        if (scope != at::RecordScope::USER_SCOPE) {
+            sampled.insert(scope);
+        }
+    }
+    return {at::addGlobalCallback(callback_for(looks).scopes(sampled).samplingProb(sampling)),
+            at::addGlobalCallback(callback_for(looks).scopes({at::RecordScope::USER_SCOPE}))};
+}
+
+// Callbacks are registered once for each way to look and each share of ops, and switched on and off:
+// torch forbids to remove one while other threads run ops. Never destroyed: windows may close late.
+Handles active_handles;
+
+void switch_on(uint32_t looks, double sampling) {
+    static auto *known = new std::map<std::pair<uint32_t, double>, Handles>();
+    auto [entry, is_new] = known->try_emplace({looks, sampling});
+    if (is_new) {
+        entry->second = add_callbacks(looks, sampling); // which switches them on
+    } else {
+        for (auto handle : entry->second) {
+            at::reenableCallback(handle);
+        }
+    }
+    active_handles = entry->second;
+}
+
+void intern_names_of_memory() {
     constexpr char kMemory[] = "[memory]", kOutOfMemory[] = "[OutOfMemory]";
     memory_name = op_names_intern(kMemory, sizeof kMemory - 1);
     out_of_memory_name = op_names_intern(kOutOfMemory, sizeof kOutOfMemory - 1);
@@ -381,24 +415,22 @@ void register_once() {
 // From the thread that opens and closes windows, one at a time.
 extern "C" {
 
-__attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flags) {
-    register_once();
+__attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flags, double sampling) {
+    intern_names_of_memory();
     with_identities = (flags & OP_OBSERVE_IDENTITIES) != 0;
     with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
     with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
-    active_handle = with_outputs                  ? outputs_handle
-                    : (flags & OP_OBSERVE_INPUTS) ? inputs_handle
-                    : with_overloads              ? overloads_handle
-                                                  : plain_handle;
-    at::reenableCallback(active_handle);
+    switch_on(flags & (OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS), sampling);
 }
 
 // torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.
 __attribute__((visibility("default"))) void opprof_observer_step_aside() { pop_state(); }
 
 __attribute__((visibility("default"))) void opprof_observer_disable() {
-    at::disableCallback(active_handle);
+    for (auto handle : active_handles) {
+        at::disableCallback(handle);
+    }
     with_memory = false;
     pop_state(); // on other threads it lies where it is, until torch's own profiler starts there
 }

@@ -17,6 +17,7 @@ from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, me
 from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.torch_ops import TorchOps, imported_torch, torch_ops
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
 from pytest_opprof.units import parse_bytes
@@ -51,6 +52,7 @@ class Collector:
         self._calls: PythonCalls | None = None
         self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
+        self._window_sampling = EVERY_OP
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(lib.op_session_close)
@@ -117,6 +119,7 @@ class Collector:
         profile_memory: bool = False,
         record_outputs: bool = False,
         record_overloads: bool = False,
+        sampling: float = EVERY_OP,
     ) -> None:
         """Open a window: from here on everything is recorded, on all threads.
 
@@ -126,6 +129,8 @@ class Collector:
                 Python's.
             record_outputs: Also what ops are given and give back, and which tensors those are.
             record_overloads: Also which overload of each op ran.
+            sampling: The share of torch's ops to record, by torch's own sampling of callbacks; all of them
+                where they come through ITT.
 
         Raises:
             CaptureBusyError: A window is open already; it goes on unharmed.
@@ -148,6 +153,9 @@ class Collector:
                     if injection.name.lower() in self._sources and injection.is_armed
                 ),
             )
+            self._window_sampling = (
+                sampling if any(source.can_sample for source in self._active) else EVERY_OP
+            )
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
             check(lib.op_window_start())
             try:
@@ -158,6 +166,7 @@ class Collector:
                         profile_memory=tensors,
                         record_outputs=record_outputs,
                         record_overloads=record_overloads,
+                        sampling=sampling,
                     )
                 if tensors:
                     self._window_sources += ("memory",)
@@ -182,7 +191,7 @@ class Collector:
             result = ffi.new("op_result **")
             check(lib.op_window_stop(result))
         _name_threads(result[0])
-        return Recording(result[0], sources=self._window_sources)
+        return Recording(result[0], sources=self._window_sources, sampling=self._window_sampling)
 
     def pause(self, *, paused: bool) -> None:
         """Begin no event from here on, or begin them again; what had begun ends as usual."""
@@ -200,7 +209,7 @@ class Collector:
         result = ffi.new("op_result **")
         check(lib.op_window_peek(result))
         _name_threads(result[0])
-        return Recording(result[0], sources=self._window_sources)
+        return Recording(result[0], sources=self._window_sources, sampling=self._window_sampling)
 
     def step_begin(self, number: int) -> None:
         """Say that a step begins, on the thread that steps.

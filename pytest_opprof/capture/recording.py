@@ -27,6 +27,7 @@ from pytest_opprof.capture.op_values import (
     decode_outputs,
     decode_values,
 )
+from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.trace_file import write_trace
 
 FLAG_CROSSING: Final = 0x01
@@ -131,6 +132,7 @@ class RecordingStats:
         unmatched_ends: Ends whose begin is not on record, as of ranges begun before the window.
         names_overflowed: Events since the process began that share the name "(overflow)".
         crash_recovery: Had the process died, a later one could have read the recording.
+        sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
     """
 
     events: int
@@ -142,6 +144,7 @@ class RecordingStats:
     unmatched_ends: int
     names_overflowed: int
     crash_recovery: bool
+    sampling: float = EVERY_OP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,10 +252,11 @@ class Recording:
         sources: Where events came from, in the collector's words.
     """
 
-    def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
+    def __init__(self, result: Any, *, sources: tuple[str, ...], sampling: float = EVERY_OP) -> None:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, lib.op_result_free)
         self.sources = sources
+        self._sampling = sampling
         self._lock = threading.Lock()  # of what the native result keeps until it is asked again
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
@@ -349,6 +353,7 @@ class Recording:
             unmatched_ends=native.unmatched_ends,
             names_overflowed=native.names_overflowed,
             crash_recovery=bool(native.crash_recovery),
+            sampling=self._sampling,
         )
 
     def name(self, event: int) -> str:

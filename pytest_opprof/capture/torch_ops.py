@@ -23,8 +23,18 @@ class TorchOps(Protocol):
     def sees_memory(self) -> bool:
         """It can also tell what torch's allocators do."""
 
+    @property
+    def can_sample(self) -> bool:
+        """It can record a share of the ops instead of all."""
+
     def enable(
-        self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool, record_overloads: bool
+        self,
+        *,
+        record_shapes: bool,
+        profile_memory: bool,
+        record_outputs: bool,
+        record_overloads: bool,
+        sampling: float,
     ) -> None:
         """The window opened."""
 
@@ -46,6 +56,7 @@ class ObserverOps:
     """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers."""
 
     sees_memory = True
+    can_sample = True
 
     @property
     def name(self) -> str:
@@ -66,11 +77,17 @@ class ObserverOps:
             raise CaptureUnavailableError(f"the torch observer {path} cannot be loaded: {error}") from error
         for name in ("enable", "disable", "adopt_thread", "step_aside"):
             getattr(self._library, f"opprof_observer_{name}").restype = None
-        self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32]
+        self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32, ctypes.c_double]
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
     def enable(
-        self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool, record_overloads: bool
+        self,
+        *,
+        record_shapes: bool,
+        profile_memory: bool,
+        record_outputs: bool,
+        record_overloads: bool,
+        sampling: float,
     ) -> None:
         """The window opened: see ops on all threads."""
         wanted = _Observe.INPUTS if record_shapes else _Observe(0)
@@ -82,7 +99,7 @@ class ObserverOps:
             wanted |= _Observe.INPUTS | _Observe.IDENTITIES | _Observe.OUTPUTS
         if record_overloads:
             wanted |= _Observe.OVERLOADS
-        self._library.opprof_observer_enable(int(wanted))
+        self._library.opprof_observer_enable(int(wanted), sampling)
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
 
@@ -147,6 +164,7 @@ class IttOps:
     """Torch's own ITT ranges, collected by us: names only, of this thread and autograd's."""
 
     sees_memory = False
+    can_sample = False
 
     @property
     def name(self) -> str:
@@ -168,10 +186,17 @@ class IttOps:
         self._emitter: Any = None
 
     def enable(
-        self, *, record_shapes: bool, profile_memory: bool, record_outputs: bool, record_overloads: bool
+        self,
+        *,
+        record_shapes: bool,
+        profile_memory: bool,
+        record_outputs: bool,
+        record_overloads: bool,
+        sampling: float,
     ) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
         del record_shapes, profile_memory, record_outputs, record_overloads  # torch's ITT ranges carry none
+        del sampling  # and come all or not at all
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 

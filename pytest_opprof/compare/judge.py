@@ -170,8 +170,10 @@ class _Court:
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
         # A total that only this run lacks has a value the base knows and nobody knows now.
         is_lost = change.op is None and change.head is None
-        # What ran on neither side ran in no environment: nothing can have changed it.
-        if base.high == head.high == 0 and not is_lost:
+        # What ran on neither side ran in no environment: nothing can have changed it. Of a sample it is
+        # not known to have run on neither.
+        is_sampled = self.base.capture.is_sampled or self.head.capture.is_sampled
+        if base.high == head.high == 0 and not is_lost and not is_sampled:
             return ""
         objection = self.trust.objection(change.about, kind=change.kind)
         return objection or ("it was not measured in this run" if is_lost else "")

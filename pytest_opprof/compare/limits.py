@@ -11,9 +11,10 @@ from pytest_opprof.compare.comparison import LimitResult
 from pytest_opprof.compare.gates import matches
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import PRESETS, Family, MetricPath, Source, parse_path
+from pytest_opprof.metrics import COUNT, PRESETS, RANGES_COUNT, Family, MetricPath, Source, parse_path
+from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
-from pytest_opprof.units import Bound, Comparator, parse_limit
+from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_share, parse_limit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import OpRow, TestResult
 
 _UPPER = {Comparator.AT_MOST, Comparator.BELOW}
+_OF_TORCH = {Source.OPS, Source.OPS_ITT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
     path, bound = limit.path, limit.bound
     value = _value(path, test)
     reason = _unknowable(path, test)
-    if value is None or (reason and not _surely_broken(value, bound)):
+    if value is None or (reason and not _surely_broken(path, value, bound)):
         verdict, reason = Verdict.INCONCLUSIVE, reason or "it was not measured"
     elif path.metric.family is Family.TIME:
         verdict, reason = _pass_if(bound.holds(value.low)), ""
@@ -137,12 +139,12 @@ def metric_of(row: OpRow, metric: str) -> Samples:
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:
     """Why the value is not known for certain; empty where it is."""
-    metric = path.metric
-    if not metric.answers(test.sources):
-        return f"needs {metric.source} capture, which did not run"
-    if path.op is not None and "::" in path.op and not _sees_ops(test):
-        return f"needs {Source.OPS} capture, which did not run"
-    if metric.family is Family.TIME:
+    if unheard := _unheard(path, test):
+        return f"needs {unheard} capture, which did not run"
+    if test.capture.is_sampled and not _is_recorded_whole(path, test):
+        share = format_share(test.capture.sampled_ppm / EVERY_PPM)
+        return f"{share} of the ops were recorded, by sampling"
+    if path.metric.family is Family.TIME:
         return ""
     if not test.capture.is_complete:
         return "events were dropped, so counts are too low"
@@ -151,10 +153,26 @@ def _unknowable(path: MetricPath, test: TestResult) -> str:
     return ""
 
 
-def _sees_ops(test: TestResult) -> bool:
-    return not {Source.OPS, Source.OPS_ITT}.isdisjoint(test.sources)
+def _unheard(path: MetricPath, test: TestResult) -> Source | None:
+    """The source that a value needs and the test did not have; None where it had what it needs."""
+    if not path.metric.answers(test.sources):
+        return path.metric.source
+    if path.op is not None and "::" in path.op and _OF_TORCH.isdisjoint(test.sources):
+        return Source.OPS
+    return None
 
 
-def _surely_broken(value: Samples, bound: Bound) -> bool:
-    """Whether even a count that is too low is over an upper limit."""
-    return bound.comparator in _UPPER and not bound.holds(value.low)
+def _is_recorded_whole(path: MetricPath, test: TestResult) -> bool:
+    """Whether a value is known although ops were sampled: how often ranges and calls ran."""
+    if path.op is None:
+        return path.metric is RANGES_COUNT
+    return path.metric is COUNT and any(row.name == path.op and row.kind is not OpKind.OP for row in test.ops)
+
+
+def _surely_broken(path: MetricPath, value: Samples, bound: Bound) -> bool:
+    """Whether even a count that is too low is over an upper limit.
+
+    With ops missing, others are left with more time of their own, and releases of memory may be missing too.
+    """
+    only_grows = path.metric.unit in {Unit.COUNT, Unit.FLOPS}
+    return only_grows and bound.comparator in _UPPER and not bound.holds(value.low)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import OpKind
+from pytest_opprof.units import EVERY_PPM, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +43,11 @@ class Trust:
         if metric.scope is Scope.OP and metric.source is None:
             through = RANGES_COUNT if kind is OpKind.RANGE else OPS_COUNT
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
-        return self._other_sources(through) or self._other_environment(depends_on) or self._incomplete(metric)
+        return (
+            self._other_sources(through)
+            or self._other_environment(depends_on)
+            or (self._incomplete(metric) or self._sampled(through, kind))
+        )
 
     def _other_sources(self, metric: Metric) -> str:
         if metric.source is None:
@@ -71,6 +76,16 @@ class Trust:
                 return f"the recording of {side} was cut off at its byte budget"
             if metric.scope is Scope.OP and capture.names_overflowed:
                 return f"{side} had too many names to keep a row of each"
+        return ""
+
+    def _sampled(self, through: Metric, kind: OpKind | None) -> str:
+        """Why a share of the ops tells nothing exact. Ranges and calls are all recorded."""
+        if through is RANGES_COUNT or kind is OpKind.CALL:
+            return ""
+        for test, side in ((self.base, "the base"), (self.head, "this run")):
+            if test.capture.is_sampled:
+                share = format_share(test.capture.sampled_ppm / EVERY_PPM)
+                return f"{side} recorded {share} of the ops, by sampling"
         return ""
 
 

@@ -12,6 +12,7 @@ from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_CREDITED, OpKind
 from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.stacks import Stacks
+from pytest_opprof.units import format_share
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -116,4 +117,8 @@ def losses(forests: Sequence[EventForest]) -> list[str]:
     notes = [f"Events not recorded: {dropped} (they are missing from this table)"] if dropped else []
     if any(forest.recording.stats.truncated for forest in forests):
         notes.append("The recording was cut off when its byte budget was used up")
+    sampling = min((forest.recording.stats.sampling for forest in forests), default=1.0)
+    if sampling < 1:
+        share = format_share(sampling)
+        notes.append(f"Sampled: {share} of torch's ops were recorded; their counts and sums are of these")
     return notes

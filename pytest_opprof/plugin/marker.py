@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
 from pytest_opprof.results.run import Schedule
@@ -24,6 +25,7 @@ _KNOWN: Final = (
     "with_flops",
     "with_stack",
     "with_modules",
+    "sampling",
     "limits",
     "gates",
     "group_by_input_shape",
@@ -44,6 +46,7 @@ class ProfileRequest:
         cycles: How many cycles of its schedule a test that steps itself must finish.
         activities: In torch.profiler's words.
         limits: Budgets as they were written.
+        sampling: The share of torch's ops to record.
         gates: Rules as they were written.
         missing: What was asked for and is not captured in this release.
         steps_itself: The test takes the ``opprof`` fixture and calls its `step()`.
@@ -59,6 +62,7 @@ class ProfileRequest:
     with_flops: bool = False
     with_stack: bool = False
     with_modules: bool = False
+    sampling: float = EVERY_OP
     limits: Any = ()
     gates: Mapping[str, str] = field(default_factory=dict)
     group_by_input_shape: bool = False
@@ -111,6 +115,7 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         with_flops=_flag(arguments, "with_flops", where=where),
         with_stack=_flag(arguments, "with_stack", where=where),
         with_modules=_flag(arguments, "with_modules", where=where),
+        sampling=parse_sampling(arguments.get("sampling", EVERY_OP), where=where),
         limits=arguments.get("limits", ()),
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),

@@ -14,6 +14,7 @@ from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.build import Cycle, with_measurement
 from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, TestResult
+from pytest_opprof.units import EVERY_PPM, parts_per_million
 
 _OF_TORCH: Final = frozenset({"ops", "ops-itt"})
 
@@ -95,4 +96,5 @@ def _capture(recordings: Sequence[Recording]) -> CaptureStats:
         unmatched_ends=sum(one.unmatched_ends for one in stats),
         names_overflowed=max((one.names_overflowed for one in stats), default=0),
         crash_recovery=all(one.crash_recovery for one in stats),
+        sampled_ppm=min((parts_per_million(one.sampling) for one in stats), default=EVERY_PPM),
     )

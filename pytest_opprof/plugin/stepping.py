@@ -197,6 +197,7 @@ class Stepping:
                     record_shapes=self.request.record_shapes,
                     profile_memory=self.request.profile_memory,
                     with_flops=self.request.with_flops,
+                    sampling=self.request.sampling,
                     keep_cycles=1,
                     observer=None,
                 ),

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
+from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
@@ -45,8 +46,11 @@ class KinetoProfile:
         custom_trace_id_callback: Names each cycle.
         post_processing_timeout_s: Accepted: there is nothing that would take long.
         keep_cycles: How many of the latest cycles stay in memory; None keeps all.
+        sampling: The share of torch's ops to record, from one in a million (1e-6) to all of them (1): each op
+            is drawn or left out by itself, by torch's own sampling of callbacks. Ranges are all recorded.
 
     Raises:
+        UsageError: `sampling` is no such share, or no cycle is to be kept.
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the timeout is negative.
     """
@@ -66,6 +70,7 @@ class KinetoProfile:
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         keep_cycles: int | None = None,
+        sampling: float = EVERY_OP,
     ) -> None:
         if keep_cycles is not None and keep_cycles < 1:
             raise UsageError(f"keep_cycles is {keep_cycles}; keep at least 1 cycle, or None for all")
@@ -93,6 +98,7 @@ class KinetoProfile:
                 with_flops=with_flops,
                 keep_cycles=keep_cycles,
                 observer=execution_trace_observer,
+                sampling=parse_sampling(sampling, where=f"{type(self).__name__}()"),
                 collections=self.experimental_config.record_python_gc_info,
                 overloads=self.experimental_config.capture_overload_names,
             ),

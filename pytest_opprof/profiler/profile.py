@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final
 
+from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.profiler.activities import without_or_with_cuda
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.recorder import WindowObserver
@@ -29,11 +30,12 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         use_cuda: Deprecated: adds CUDA to the activities, or takes it away.
         record_shapes, profile_memory, with_stack, with_flops, with_modules, experimental_config,
             execution_trace_observer, acc_events, custom_trace_id_callback, post_processing_timeout_s,
-            keep_cycles: See `KinetoProfile`.
+            keep_cycles, sampling: See `KinetoProfile`.
 
     Raises:
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the schedule's answer for step 0 is no action.
+        UsageError: `sampling` or `keep_cycles` cannot be meant.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None,
         keep_cycles: int | None = None,
+        sampling: float = EVERY_OP,
     ) -> None:
         super().__init__(
             activities=without_or_with_cuda(activities, use_cuda=use_cuda),
@@ -68,6 +71,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
             custom_trace_id_callback=custom_trace_id_callback,
             post_processing_timeout_s=post_processing_timeout_s,
             keep_cycles=keep_cycles,
+            sampling=sampling,
         )
         self.on_trace_ready = on_trace_ready
         self._stepper = Stepper(schedule or record_always, self._recorder, named_steps=schedule is not None)

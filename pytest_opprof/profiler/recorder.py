@@ -13,8 +13,11 @@ from uuid import uuid4
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler import enabled
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
@@ -47,6 +50,7 @@ class RecorderOptions:
         observer: Is told when windows open and close.
         collections: Record Python's garbage collections as ranges.
         overloads: Record the ops' overloads.
+        sampling: The share of torch's ops to record.
     """
 
     sources: frozenset[str]
@@ -57,6 +61,7 @@ class RecorderOptions:
     observer: WindowObserver | None
     collections: bool = False
     overloads: bool = False
+    sampling: float = EVERY_OP
 
     @property
     def has_shapes(self) -> bool:
@@ -64,7 +69,7 @@ class RecorderOptions:
         return self.record_shapes or self.with_flops
 
     @property
-    def settings(self) -> Mapping[str, object]:
+    def settings(self) -> dict[str, object]:
         """What a trace says about how it was recorded, as torch's traces do."""
         given = {
             "record_shapes": self.has_shapes,
@@ -133,11 +138,14 @@ class CycleRecorder:
         self._open_collector()
         observer = self._options.observer
         traces = isinstance(observer, ExecutionTraceObserver) and observer.is_registered
+        if traces and self._options.sampling != EVERY_OP:
+            raise UsageError("an execution trace needs every op; leave out `sampling`, or the observer")
         self._collector.start(
             record_shapes=self._options.has_shapes,
             profile_memory=self._options.profile_memory,
             record_outputs=traces,
             record_overloads=self._options.overloads,
+            sampling=self._options.sampling,
         )
         self._process = os.getpid()
         if self._options.collections:
@@ -161,7 +169,7 @@ class CycleRecorder:
             recording,
             trace_id=self.trace_id or "",
             metadata=self.metadata,
-            settings=self._options.settings,
+            settings=self._settings_of(recording),
             profile_memory=self._options.profile_memory,
             with_flops=self._options.with_flops,
             roles=self._roles(),
@@ -171,6 +179,10 @@ class CycleRecorder:
             observer.take(recording)
         elif observer is not None:
             observer.stop()
+
+    def _settings_of(self, recording: Recording) -> Mapping[str, object]:
+        sampling = recording.stats.sampling
+        return self._options.settings | ({} if sampling == EVERY_OP else {SAMPLING_KEY: sampling})
 
     def _roles(self) -> TensorRoles | None:
         """What living tensors are for, where a timeline of memory can be asked for."""

@@ -258,11 +258,12 @@ def _losses(comparison: Comparison) -> str:
     captures = [test.head.capture for test in comparison.tests if test.head is not None]
     dropped = sum(capture.dropped for capture in captures)
     truncated = sum(capture.truncated for capture in captures)
-    if not dropped and not truncated:
-        return "nothing dropped"
-    told = [f"{dropped} events dropped"] if dropped else []
+    sampled = sum(capture.is_sampled for capture in captures)
+    told = [f"{dropped} events dropped"] if dropped else [] if truncated else ["nothing dropped"]
     if truncated:
         told.append(f"{truncated} {'recording' if truncated == 1 else 'recordings'} cut off")
+    if sampled:
+        told.append(f"{sampled} {'test' if sampled == 1 else 'tests'} sampled")
     return ", ".join(told)
 
 

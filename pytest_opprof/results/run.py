@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pytest_opprof.units import EVERY_PPM
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
@@ -100,7 +102,11 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureStats:
-    """What the collector says of a recording."""
+    """What the collector says of a recording.
+
+    Attributes:
+        sampled_ppm: of a million of torch's ops, how many were drawn to be recorded; a million for all.
+    """
 
     events: int = 0
     dropped: int = 0
@@ -109,6 +115,12 @@ class CaptureStats:
     unmatched_ends: int = 0
     names_overflowed: int = 0
     crash_recovery: bool = True
+    sampled_ppm: int = EVERY_PPM
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether torch's ops were recorded in part, on purpose."""
+        return self.sampled_ppm < EVERY_PPM
 
     @property
     def is_complete(self) -> bool:

@@ -13,7 +13,7 @@ from pytest_opprof.metrics import Source
 from pytest_opprof.results.build import Cycle, with_measurement
 from pytest_opprof.results.names import bounded
 from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
-from pytest_opprof.units import NS_IN_S
+from pytest_opprof.units import NS_IN_S, parts_per_million
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,12 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
         node_id=test_name,
         activities=("cpu", "cuda") if any(OpKind(kind).is_on_device for kind in kinds) else ("cpu",),
         sources=(Source.RANGES, Source.OPS, *((Source.PYTHON,) if kinds & _PYTHON else ())),
-        capture=CaptureStats(events=len(recording), threads=len(recording.threads), crash_recovery=False),
+        capture=CaptureStats(
+            events=len(recording),
+            threads=len(recording.threads),
+            crash_recovery=False,
+            sampled_ppm=parts_per_million(recording.stats.sampling),
+        ),
     )
     cycle = Cycle(steps=max(steps, 1), groups=groups, tree=recording.call_tree())
     return Run(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.recording import Recording, RecordingStats
+from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.traces.imported_event import ImportedEvent
 
@@ -70,6 +73,16 @@ class ImportedRecording(Recording):
         length = ffi.new("uint64_t *")
         pointer = lib.op_result_members(self._result, length)
         return bytes(ffi.buffer(pointer, length[0]))
+
+    @functools.cached_property
+    def stats(self) -> RecordingStats:
+        """How much it is, and whether it is a sample: our traces say so."""
+        try:
+            share = parse_members(self.metadata_text, where="the metadata").get(SAMPLING_KEY)
+        except DocumentError:  # nested as ours is not
+            share = None
+        is_sample = isinstance(share, float) and 0 < share < EVERY_OP
+        return replace(super().stats, sampling=share) if is_sample and share else super().stats
 
     @property
     def other_events(self) -> int:

@@ -210,6 +210,7 @@ def test_lost_total_is_inconclusive() -> None:
     [
         (CaptureStats(dropped=12), "12 events were dropped in this run"),
         (CaptureStats(truncated=True), "the recording of this run was cut off at its byte budget"),
+        (CaptureStats(sampled_ppm=125_000), "this run recorded 12.5% of the ops, by sampling"),
     ],
 )
 def test_incomplete_recording_is_inconclusive(capture: CaptureStats, reason: str) -> None:
@@ -217,6 +218,21 @@ def test_incomplete_recording_is_inconclusive(capture: CaptureStats, reason: str
     found = compared(base, replace(base, capture=capture))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert reason in found.reason
+
+
+def test_samples_without_a_single_op_are_not_equal() -> None:
+    nothing = simple_test({"aten::mul": 0}, capture=CaptureStats(sampled_ppm=1))
+    found = compared(nothing, nothing)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "the base recorded 0.0001% of the ops, by sampling" in found.reason
+
+
+def test_ranges_are_judged_although_ops_were_sampled() -> None:
+    before = simple_test({"load": 2, "aten::mul": 4})
+    sampled = simple_test({"load": 3, "aten::mul": 1}, capture=CaptureStats(sampled_ppm=10_000))
+    found = compared(before, sampled)
+    assert verdicts(found)["load"] is Verdict.REGRESSED
+    assert {verdicts(found)[name] for name in ("ops.count", "aten::mul")} == {Verdict.INCONCLUSIVE}
 
 
 def test_new_range_is_a_name_not_a_regression() -> None:

@@ -94,6 +94,31 @@ def test_dropped_events_prove_only_the_worst() -> None:
     assert judged({"aten::item.count": ">= 9"}, dropped) == [Verdict.INCONCLUSIVE]
 
 
+def test_a_sample_proves_only_the_worst_of_counts() -> None:
+    base = simple_test({"aten::item": 2, "forward": 1})
+    totals = {**base.totals, "flops.total": Samples.constant(64, steps=base.steps)}
+    sampled = replace(
+        base, totals=totals, sources=(*base.sources, "flops"), capture=CaptureStats(sampled_ppm=10_000)
+    )
+    assert judged({"aten::item.count": 3}, sampled) == [Verdict.INCONCLUSIVE]
+    assert judged({"aten::mul.count": 0}, sampled) == [Verdict.INCONCLUSIVE], "it may have run"
+    assert judged({"aten::item.count": 1}, sampled) == [Verdict.REGRESSED]
+    assert judged({"ops.count": 3}, sampled) == [Verdict.INCONCLUSIVE]
+    assert judged({"flops.total": 64}, sampled) == [Verdict.INCONCLUSIVE]
+    assert judged({"flops.total": 63}, sampled) == [Verdict.REGRESSED]
+    assert judged({"aten::item.self_cpu_time_total": "<= 1 s"}, sampled) == [Verdict.INCONCLUSIVE]
+    assert judged({"aten::item.self_cpu_time_total": "< 0 s"}, sampled) == [Verdict.INCONCLUSIVE]
+    (result,) = evaluate_limits(replace(sampled, limits={"aten::mul.count": 0}))
+    assert result.reason == "1% of the ops were recorded, by sampling"
+
+
+def test_ranges_of_a_sample_are_known() -> None:
+    sampled = replace(simple_test({"forward": 2}), capture=CaptureStats(sampled_ppm=10_000))
+    assert judged({"forward.count": 2, "ranges.count": 2}, sampled) == [Verdict.PASS] * 2
+    assert judged({"forward.count": 1, "ranges.count": 1}, sampled) == [Verdict.REGRESSED] * 2
+    assert judged({"AddmmBackward0.count": 0}, sampled) == [Verdict.INCONCLUSIVE], "no range for sure"
+
+
 def test_op_limit_needs_ops() -> None:
     without = replace(TEST, sources=("ranges",), ops=())
     assert judged({"aten::item.count": 0}, without) == [Verdict.INCONCLUSIVE]

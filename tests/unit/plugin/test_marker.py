@@ -79,6 +79,16 @@ def test_activities_are_read_as_torch_reads_them(
     assert (request.activities, request.missing) == (activities, missing)
 
 
+@pytest.mark.parametrize(("arguments", "sampling"), [("sampling=0.25", 0.25), ("sampling=1", 1), ("", 1)])
+def test_a_share_of_the_ops_can_be_asked_for(make_item: MakeItem, arguments: str, sampling: float) -> None:
+    assert request_of(make_item(marked(arguments))).sampling == sampling
+
+
+def test_a_share_that_cannot_be_drawn_is_refused(make_item: MakeItem) -> None:
+    with pytest.raises(UsageError, match=r"\.py::test_it: sampling is 0; it is the share of torch's ops"):
+        request_of(make_item(marked("sampling=0")))
+
+
 def test_none_is_as_good_as_nothing(make_item: MakeItem) -> None:
     request = request_of(make_item(marked("activities=None, schedule=None, limits=None, gates=None")))
     assert (request.activities, request.calls, request.limits, request.gates) == (("cpu",), 4, (), {})

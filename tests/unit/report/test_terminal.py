@@ -169,6 +169,13 @@ def test_losses_and_tests_not_run_are_counted() -> None:
     assert lines[-1] == "1 measured · 5 events dropped, 1 recording cut off · 1 other test not run"
 
 
+def test_samples_are_counted() -> None:
+    sampled = CaptureStats(sampled_ppm=10_000)
+    head = simple_run(named("test_a", {"aten::mul": 1}, capture=sampled), named("test_b", {"aten::mul": 1}))
+    lines = texts(summary_lines(compared(None, head), width=100))
+    assert lines[-1] == "2 measured · nothing dropped, 1 test sampled"
+
+
 def test_empty_session_has_one_line() -> None:
     assert texts(summary_lines(compared(None, simple_run()), width=80)) == [
         "nothing measured · nothing dropped"
