@@ -25,7 +25,16 @@ from pytest_opprof.errors import CaptureUnavailableError
 Part: TypeAlias = Literal["observer", "emitter"]
 
 _COMPILERS: Final = ("c++", "g++", "clang++")
-_HEADERS: Final = ("call.h", "emit.h", "event.h", "clock.h", "names.h", "record.h", "write_inputs.h")
+_HEADERS: Final = (
+    "call.h",
+    "emit.h",
+    "event.h",
+    "clock.h",
+    "names.h",
+    "record.h",
+    "thread_table.h",
+    "write_inputs.h",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
