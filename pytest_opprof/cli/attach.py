@@ -25,17 +25,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--shapes", action="store_true", help="record what ops are given")
     parser.add_argument("--memory", action="store_true", help="record memory")
     parser.add_argument("--stack", action="store_true", help="record Python and C calls")
+    parser.add_argument(
+        "--sampling", type=float, default=1.0, metavar="SHARE", help="record a share of torch's ops, as 0.01"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Start, wait, stop.
 
     Raises:
-        UsageError: The process does not listen.
+        UsageError: The process does not listen, or there is no such share of ops.
         CollectorError: It cannot record, or does not answer.
     """
+    from pytest_opprof.capture.sampling import parse_sampling  # noqa: PLC0415  # needs no command else
+
     path = (args.output or Path(f"opprof-{args.pid}.json.gz")).absolute()
-    options = {"record_shapes": args.shapes, "profile_memory": args.memory, "with_stack": args.stack}
+    options = {
+        "record_shapes": args.shapes,
+        "profile_memory": args.memory,
+        "with_stack": args.stack,
+        "sampling": parse_sampling(args.sampling, where="--sampling"),
+    }
     _ask(args.pid, {"action": "start", "options": options})
     print(f"recording process {args.pid} for {args.seconds:g} s")
     try:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import escaped
-from pytest_opprof.units import format_flops, format_memory, format_time, format_time_share
+from pytest_opprof.units import (
+    EVERY_PPM,
+    format_flops,
+    format_memory,
+    format_share,
+    format_time,
+    format_time_share,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -85,6 +92,8 @@ def op_table(
     def line(values: Sequence[str]) -> str:
         return "".join(values[at].rjust(widths[at]) + _GAP for at in shown)
 
+    share = format_share(test.capture.sampled_ppm / EVERY_PPM)
+    notes = [f"Sampled: {share} of torch's ops were recorded"] if test.capture.is_sampled else []
     rule = line(["-" * width for width in widths])
     return [
         rule,
@@ -93,6 +102,7 @@ def op_table(
         *(line(row) for row in cells),
         rule,
         f"Self CPU time total: {format_time(whole_ns)}",
+        *notes,
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_opprof.report.text import Line, Style, escaped, table
-from pytest_opprof.units import format_duration
+from pytest_opprof.units import format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,7 @@ def trace_title(trace: TraceFile) -> Line:
         *([_counted(len(on_device), "device")] if on_device else []),
         *([_counted(len(recording.steps), "step")] if recording.steps else []),
         format_duration(recording.trace_end_ns),
+        *([f"{format_share(sampling)} of the ops"] if (sampling := recording.stats.sampling) < 1 else []),
     ]
     return Line(f"{escaped(str(trace.path))}: {', '.join(parts)}", Style.BOLD)
 

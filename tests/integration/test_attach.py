@@ -79,6 +79,27 @@ def test_options_reach_the_process(folder: Path) -> None:
     assert any(event.get("cat") == "python_function" for event in events)
 
 
+@pytest.mark.usefixtures("folder")
+def test_share_that_cannot_be_drawn_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", str(os.getpid()), "--sampling", "2"]) == 2
+    told = capsys.readouterr().err
+    assert "--sampling: sampling is 2.0; it is the share of torch's ops to record" in told
+
+
+def test_sampling_reaches_the_process(folder: Path) -> None:
+    pytest.importorskip("torch")
+    program = WORK.format(listen="import torch; pytest_opprof.listen()").replace(
+        "time.sleep(0.001)", "torch.ones(1)"
+    )
+    with process(program, folder) as child:
+        asked = ["attach", str(child.pid), "--seconds", "0.5", "--sampling", "0.001", "-o", "trace.json"]
+        assert main(asked) == 0
+    trace = json.loads((folder / "trace.json").read_text())
+    names = [event["name"] for event in trace["traceEvents"]]
+    assert trace["opprof_sampling"] == 0.001
+    assert names.count("aten::ones") < names.count("work") / 10
+
+
 def test_process_that_does_not_listen_is_left_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The signal would end it."""
     with process(WORK.format(listen="pass"), folder) as child:

@@ -13,6 +13,7 @@ import pytest
 from pytest_opprof import ExecutionTraceObserver, load_trace, profile, record_function
 from pytest_opprof.capture.recording import OpKind
 from pytest_opprof.errors import UsageError
+from pytest_opprof.report.trace_tables import trace_title
 from pytest_opprof.results.trace_run import run_from_trace
 
 torch = pytest.importorskip("torch")
@@ -115,6 +116,7 @@ def test_tables_and_traces_say_so(tmp_path: Path) -> None:
     trace = load_trace(path)
     assert trace.recording.stats.sampling == 0.01
     assert trace.key_averages().table().splitlines()[-1] == NOTE
+    assert ", 1% of the ops" in trace_title(trace).text
     assert run_from_trace(trace).tests[0].capture.sampled_ppm == 10_000
 
 

@@ -7,7 +7,7 @@ from strategies import simple_test
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.op_table import SORT_KEYS, op_table
-from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import CaptureStats, TestResult
 from pytest_opprof.results.samples import Samples
 
 TEST = simple_test({"aten::mul": 1, "aten::addmm": 3, "aten::relu": 2}, steps=2)
@@ -29,6 +29,11 @@ def names(lines: list[str]) -> list[str]:
 
 def test_table_reads_as_torchs() -> None:
     assert "\n".join(line.rstrip() for line in op_table(TEST)) == GOLDEN
+
+
+def test_last_line_says_that_it_is_a_sample() -> None:
+    sampled = replace(TEST, capture=CaptureStats(sampled_ppm=10_000))
+    assert op_table(sampled) == [*op_table(TEST), "Sampled: 1% of torch's ops were recorded"]
 
 
 @pytest.mark.parametrize("key", SORT_KEYS)
