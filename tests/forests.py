@@ -187,6 +187,9 @@ class HandMadeRecording:
 
     self_cpu_memory = device_memory = self_device_memory = flops = cpu_memory
 
+    def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> None:
+        del by_inputs, by_overload, stack_depth
+
     def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         self.group_calls += 1
         groups: dict[tuple[object, ...], OpGroup] = {}

@@ -167,16 +167,19 @@ const uint32_t *op_result_args(const op_result *result, uint64_t *words);
 uint32_t op_result_outputs(const op_result *result, uint64_t event);
 /* The name of a torch op's overload; 0: it has none, or it was not recorded. */
 uint32_t op_result_overload(const op_result *result, uint64_t event);
-enum op_group_inputs {
+enum op_group_by {
     OP_GROUP_BY_NAME = 0,
     OP_GROUP_BY_SHAPES = 1,
-    OP_GROUP_BY_INPUTS = 2 /* shapes, strides, types and values */
+    OP_GROUP_BY_INPUTS = 2, /* shapes, strides, types and values */
+    OP_GROUP_BY_OVERLOAD = 4
 };
-/* Rows in the order of their first start. `samples` is 8 arrays of rows x steps one after the
+/* `by` is bits of op_group_by; events are also apart by so many innermost calls of their stacks, and
+ * the lines these were at (two lines may read as one entry: rows of one stack, if rarely).
+ * Rows in the order of their first start. `samples` is 8 arrays of rows x steps one after the
  * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops.
  * Both belong to the result until the next call. */
-int op_result_groups(op_result *result, int by_inputs, const op_group **rows, uint64_t *count,
-                     const int64_t **samples);
+int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
+                     uint64_t *count, const int64_t **samples);
 /* FLOPs of each row of the last groups by inputs, by formula; negative: there is none. Rows made
  * from then on have sums of them. */
 int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);

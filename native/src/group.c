@@ -5,6 +5,7 @@
 #include "inputs.h"
 #include "names.h"
 #include "result.h"
+#include "stack_ids.h"
 
 #include <string.h>
 
@@ -15,7 +16,9 @@ static bool inputs_at(const op_result *r, uint64_t row, op_inputs *out) {
 
 typedef struct grouping {
     op_result *r;
-    enum op_group_inputs by_inputs;
+    enum op_group_by by_inputs;
+    bool by_overload;
+    const uint32_t *stacks; /* by row; NULL: they do not count */
     op_memory_columns memory;
     op_group *groups;
     uint64_t count, capacity;
@@ -23,7 +26,8 @@ typedef struct grouping {
     uint32_t *slots;  /* group + 1; 0: empty */
     uint64_t mask;
     uint32_t *of_row;
-    uint32_t *of_name; /* by name and the key's bits: group + 1; 0: not met, or inputs count too */
+    uint32_t
+        *of_name; /* by name and the key's bits: group + 1; 0: not met. NULL: more counts than these */
     uint64_t name_count;
     op_device_time device;
 } grouping;
@@ -64,6 +68,7 @@ typedef struct group_key {
     uint32_t name;
     uint8_t is_user_annotation, background;
     int32_t device_type;
+    uint32_t overload, stack;
     bool has_inputs;
     op_inputs inputs;
     uint64_t hash;
@@ -74,10 +79,13 @@ static group_key key_of(const grouping *g, uint64_t row) {
     group_key k = {.name = op_names_group(c->name[row]),
                    .is_user_annotation = c->scope[row] == OP_SCOPE_USER,
                    .background = (c->flags[row] & OP_FLAG_BACKGROUND) != 0,
-                   .device_type = op_device_type_of(c, g->r->threads, row)};
+                   .device_type = op_device_type_of(c, g->r->threads, row),
+                   .overload = g->by_overload ? op_result_overload(g->r, row) : OP_NAME_NONE,
+                   .stack = g->stacks ? g->stacks[row] : 0};
     k.hash = ((uint64_t)k.name << 2 | (uint64_t)k.is_user_annotation << 1 | k.background) *
              0x9e3779b97f4a7c15u;
     k.hash += (uint64_t)k.device_type;
+    k.hash ^= ((uint64_t)k.overload << 32 | k.stack) * 0xc2b2ae3d27d4eb4fu;
     if (g->by_inputs && inputs_at(g->r, row, &k.inputs)) {
         k.has_inputs = true;
         k.hash ^= g->by_inputs == OP_GROUP_BY_SHAPES ? op_inputs_shape_hash(k.inputs)
@@ -90,6 +98,10 @@ static group_key key_of(const grouping *g, uint64_t row) {
 static bool same_key(const grouping *g, const op_group *row, const group_key *k) {
     if (row->name != k->name || row->is_user_annotation != k->is_user_annotation ||
         row->background != k->background || row->device_type != k->device_type)
+        return false;
+    if (g->by_overload && op_result_overload(g->r, row->args_event) != k->overload)
+        return false;
+    if (g->stacks && g->stacks[row->args_event] != k->stack)
         return false;
     op_inputs theirs;
     bool has = g->by_inputs && inputs_at(g->r, row->args_event, &theirs);
@@ -252,32 +264,48 @@ static bool order_by_start(grouping *g) {
     return true;
 }
 
-int op_result_groups(op_result *r, int by_inputs, const op_group **rows, uint64_t *count,
+static bool group_all(grouping *g) {
+    uint64_t n = g->r->columns.count;
+    for (uint64_t row = 0; row < n; row++)
+        if (!assign(g, row))
+            return false;
+    return order_by_start(g) && sample(g);
+}
+
+/* The groups by inputs are what FLOPs are counted by. */
+static void keep_group_of_row(grouping *g) {
+    op_result *r = g->r;
+    free(r->input_group);
+    r->input_group = g->of_row;
+    r->input_group_count = g->count;
+    g->of_row = NULL;
+}
+
+int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group **rows, uint64_t *count,
                      const int64_t **samples) {
     free(r->groups);
     free(r->samples);
     r->groups = NULL;
     r->samples = NULL;
     uint64_t n = r->columns.count;
-    grouping g = {.r = r, .by_inputs = (enum op_group_inputs)by_inputs};
+    grouping g = {.r = r,
+                  .by_inputs = (enum op_group_by)(by & (OP_GROUP_BY_SHAPES | OP_GROUP_BY_INPUTS)),
+                  .by_overload = (by & OP_GROUP_BY_OVERLOAD) != 0};
     int rc = r->memory_count ? op_result_memory_columns(r, &g.memory) : OP_OK;
     if (rc != OP_OK)
         return rc;
+    uint32_t *stacks = stack_depth ? op_stack_ids(r, stack_depth) : NULL;
+    g.stacks = stacks;
     g.of_row = op_malloc(n * sizeof(uint32_t) + 1);
     g.name_count = op_names_count() + 1;
-    if (!by_inputs) /* without it every event is hashed: slower, and no worse */
+    if (by == OP_GROUP_BY_NAME && !stack_depth) /* without it all are hashed: slower, and no worse */
         g.of_name = op_calloc(g.name_count * 4, sizeof *g.of_name);
-    bool ok = g.of_row != NULL && op_device_time_sum(r, &g.device) == OP_OK;
-    for (uint64_t row = 0; ok && row < n; row++)
-        ok = assign(&g, row);
-    ok = ok && order_by_start(&g) && sample(&g);
-    if (ok && by_inputs == OP_GROUP_BY_INPUTS) {
-        free(r->input_group);
-        r->input_group = g.of_row;
-        r->input_group_count = g.count;
-    } else {
-        free(g.of_row);
-    }
+    bool ok = g.of_row && (stacks || !stack_depth) && op_device_time_sum(r, &g.device) == OP_OK;
+    ok = ok && group_all(&g);
+    if (ok && by == OP_GROUP_BY_INPUTS && !stack_depth)
+        keep_group_of_row(&g);
+    free(stacks);
+    free(g.of_row);
     free(g.of_name);
     free(g.hashes);
     free(g.slots);

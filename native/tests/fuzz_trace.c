@@ -95,7 +95,8 @@ static void check_sums(op_result *r) {
         shown += !(c.flags[row] & OP_FLAG_CREDITED);
     for (int by_inputs = 0; by_inputs < 2; by_inputs++) {
         uint64_t count, events = 0;
-        CHECK_OK(op_result_groups(r, by_inputs, &rows, &count, &samples));
+        uint32_t stack_depth = by_inputs ? 3 : 0;
+        CHECK_OK(op_result_groups(r, by_inputs, stack_depth, &rows, &count, &samples));
         for (uint64_t i = 0; i < count; i++)
             events += rows[i].count;
         CHECK_EQ(events, shown);

@@ -75,7 +75,7 @@ static void rows_of_a_device_are_apart(void) {
     const op_group *rows;
     uint64_t count;
     const int64_t *samples;
-    CHECK_OK(op_result_groups(r, 0, &rows, &count, &samples));
+    CHECK_OK(op_result_groups(r, 0, 0, &rows, &count, &samples));
     CHECK_EQ(count, 12);
     const op_group *host = group_of(rows, count, "forward", 0);
     CHECK_EQ(host->total_ns, 1000);
@@ -107,7 +107,7 @@ static void samples_have_device_time(void) {
     const op_group *rows;
     uint64_t count;
     const int64_t *samples;
-    CHECK_OK(op_result_groups(r, 0, &rows, &count, &samples));
+    CHECK_OK(op_result_groups(r, 0, 0, &rows, &count, &samples));
     uint64_t gemm = (uint64_t)(group_of(rows, count, "gemm", 1) - rows);
     uint64_t linear = (uint64_t)(group_of(rows, count, "linear", 0) - rows);
     CHECK_EQ(samples[gemm], 1);

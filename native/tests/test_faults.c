@@ -99,7 +99,7 @@ static void read_result(op_result *r) {
     for (uint64_t row = 0; row < columns_of(r).count; row++)
         shown += (columns_of(r).flags[row] & OP_FLAG_CREDITED) == 0;
     for (int by_inputs = OP_GROUP_BY_NAME; by_inputs <= OP_GROUP_BY_INPUTS; by_inputs++)
-        if (worked(op_result_groups(r, by_inputs, &rows, &count, &samples))) {
+        if (worked(op_result_groups(r, by_inputs, 0, &rows, &count, &samples))) {
             counted = 0;
             for (uint64_t i = 0; i < count; i++)
                 counted += rows[i].count;
@@ -107,6 +107,8 @@ static void read_result(op_result *r) {
             if (by_inputs == OP_GROUP_BY_INPUTS)
                 count_flops(r, count);
         }
+    if (worked(op_result_groups(r, OP_GROUP_BY_OVERLOAD, 2, &rows, &count, &samples)))
+        CHECK(count <= shown);
     op_memory_columns memory;
     if (worked(op_result_memory_columns(r, &memory)))
         CHECK_EQ(memory.device[0], 0);

@@ -10,7 +10,7 @@ static void count(op_result *r, const int64_t *by_name) {
     const int64_t *samples;
     uint64_t n;
     int64_t per_row[MADE_EVENTS];
-    CHECK_OK(op_result_groups(r, OP_GROUP_BY_INPUTS, &rows, &n, &samples));
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_INPUTS, 0, &rows, &n, &samples));
     for (uint64_t i = 0; i < n; i++) {
         per_row[i] = -1;
         for (int name = 0; name < NAMES; name++)
@@ -66,7 +66,7 @@ static void rows_and_steps_have_the_sums(void) {
     const op_group *rows;
     const int64_t *samples;
     uint64_t n;
-    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, &rows, &n, &samples));
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &n, &samples));
     int64_t whole = 0;
     for (uint64_t i = 0; i < n; i++) {
         whole += rows[i].counted_flops;

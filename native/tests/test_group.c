@@ -13,7 +13,7 @@ typedef struct rows {
 static rows group(op_result *r, int by_inputs) {
     rows g;
     uint32_t steps;
-    CHECK_OK(op_result_groups(r, by_inputs, &g.rows, &g.count, &g.samples));
+    CHECK_OK(op_result_groups(r, by_inputs, 0, &g.rows, &g.count, &g.samples));
     op_result_steps(r, &steps);
     g.steps = steps;
     return g;
@@ -358,7 +358,29 @@ static void many_names_and_deep_paths(void) {
     op_result_free(r);
 }
 
+static void overloads_are_rows_when_asked_for(void) {
+    start_over();
+    made_thread *t = &m.threads[0];
+    for (uint16_t i = 0; i < 4; i++) {
+        const char *overload = i % 2 ? "Tensor" : "out";
+        const uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_OVERLOAD,
+                                  op_names_intern(overload, strlen(overload))};
+        add_block(t, add_event(t, "add", 0, 100 + 10u * i, 105 + 10u * i), words, i == 3 ? 3 : 5);
+    }
+    m.threads[0].words[MADE_WORDS - t->arg_words] = OP_ARGS_HEADER(OP_ARGS_TORCH, 2);
+    op_result *r = build(&m);
+    CHECK_EQ(group(r, OP_GROUP_BY_NAME).count, 1);
+    CHECK_EQ(group(r, OP_GROUP_BY_SHAPES).count, 1); /* an overload is no input */
+    rows g = group(r, OP_GROUP_BY_SHAPES | OP_GROUP_BY_OVERLOAD);
+    CHECK_EQ(g.count, 3);
+    CHECK_EQ(row_named(&g, "add", 0)->count, 2);
+    CHECK_EQ(row_named(&g, "add", 1)->first_event, 1);
+    CHECK_EQ(row_named(&g, "add", 2)->first_event, 3);
+    op_result_free(r);
+}
+
 int main(void) {
+    RUN(overloads_are_rows_when_asked_for);
     RUN(no_events_are_no_rows);
     RUN(rows_sum_their_events);
     RUN(rows_without_an_end_have_no_times);

@@ -122,7 +122,7 @@ static void groups_sum_memory_and_leave_its_events_out(void) {
     const op_group *rows;
     const int64_t *samples;
     uint64_t count;
-    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, &rows, &count, &samples));
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &count, &samples));
     CHECK_EQ(count, 3);
     CHECK_EQ(rows[0].count, 2);
     CHECK_EQ(rows[0].cpu_memory, 96);

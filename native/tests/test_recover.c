@@ -231,7 +231,7 @@ static void use(op_result *r, bool with_trace) {
     const op_group *rows;
     const int64_t *samples;
     const op_path *nodes;
-    CHECK_OK(op_result_groups(r, 1, &rows, &count, &samples));
+    CHECK_OK(op_result_groups(r, 1, 0, &rows, &count, &samples));
     CHECK_OK(op_result_paths(r, 50, &nodes, &count));
     if (!with_trace)
         return;

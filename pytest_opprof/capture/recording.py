@@ -513,11 +513,23 @@ class Recording:
         with self._lock:
             return self._groups(by)
 
-    def _groups(self, by: int) -> list[OpGroup]:
+    def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:
+        """The same, with events apart by their overloads and their `stack_depth` innermost callers too.
+
+        Two rows may have the same stack: where lines that differ read the same.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        by = lib.OP_GROUP_BY_SHAPES if by_inputs else lib.OP_GROUP_BY_NAME
+        with self._lock:
+            return self._groups(by | (lib.OP_GROUP_BY_OVERLOAD if by_overload else 0), stack_depth)
+
+    def _groups(self, by: int, stack_depth: int = 0) -> list[OpGroup]:
         rows = ffi.new("op_group **")
         count = ffi.new("uint64_t *")
         samples = ffi.new("int64_t **")
-        check(lib.op_result_groups(self._result, by, rows, count, samples))
+        check(lib.op_result_groups(self._result, by, stack_depth, rows, count, samples))
         n, steps = count[0], len(self.steps)
         flat = ffi.unpack(samples[0], 8 * n * steps) if n * steps else []
         planes = [flat[i * n * steps : (i + 1) * n * steps] for i in range(8)]

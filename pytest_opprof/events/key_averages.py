@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from pytest_opprof.capture.recording import FLAG_BACKGROUND
+from pytest_opprof.capture.recording import FLAG_BACKGROUND, OpGroup
 from pytest_opprof.events.columns import TableOptions
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.forest import EventForest
@@ -17,6 +17,8 @@ from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.times import microseconds
+
+_DEEPEST: Final = 2**32 - 1  # entries; no stack is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +104,7 @@ def average(forests: Sequence[EventForest], grouping: Grouping) -> list[Function
     """
     rows: dict[tuple[object, ...], FunctionEventAvg] = {}
     for forest in forests:
-        # What the collector cannot tell apart is told apart event by event.
-        one_by_one = grouping.stack_depth > 0 or grouping.overloads
-        parts = _event_rows(forest, grouping) if one_by_one else _group_rows(forest, grouping)
-        for part in parts:
+        for part in _parts(forest, grouping):
             key = (
                 part.key,
                 part.is_user_annotation,
@@ -120,9 +119,23 @@ def average(forests: Sequence[EventForest], grouping: Grouping) -> list[Function
     return list(rows.values())
 
 
-def _group_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
+def _parts(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
+    """Rows that may be one, but never less."""
+    if grouping.stack_depth <= 0 and not grouping.overloads:
+        return _group_rows(forest, grouping, forest.recording.groups(by_inputs=grouping.shapes))
+    groups = forest.recording.parted_groups(
+        by_inputs=grouping.shapes,
+        by_overload=grouping.overloads,
+        stack_depth=min(max(grouping.stack_depth, 0), _DEEPEST),
+    )
+    return _event_rows(forest, grouping) if groups is None else _group_rows(forest, grouping, groups)
+
+
+def _group_rows(
+    forest: EventForest, grouping: Grouping, groups: Sequence[OpGroup]
+) -> Iterator[FunctionEventAvg]:
     device = forest.recording.use_device
-    for group in forest.recording.groups(by_inputs=grouping.shapes):
+    for group in groups:
         first = forest.event(group.first_event)
         yield FunctionEventAvg(
             key=_key(group.name, apart=grouping.background and group.background),
@@ -146,7 +159,8 @@ def _group_rows(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEve
             device_type=DeviceType(group.device_type),
             use_device=device,
             input_shapes=first.input_shapes if grouping.shapes else "",
-            overload_name="",
+            overload_name=first.overload_name if grouping.overloads else "",
+            stack=(first.stack or [])[: grouping.stack_depth] if grouping.stack_depth > 0 else [],
             first=first,
         )
 

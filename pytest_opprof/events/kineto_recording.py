@@ -318,6 +318,9 @@ class KinetoRecording:
             device_index=told(row.event, "device_index"),
         )
 
+    def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> None:
+        """None: each event of Kineto's tells its own stack."""
+
     def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         """The events summed up by name, in the order in which each name first occurred."""
         return sum_up(self, self._flops[1], by_inputs=by_inputs, by_values=by_values)

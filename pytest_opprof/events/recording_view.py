@@ -139,3 +139,9 @@ class RecordingView(Protocol):
 
     def groups(self, *, by_inputs: bool = False, by_values: bool = False) -> list[OpGroup]:
         """The events summed up by name, in the order in which each name first occurred."""
+
+    def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:
+        """The same, with events apart by their overloads and their `stack_depth` innermost callers too.
+
+        None where only the events can tell these: what a trace says of them one by one.
+        """

@@ -82,11 +82,12 @@ class Stacks:
         waiting: list[tuple[int, int]] = []  # calls outwards, each with the line it was at
         row = event
         while True:
-            line, row = self._line_and_call(row)
-            if row < 0:
-                stack = self._open_calls(event, line)
+            line, call = self._line_and_call(row)
+            if call < 0:
+                stack = self._open_calls(row, line)
                 break
-            waiting.append((row, line))
+            waiting.append((call, line))
+            row = call
             known = self._of_calls.get(row)
             if known is not None:
                 stack = known

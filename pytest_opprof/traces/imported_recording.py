@@ -10,7 +10,7 @@ from typing import Any, Final
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.recording import Recording, RecordingStats
+from pytest_opprof.capture.recording import OpGroup, Recording, RecordingStats
 from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.traces.imported_event import ImportedEvent
@@ -48,6 +48,12 @@ class ImportedRecording(Recording):
         return self._latest[1]
 
     _latest: tuple[int, dict[str, Any]] = (-1, {})
+
+    def parted_groups(self, *, by_inputs: bool, by_overload: bool, stack_depth: int) -> list[OpGroup] | None:
+        """None where stacks are asked for: the file may tell them in each event's arguments."""
+        if stack_depth:
+            return None
+        return super().parted_groups(by_inputs=by_inputs, by_overload=by_overload, stack_depth=0)
 
     def inputs(self, event: int) -> Inputs | None:
         """What an op was given; None where the trace does not say."""
