@@ -73,6 +73,8 @@ SHOWN = {
     "autograd.profile.use_cuda": "test_autograd_profile.py::test_use_cuda_is_deprecated",
     "autograd.profile.use_device": "test_autograd_profile.py::test_devices_that_are_not_there_are_named",
     "autograd.profile.use_kineto": "test_autograd_profile.py::test_something_must_be_looked_at",
+    "profile.sampling": "test_sampling.py::test_the_share_that_was_asked_for_is_recorded",
+    "_KinetoProfile.sampling": "test_sampling.py::test_the_share_that_was_asked_for_is_recorded",
     "autograd.profile.enabled": "test_autograd_profile.py::test_disabled_profile_has_empty_results",
     **{
         f"{name}.toggle_collection_dynamic.{argument}": (
