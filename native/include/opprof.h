@@ -39,6 +39,7 @@ typedef struct op_stats {
     uint32_t names;
     uint32_t truncated;      /* the byte budget or the disk ended the recording early */
     uint32_t crash_recovery; /* the pool was a file that a later process can read */
+    uint32_t uncounted;      /* threads on which the counters asked for could not be opened */
 } op_stats;
 
 typedef struct op_step {
@@ -147,6 +148,15 @@ int op_step_begin(int64_t number); /* by the thread that steps */
 int op_step_end(void);
 uint64_t op_window_dropped(void); /* so far */
 
+/* Counters of the processor and of the kernel, read when an op or range begins and ends. They are
+ * numbered from 0; a name is NULL past the last. */
+#define OP_COUNTERS_MAX 4
+const char *op_counter_name(uint32_t counter);
+int op_counter_refusal(uint32_t counter); /* 0: it can be counted here; else the kernel's errno */
+/* These are counted in all windows to come; none at first. OP_EIO: the kernel does not count them
+ * together, and then none is. Not while a window is open: OP_EBUSY. */
+int op_window_count(const uint32_t *counters, uint32_t count);
+
 /* What the loaded libraries take by malloc() and its like is recorded; a library loaded since then
  * is seen from the next call on. */
 void op_malloc_watch(void);
@@ -167,6 +177,8 @@ const uint32_t *op_result_args(const op_result *result, uint64_t *words);
 uint32_t op_result_outputs(const op_result *result, uint64_t event);
 /* The name of a torch op's overload; 0: it has none, or it was not recorded. */
 uint32_t op_result_overload(const op_result *result, uint64_t event);
+/* As op_result_outputs(), of what was counted in an event: named values. */
+uint32_t op_result_counters(const op_result *result, uint64_t event);
 enum op_group_by {
     OP_GROUP_BY_NAME = 0,
     OP_GROUP_BY_SHAPES = 1,

@@ -17,8 +17,9 @@ typedef struct op_collector {
     pthread_cond_t changed; /* a write ended, or the drain has work */
     bool open;
     bool truncated;
-    uint32_t session;  /* only grows */
-    uint32_t stopping; /* the window whose result is being made; 0: none */
+    uint32_t uncounted; /* threads of the window without the counters asked for */
+    uint32_t session;   /* only grows */
+    uint32_t stopping;  /* the window whose result is being made; 0: none */
     op_pool pool;
     op_spill spill;
     op_chunk *full;     /* of any window, owner and pinning; newest first */
@@ -40,5 +41,6 @@ void op_thread_sweep(const op_thread *t); /* by the thread itself */
 /* With the lock held, no window open. */
 void op_thread_release_window(uint32_t window);
 void op_thread_release_session(void);
+void op_thread_stop_counting(void);
 
 #endif

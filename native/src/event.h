@@ -22,7 +22,8 @@ enum op_kind {
     OP_MEMSET = 13,
     OP_SYNC = 14,
     OP_DEVICE_RANGE = 15, /* from the first to the last kernel launched in a range */
-    OP_OUTPUTS = 16       /* records only: what the op around it gave back (OP_ARGS_OUTPUTS) */
+    OP_OUTPUTS = 16,      /* records only: what the op around it gave back (OP_ARGS_OUTPUTS) */
+    OP_COUNTERS = 17      /* records only: what was counted in the event around it (OP_ARGS_FIELDS) */
 };
 
 #define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */
@@ -129,7 +130,8 @@ enum op_observe {
     OP_OBSERVE_MEMORY = 2,
     OP_OBSERVE_IDENTITIES = 4,
     OP_OBSERVE_OUTPUTS = 8,
-    OP_OBSERVE_OVERLOADS = 16
+    OP_OBSERVE_OVERLOADS = 16,
+    OP_OBSERVE_COUNTERS = 32
 };
 
 #ifdef __cplusplus

@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include "call.h"
+#include "counters.h"
 #include "emit.h"
 #include "names.h"
 #include "pycall.h"
@@ -83,6 +84,19 @@ static uint32_t emit_begin(uint32_t id) {
     return targets;
 }
 
+/* What every range does once it has begun, and before it ends. */
+static inline void note_begin(const op_slot *slot) {
+    op_note_line(slot);
+    if (__builtin_expect(op_counts() != 0, 0))
+        op_count_begin(slot);
+}
+
+static inline void end_range(const op_slot *slot) {
+    if (__builtin_expect(op_counts() != 0, 0))
+        op_count_end(slot);
+    op_end(slot);
+}
+
 #define TEXT_MAX 1024u
 
 /* `args` goes into the record as text, cut to what a trace viewer shows anyway. */
@@ -135,7 +149,7 @@ static int range_begin(Range *r) {
         emitted = emit_begin(r->id);
         slot = r->args ? begin_with_text(r->id, r->args)
                        : op_begin(r->id, OP_RANGE, r->scope, 0, r->block, r->words);
-        op_note_line(&slot);
+        note_begin(&slot);
     }
     *entry_at(r, r->open++) = (entry){slot, PyThread_get_thread_ident(), emitted, false};
     return 0;
@@ -159,7 +173,7 @@ static void range_finish(Range *r) {
         *entry_at(r, i) = *entry_at(r, i + 1);
     r->open--;
     if (!ended.is_handed_over)
-        op_end(&ended.slot);
+        end_range(&ended.slot);
     if (ended.emitted && ended.thread == here) /* a tool's stack is its thread's own */
         op_emit_pop_from(ended.emitted);
 }
@@ -321,9 +335,9 @@ static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t na
     Decorated *d = (Decorated *)self;
     uint32_t emitted = emit_begin(d->id);
     op_slot slot = op_begin(d->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
-    op_note_line(&slot);
+    note_begin(&slot);
     PyObject *result = PyObject_Vectorcall(d->function, args, nargsf, keywords);
-    op_end(&slot);
+    end_range(&slot);
     if (emitted)
         op_emit_pop_from(emitted);
     return result;
@@ -493,7 +507,7 @@ static PyObject *push(PyObject *module, PyObject *name) {
             return NULL;
         range.emitted = emit_begin(id);
         range.slot = op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
-        op_note_line(&range.slot);
+        note_begin(&range.slot);
     }
     p->ranges[p->count] = range;
     return PyLong_FromSize_t(p->count++);
@@ -510,7 +524,7 @@ static PyObject *pop(PyObject *module, PyObject *unused) {
         return NULL;
     }
     const pushed_range *ended = &p->ranges[--p->count];
-    op_end(&ended->slot);
+    end_range(&ended->slot);
     if (ended->emitted)
         op_emit_pop_from(ended->emitted);
     return PyLong_FromSize_t(p->count);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum op_fault_kind {
@@ -17,6 +18,7 @@ enum op_fault_kind {
     OP_FAULT_WRITE,
     OP_FAULT_OPEN,
     OP_FAULT_THREAD,
+    OP_FAULT_COUNTER,
     OP_FAULT_KINDS
 };
 
@@ -63,6 +65,13 @@ static inline int op_open_file(const char *path, int flags, mode_t mode) {
 static inline int op_thread_start(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
     return op_fault_now(OP_FAULT_THREAD) ? EAGAIN : pthread_create(t, a, f, x);
 }
+static inline int op_perf_event_open(void *attributes, unsigned long flags) {
+    if (op_fault_now(OP_FAULT_COUNTER)) {
+        errno = EMFILE;
+        return -1;
+    }
+    return (int)syscall(SYS_perf_event_open, attributes, 0, -1, -1, flags);
+}
 
 #else
 
@@ -75,6 +84,9 @@ static inline int op_thread_start(pthread_t *t, const pthread_attr_t *a, void *(
 #define op_write(fd, data, n) write(fd, data, n)
 #define op_open_file(path, flags, mode) open(path, flags, mode)
 #define op_thread_start(t, a, f, x) pthread_create(t, a, f, x)
+/* Of the calling thread, wherever it runs. */
+#define op_perf_event_open(attributes, flags)                                                          \
+    (int)syscall(SYS_perf_event_open, attributes, 0, -1, -1, flags)
 
 #endif
 #endif

@@ -54,7 +54,9 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     struct op_thread *link;
     struct op_call *calls; /* open Python and C calls, outermost first (call.h) */
     uint32_t call_depth, call_capacity;
-    uint32_t call_window; /* that the calls belong to */
+    uint32_t call_window;    /* that the calls belong to */
+    uint32_t counted_window; /* for which its counters were opened, or refused (counters.h) */
+    struct op_counters *counters;
 } op_thread;
 
 /* What a range keeps to find its own record again. */

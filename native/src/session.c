@@ -76,6 +76,7 @@ static int start_locked(void) {
         return rc;
     self->window_bytes = 0;
     self->truncated = false;
+    self->uncounted = 0;
     self->lost = 0;
     /* Threads that hold a chunk will use it again: their bytes count from their first event. */
     uint32_t window = ++self->last_window;
@@ -180,6 +181,7 @@ static void count_losses(uint32_t window, op_stats *stats) {
         }
     stats->dropped += self->lost;
     stats->truncated = self->truncated;
+    stats->uncounted = self->uncounted;
     stats->spilled_bytes = self->spill.bytes;
     stats->names = op_names_count();
     stats->names_overflowed = op_names_overflowed();
@@ -218,6 +220,7 @@ static int stop_locked(op_result **out) {
     self->stopping = window;
     op_spill_pause();
     op_spill_join_drain();
+    op_thread_stop_counting();
     op_result *result = op_result_new();
     int rc = result ? collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
     __atomic_store_n(&self->pool.header->window, 0, __ATOMIC_RELEASE);

@@ -1,5 +1,6 @@
 /* Threads: their first event in a window, a full chunk, exit, fork. */
 #include "collector.h"
+#include "counters.h"
 #include "error.h"
 #include "fault.h"
 #include "malloc_watch.h"
@@ -211,6 +212,7 @@ static void discard(op_thread *t) {
         *(void **)t->contexts = self->spare_contexts;
         self->spare_contexts = t->contexts;
     }
+    op_counters_free(t->counters);
     free(t->stack);
     free(t->calls);
     free(t);
@@ -230,6 +232,7 @@ static void at_thread_exit(void *value) {
     op_self = &gone;
     pthread_mutex_lock(&self->lock);
     t->dead = 1;
+    op_counters_close(t->counters);
     pthread_getname_np(pthread_self(), t->name, sizeof t->name);
     put_away(t);
     if (t->window == 0 || (t->window != op_open_window() && t->window != self->stopping)) {
@@ -275,6 +278,12 @@ void op_thread_release_session(void) {
     self->session++;
 }
 
+/* With the lock held: descriptors of the counters of all threads, which a window ends with. */
+void op_thread_stop_counting(void) {
+    for (op_thread *t = self->threads; t; t = t->link)
+        op_counters_close(t->counters);
+}
+
 static void before_fork(void) {
     op_memory_paused = true;
     pthread_mutex_lock(&self->lock);
@@ -297,6 +306,7 @@ static void forget_other_threads(void) {
         next = t->link;
         if (t == op_self)
             continue;
+        op_counters_abandon(t->counters);
         free(t->stack);
         free(t->calls);
         free(t);
@@ -326,6 +336,8 @@ static void after_fork_in_child(void) {
     op_thread *t = op_self;
     if (t && t != &gone) {
         have_no_chunk(t);
+        op_counters_abandon(t->counters);
+        t->counters = NULL;
         t->window = t->depth = 0;
         t->os_tid = (uint32_t)syscall(SYS_gettid);
         t->torch_thread = 0;

@@ -167,6 +167,7 @@ static void put_event_args(op_trace *t, uint64_t row) {
     default:
         put_op_args(out, c, row);
         op_trace_put_args(t, row);
+        op_trace_put_counters(t, row);
     }
     if (c->flags[row] & OP_FLAG_UNFINISHED && !is_instant(c->kind[row]))
         PUT(out, "\"finished\":false,");

@@ -229,6 +229,14 @@ void op_trace_put_args(op_trace *t, uint64_t row) {
     }
 }
 
+/* Under the counters' names, as Kineto writes them. */
+void op_trace_put_counters(op_trace *t, uint64_t row) {
+    const op_result *r = t->r;
+    uint32_t at = op_result_counters(r, row);
+    if (at)
+        put_fields(t, r->args + at - 1, r->args + r->arg_words);
+}
+
 static void put_count(op_json *w, const char *key, int64_t value) {
     op_json_text(w, key);
     op_json_signed(w, value);

@@ -44,7 +44,8 @@ int64_t op_trace_duration(const op_result *r, uint64_t row); /* an open event's:
 void op_trace_correlation(op_json *out, const op_columns *c, uint64_t call_row);
 
 /* trace_args.c: members of an event's "args", a comma after each */
-void op_trace_put_args(op_trace *t, uint64_t row);   /* Input Dims and its like, what ranges carry */
+void op_trace_put_args(op_trace *t, uint64_t row); /* Input Dims and its like, what ranges carry */
+void op_trace_put_counters(op_trace *t, uint64_t row);
 void op_trace_put_memory(op_trace *t, uint64_t row); /* of an event of kind OP_MEMORY */
 
 /* trace_labels.c: where events stand, what these places are called and how they are sorted */

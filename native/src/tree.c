@@ -30,6 +30,7 @@ void op_result_free(op_result *r) {
     free(r->memory);
     free(r->memory_use);
     free(r->outputs);
+    free(r->counters);
     op_imported_free(r->imported);
     free(r->open_calls);
     free(r);
@@ -191,9 +192,9 @@ static void read_torch_args(walk *k, uint64_t row) {
 }
 
 /* Blocks read from a file hold the file's ids; the copy that the result owns gets ours. */
-static void rename_args(const walk *k, uint64_t row) {
+static void rename_args(const walk *k, uint32_t args) {
     const op_source *s = k->source;
-    uint32_t *block = k->result->args + k->w.args[row] - 1;
+    uint32_t *block = k->result->args + args - 1;
     const uint32_t *limit = k->result->args + k->result->arg_words;
     if (s->names) {
         op_fields_rename(block, limit, s->names, s->name_count);
@@ -218,24 +219,29 @@ static void add_open_call(walk *k, const op_raw *raw, const op_event *e) {
                                   .end_ns = end ? to_ns(&k->time, &line, end) : -1});
 }
 
-/* No event either: it belongs to the op around it. */
-static void add_outputs(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
-    op_result *r = k->result;
+/* No event either: its block belongs to the op around it, in a column of which most results need none.
+ */
+static void add_to_op(walk *k, uint32_t **column, const op_raw *raw, const op_event *e,
+                      uint64_t first_row) {
     int32_t op = parent_of(k, e->depth, first_row);
     if (op < 0 || e->args < raw->args_at || e->args >= raw->args_at + raw->arg_words)
         return;
-    if (!r->outputs)
-        r->outputs = op_calloc(r->columns.count, sizeof *r->outputs);
-    if (!r->outputs)
+    if (!*column)
+        *column = op_calloc(k->result->columns.count, sizeof **column);
+    if (!*column) {
         k->no_memory = true;
-    else
-        r->outputs[op] = 1 + k->arg_base + (e->args - raw->args_at);
+        return;
+    }
+    (*column)[op] = 1 + k->arg_base + (e->args - raw->args_at);
+    if (e->kind == OP_COUNTERS)
+        rename_args(k, (*column)[op]);
 }
 
 static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     op_writable *w = &k->w;
-    if (e->kind == OP_OUTPUTS) {
-        add_outputs(k, raw, e, first_row);
+    if (e->kind == OP_OUTPUTS || e->kind == OP_COUNTERS) {
+        op_result *r = k->result;
+        add_to_op(k, e->kind == OP_OUTPUTS ? &r->outputs : &r->counters, raw, e, first_row);
         return;
     }
     bool is_call = e->kind == OP_PYTHON_CALL || e->kind == OP_C_CALL;
@@ -265,7 +271,7 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
         read_torch_args(k, row);
-        rename_args(k, row);
+        rename_args(k, w->args[row]);
     }
     w->line[row] = e->line;
     w->parent[row] =
@@ -442,7 +448,7 @@ static int build(const op_source *s, op_result *r, walk *k) {
     r->stats.events = k->row;
     r->stats.threads = r->thread_count;
     if (k->no_memory)
-        return op_error_set(OP_ENOMEM, "no memory for what ops gave back");
+        return op_error_set(OP_ENOMEM, "no memory for what ops gave back or counted");
     rc = op_nest_finish(&k->calls, r, &k->w);
     if (rc == OP_OK)
         rc = op_memory_settle(r, k->w.flags);
@@ -480,6 +486,10 @@ const op_step *op_result_steps(const op_result *r, uint32_t *count) {
 
 uint32_t op_result_outputs(const op_result *r, uint64_t row) {
     return r->outputs && row < r->columns.count ? r->outputs[row] : 0;
+}
+
+uint32_t op_result_counters(const op_result *r, uint64_t row) {
+    return r->counters && row < r->columns.count ? r->counters[row] : 0;
 }
 
 const uint32_t *op_result_args(const op_result *r, uint64_t *words) {

@@ -7,6 +7,7 @@
 #include <torch/csrc/profiler/orchestration/observer.h>
 
 #include "call.h"
+#include "counters.h"
 #include "record.h"
 #include "thread_table.h"
 #include "write_inputs.h"
@@ -208,10 +209,13 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     return std::unique_ptr<at::ObserverContext>(context);
 }
 
-void end(const at::RecordFunction &, at::ObserverContext *context) {
-    if (context != nullptr) {
-        op_end(&static_cast<Context *>(context)->slot);
+template <Detail detail, bool counted>
+std::unique_ptr<at::ObserverContext> begin_and_count(const at::RecordFunction &fn) {
+    std::unique_ptr<at::ObserverContext> context = begin<detail>(fn);
+    if (counted && context != nullptr) {
+        op_count_begin(&static_cast<Context *>(context.get())->slot);
     }
+    return context;
 }
 
 // What an op gave back is a record of its own, just before its end: the op's own is written already.
@@ -225,27 +229,39 @@ __attribute__((noinline)) void note_outputs(const at::RecordFunction &fn, const 
     op_instant(OP_NAME_NONE, OP_OUTPUTS, 0, words, count);
 }
 
-void end_with_outputs(const at::RecordFunction &fn, at::ObserverContext *context) {
+template <bool outputs, bool counted>
+void end(const at::RecordFunction &fn, at::ObserverContext *context) {
     if (context != nullptr) {
         op_slot *slot = &static_cast<Context *>(context)->slot;
-        note_outputs(fn, slot);
+        if (counted) {
+            op_count_end(slot); // first: what an op gives back takes time to write
+        }
+        if (outputs) {
+            note_outputs(fn, slot);
+        }
         op_end(slot);
     }
 }
 
-at::RecordFunctionCallback callback_for(uint32_t looks) {
+template <bool counted> at::RecordFunctionCallback callback_for(uint32_t looks) {
+    using Callback = at::RecordFunctionCallback;
     if ((looks & OP_OBSERVE_OUTPUTS) != 0) {
-        return at::RecordFunctionCallback(begin<Detail::kInputs>, end_with_outputs)
+        return Callback(begin_and_count<Detail::kInputs, counted>, end<true, counted>)
             .needsInputs(true)
             .needsOutputs(true);
     }
     if ((looks & OP_OBSERVE_INPUTS) != 0) {
-        return at::RecordFunctionCallback(begin<Detail::kInputs>, end).needsInputs(true);
+        return Callback(begin_and_count<Detail::kInputs, counted>, end<false, counted>)
+            .needsInputs(true);
     }
     if ((looks & OP_OBSERVE_OVERLOADS) != 0) {
-        return at::RecordFunctionCallback(begin<Detail::kOverloads>, end);
+        return Callback(begin_and_count<Detail::kOverloads, counted>, end<false, counted>);
     }
-    return at::RecordFunctionCallback(begin<Detail::kNone>, end);
+    return Callback(begin_and_count<Detail::kNone, counted>, end<false, counted>);
+}
+
+at::RecordFunctionCallback callback_for(uint32_t looks) {
+    return (looks & OP_OBSERVE_COUNTERS) != 0 ? callback_for<true>(looks) : callback_for<false>(looks);
 }
 
 using Handles = std::vector<at::CallbackHandle>;
@@ -301,7 +317,9 @@ __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flag
     with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
     with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
-    switch_on(flags & (OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS), sampling);
+    constexpr uint32_t kWays =
+        OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS | OP_OBSERVE_COUNTERS;
+    switch_on(flags & kWays, sampling);
 }
 
 // torch's own profiler refuses to start on a thread where a state lies; ours leaves this thread.

@@ -27,6 +27,7 @@ Part: TypeAlias = Literal["observer", "emitter"]
 _COMPILERS: Final = ("c++", "g++", "clang++")
 _HEADERS: Final = (
     "call.h",
+    "counters.h",
     "emit.h",
     "event.h",
     "clock.h",
