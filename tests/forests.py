@@ -143,6 +143,11 @@ class HandMadeRecording:
     def kineto_event(self, _event: int) -> None:
         return None
 
+    counted = ()
+
+    def counters(self, _event: int, /) -> dict[str, int]:
+        return {}
+
     @property
     def threads(self) -> list[ThreadInfo]:
         count = max((span.thread + 1 for span in self.spans), default=0)

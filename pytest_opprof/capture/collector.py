@@ -7,10 +7,12 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
@@ -53,6 +55,7 @@ class Collector:
         self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
         self._window_sampling = EVERY_OP
+        self._counters = CounterChoice()
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(lib.op_session_close)
@@ -120,6 +123,7 @@ class Collector:
         record_outputs: bool = False,
         record_overloads: bool = False,
         sampling: float = EVERY_OP,
+        counters: Sequence[str] = (),
     ) -> None:
         """Open a window: from here on everything is recorded, on all threads.
 
@@ -131,8 +135,11 @@ class Collector:
             record_overloads: Also which overload of each op ran.
             sampling: The share of torch's ops to record, by torch's own sampling of callbacks; all of them
                 where they come through ITT.
+            counters: Of `COUNTERS`: what is counted in each range and op. Where that is not to be had,
+                `problems` says so under "counters".
 
         Raises:
+            UsageError: A counter is unknown, or there are too many.
             CaptureBusyError: A window is open already; it goes on unharmed.
             CollectorError: The native collector failed.
         """
@@ -156,6 +163,7 @@ class Collector:
             self._window_sampling = (
                 sampling if any(source.can_sample for source in self._active) else EVERY_OP
             )
+            self._choose_counters(counters)
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
             check(lib.op_window_start())
             try:
@@ -167,6 +175,7 @@ class Collector:
                         record_outputs=record_outputs,
                         record_overloads=record_overloads,
                         sampling=sampling,
+                        counted=bool(self._counters.counted),
                     )
                 if tensors:
                     self._window_sources += ("memory",)
@@ -191,7 +200,12 @@ class Collector:
             result = ffi.new("op_result **")
             check(lib.op_window_stop(result))
         _name_threads(result[0])
-        return Recording(result[0], sources=self._window_sources, sampling=self._window_sampling)
+        return Recording(
+            result[0],
+            sources=self._window_sources,
+            sampling=self._window_sampling,
+            counted=self._counters.counted,
+        )
 
     def pause(self, *, paused: bool) -> None:
         """Begin no event from here on, or begin them again; what had begun ends as usual."""
@@ -209,7 +223,12 @@ class Collector:
         result = ffi.new("op_result **")
         check(lib.op_window_peek(result))
         _name_threads(result[0])
-        return Recording(result[0], sources=self._window_sources, sampling=self._window_sampling)
+        return Recording(
+            result[0],
+            sources=self._window_sources,
+            sampling=self._window_sampling,
+            counted=self._counters.counted,
+        )
 
     def step_begin(self, number: int) -> None:
         """Say that a step begins, on the thread that steps.
@@ -260,6 +279,12 @@ class Collector:
             self.problems["ops"] = found
         else:
             self._torch_ops = found
+
+    def _choose_counters(self, names: Sequence[str]) -> None:
+        self.problems.pop("counters", None)
+        self._counters = choose(names)
+        if self._counters.problem is not None:
+            self.problems["counters"] = self._counters.problem
 
     def _enable_calls(self) -> tuple[str, ...]:
         """Record Python calls, where they were asked for and can be had; what of them is recorded."""

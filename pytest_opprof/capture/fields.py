@@ -39,6 +39,11 @@ def decode_fields(block: memoryview[int], name_text: Callable[[int], str]) -> di
     return {name_text(key): _value(kind, payload, name_text) for key, kind, payload in _fields(words)}
 
 
+def decode_counters(block: memoryview[int], name_text: Callable[[int], str]) -> dict[str, int]:
+    """The values of a block that are one integer each."""
+    return {name: value for name, value in decode_fields(block, name_text).items() if isinstance(value, int)}
+
+
 def _fields(words: memoryview[int]) -> Iterator[tuple[int, _Type, bytes]]:
     at = 0
     while at < len(words):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pytest_opprof._collector import ffi, lib
-from pytest_opprof.capture.fields import FieldValue, decode_fields
+from pytest_opprof.capture.fields import FieldValue, decode_counters, decode_fields
 from pytest_opprof.capture.inputs import (
     Inputs,
     TensorIdentity,
@@ -133,6 +133,7 @@ class RecordingStats:
         names_overflowed: Events since the process began that share the name "(overflow)".
         crash_recovery: Had the process died, a later one could have read the recording.
         sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
+        uncounted_threads: Threads whose counters the kernel refused, though others' were opened.
     """
 
     events: int
@@ -145,6 +146,7 @@ class RecordingStats:
     names_overflowed: int
     crash_recovery: bool
     sampling: float = EVERY_OP
+    uncounted_threads: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,12 +252,21 @@ class Recording:
         trace_start_ns: Nanoseconds since the epoch.
         trace_end_ns: From `trace_start_ns`.
         sources: Where events came from, in the collector's words.
+        counted: The counters that ranges and ops have.
     """
 
-    def __init__(self, result: Any, *, sources: tuple[str, ...], sampling: float = EVERY_OP) -> None:
+    def __init__(
+        self,
+        result: Any,
+        *,
+        sources: tuple[str, ...],
+        sampling: float = EVERY_OP,
+        counted: tuple[str, ...] = (),
+    ) -> None:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, lib.op_result_free)
         self.sources = sources
+        self.counted = counted
         self._sampling = sampling
         self._lock = threading.Lock()  # of what the native result keeps until it is asked again
         columns = ffi.new("op_columns *")
@@ -354,6 +365,7 @@ class Recording:
             names_overflowed=native.names_overflowed,
             crash_recovery=bool(native.crash_recovery),
             sampling=self._sampling,
+            uncounted_threads=native.uncounted,
         )
 
     def name(self, event: int) -> str:
@@ -423,6 +435,15 @@ class Recording:
         """
         block = self._block(event)
         return {} if block is None else decode_fields(block, name_text)
+
+    def counters(self, event: int) -> dict[str, int]:
+        """What was counted in an event, what is inside it included, by the counters' names.
+
+        Empty where nothing was: events of other libraries and calls have no counters, nor has one that is
+        asynchronous, or was open at the end.
+        """
+        at = lib.op_result_counters(self._result, event)
+        return {} if at == 0 else decode_counters(self._args[at - 1 :], name_text)
 
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event; None for any other event."""

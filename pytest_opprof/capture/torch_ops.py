@@ -35,6 +35,7 @@ class TorchOps(Protocol):
         record_outputs: bool,
         record_overloads: bool,
         sampling: float,
+        counted: bool,
     ) -> None:
         """The window opened."""
 
@@ -50,6 +51,7 @@ class _Observe(enum.IntFlag):
     IDENTITIES = 4
     OUTPUTS = 8
     OVERLOADS = 16
+    COUNTERS = 32
 
 
 class ObserverOps:
@@ -88,6 +90,7 @@ class ObserverOps:
         record_outputs: bool,
         record_overloads: bool,
         sampling: float,
+        counted: bool,
     ) -> None:
         """The window opened: see ops on all threads."""
         wanted = _Observe.INPUTS if record_shapes else _Observe(0)
@@ -99,6 +102,8 @@ class ObserverOps:
             wanted |= _Observe.INPUTS | _Observe.IDENTITIES | _Observe.OUTPUTS
         if record_overloads:
             wanted |= _Observe.OVERLOADS
+        if counted:
+            wanted |= _Observe.COUNTERS
         self._library.opprof_observer_enable(int(wanted), sampling)
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
@@ -193,10 +198,11 @@ class IttOps:
         record_outputs: bool,
         record_overloads: bool,
         sampling: float,
+        counted: bool,
     ) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
         del record_shapes, profile_memory, record_outputs, record_overloads  # torch's ITT ranges carry none
-        del sampling  # and come all or not at all
+        del counted, sampling  # and come all or not at all, to the collector alone
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 

@@ -43,6 +43,7 @@ def diagnose(*, store: str) -> Iterator[Finding]:
     yield _collector()
     yield _torch_ops()
     yield _python_calls()
+    yield _counters()
     yield _injection(ITT, needs="torch is imported")
     yield _injection(NVTX, needs="the first range is emitted")
     yield _store(store)
@@ -99,6 +100,22 @@ def _python_calls() -> Finding:
         part="Python calls",
         state="ok",
         text=f"by {way}; ask for them: with_stack=True, or --opprof-capture=ranges,ops,python",
+    )
+
+
+def _counters() -> Finding:
+    from pytest_opprof.capture.counters import COUNTERS, refusal  # noqa: PLC0415  # loads native code
+
+    refusals = {name: refusal(name) for name in COUNTERS}
+    counted = [name for name, reason in refusals.items() if reason is None]
+    missing: dict[str, list[str]] = {reason: [] for reason in refusals.values() if reason is not None}
+    for name, reason in refusals.items():
+        if reason is not None:
+            missing[reason].append(name)
+    why_not = [f"not {', '.join(names)}: {reason}" for reason, names in missing.items()]
+    state = "ok" if not missing else "some" if counted else "none"
+    return Finding(
+        part="counters", state=state, text="; ".join([*filter(None, [", ".join(counted)]), *why_not])
     )
 
 

@@ -335,6 +335,11 @@ class FunctionEvent(FormattedTimesMixin):
     metadata_json = renamed("metadata_json", "_metadata_json")
 
     @property
+    def counters(self) -> dict[str, int]:
+        """What the processor and the kernel counted in it, by name; empty where nothing was counted."""
+        return {}
+
+    @property
     def kind(self) -> OpKind | None:
         """What it is, where a recording says so."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self_device_memory_usage: The same without the ops inside.
         flops: Sum of their floating-point operations, with what ran inside them.
         counted_flops: What of these is not also in another op's: these add up to the whole.
+        counters: Sums of what was counted in them, what ran inside them included; empty where nothing was.
         is_background: They ran during steps, on threads that are no part of them.
         self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
         total_cpu_percent: The same of `cpu_time_total`.
@@ -53,6 +55,7 @@ class FunctionEventAvg(FormattedTimesMixin):
     self_device_memory_usage: int = 0
     flops: int | None = 0
     counted_flops: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
     node_id: int = 0
     scope: int | None = None
     is_async: bool = False
@@ -138,8 +141,14 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.use_device = other.use_device
         self.first = other.first if isinstance(other, FunctionEventAvg) else other
 
+    def add_counters(self, counters: Mapping[str, int]) -> None:
+        """Add what was counted in an event of the same key."""
+        for name, value in counters.items():
+            self.counters[name] = self.counters.get(name, 0) + value
+
     def _add_counts(self, other: FunctionEventAvg | FunctionEvent) -> None:
         self.count += other.count
+        self.add_counters(other.counters)
         self.cpu_memory_usage += other.cpu_memory_usage
         self.self_cpu_memory_usage += other.self_cpu_memory_usage
         self.device_memory_usage += other.device_memory_usage

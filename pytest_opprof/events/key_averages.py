@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -105,18 +105,33 @@ def average(forests: Sequence[EventForest], grouping: Grouping) -> list[Function
     rows: dict[tuple[object, ...], FunctionEventAvg] = {}
     for forest in forests:
         for part in _parts(forest, grouping):
-            key = (
-                part.key,
-                part.is_user_annotation,
-                part.device_type,
-                str(part.input_shapes),
-                part.overload_name,
-                tuple(part.stack or ()),
-            )
-            row = rows.setdefault(key, part)
+            row = rows.setdefault(_identity(part), part)
             if row is not part:
                 row.absorb(part)
+        if forest.recording.counted:
+            _add_counters(rows, forest, grouping)
     return list(rows.values())
+
+
+def _identity(row: FunctionEventAvg) -> tuple[object, ...]:
+    return (
+        row.key,
+        row.is_user_annotation,
+        row.device_type,
+        str(row.input_shapes),
+        row.overload_name,
+        tuple(row.stack or ()),
+    )
+
+
+def _add_counters(
+    rows: Mapping[tuple[object, ...], FunctionEventAvg], forest: EventForest, grouping: Grouping
+) -> None:
+    """Give each row what was counted in its events, which the sums so far leave out."""
+    for event in forest.in_order():
+        counters = event.counters
+        if counters:
+            rows[_identity(_row_of(event, grouping))].add_counters(counters)
 
 
 def _parts(forest: EventForest, grouping: Grouping) -> Iterator[FunctionEventAvg]:
@@ -174,6 +189,7 @@ def _row_of(event: RecordedEvent, grouping: Grouping) -> FunctionEventAvg:
     """A row of one event, which says only what rows are told apart by."""
     background = bool(event.forest.recording.flags[event.index] & FLAG_BACKGROUND)
     row = FunctionEventAvg().add(event)
+    row.counters = {}
     row.key = _key(event.name, apart=grouping.background and background)
     row.is_background = background
     _keep_only_what_parts(row, grouping)

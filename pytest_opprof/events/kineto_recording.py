@@ -280,6 +280,15 @@ class KinetoRecording:
             crash_recovery=False,
         )
 
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """None: Kineto keeps its counters for its traces."""
+        return ()
+
+    def counters(self, _event: int, /) -> dict[str, int]:
+        """None, for the same reason."""
+        return {}
+
     def name(self, event: int) -> str:
         """An event's name."""
         return self._rows[event].event.name()

@@ -115,6 +115,11 @@ class RecordedEvent(FunctionEvent):
         return self._forest.recording.memory(self._index) if self.kind is OpKind.MEMORY else None
 
     @property
+    def counters(self) -> dict[str, int]:
+        """What was counted in it, what is inside it included. Needs ``performance_events``."""
+        return self._forest.recording.counters(self._index)
+
+    @property
     def cpu_time_total(self) -> float:
         """How long it took, microseconds; 0 for an event of a device and for one that never ended."""
         recording = self._forest.recording

@@ -114,6 +114,13 @@ class RecordingView(Protocol):
     def inputs(self, event: int) -> Inputs | None:
         """What an event was given, where that was recorded."""
 
+    @property
+    def counted(self) -> Sequence[str]:
+        """The counters that ranges and ops have, where some were counted."""
+
+    def counters(self, event: int) -> dict[str, int]:
+        """What was counted in an event, by the counters' names."""
+
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event of kind ``MEMORY``; None for any other event."""
 

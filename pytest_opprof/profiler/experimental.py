@@ -7,12 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from pytest_opprof.capture.counters import check_counters
+
 TRACE_ONLY: Final = (
     "{call} is not available when trace_only=True in ExperimentalConfig. Use export_chrome_trace() instead."
 )
 
 _WITH_MEANING: Final = frozenset(
-    {"capture_overload_names", "profile_all_threads", "record_python_gc_info", "trace_only", "verbose"}
+    {
+        "capture_overload_names",
+        "performance_events",
+        "profile_all_threads",
+        "record_python_gc_info",
+        "trace_only",
+        "verbose",
+    }
 )
 
 
@@ -20,12 +29,15 @@ _WITH_MEANING: Final = frozenset(
 class ExperimentalConfig:
     """Torch's ``_ExperimentalConfig``, with its arguments in its order.
 
-    These work: ``trace_only``, ``record_python_gc_info`` and ``capture_overload_names``. ``verbose`` and
-    ``profile_all_threads`` ask for what is always so: stacks are on the events, and all threads are seen. The
-    others are about Kineto and CUPTI; a profiler that is given one of them says so in a warning.
+    These work: ``trace_only``, ``record_python_gc_info``, ``capture_overload_names`` and
+    ``performance_events``. ``verbose`` and ``profile_all_threads`` ask for what is always so: stacks are on
+    the events, and all threads are seen. The others are about Kineto and CUPTI; a profiler that is given one
+    of them says so in a warning.
 
     Attributes:
         capture_overload_names: Record which overload of each op ran. Needs the compiled observer.
+        performance_events: What is counted in each op and range, at most 4: "cycles", "instructions" and
+            others (``opprof doctor`` lists them).
         record_python_gc_info: Record Python's garbage collections, as ranges called "Python GC".
         trace_only: The recording is for a trace: ``events()`` and ``key_averages()`` are refused.
     """
@@ -58,8 +70,12 @@ def settings_of(config: object | None, *, with_stack: bool) -> ExperimentalConfi
     Args:
         config: Ours, torch's, or None. Of torch's only what it lets read counts.
         with_stack: The profiler records stacks, which a profiler for traces only has no use for.
+
+    Raises:
+        UsageError: A performance event is unknown, or there are too many.
     """
     settings = config if isinstance(config, ExperimentalConfig) else _read(config)
+    check_counters(settings.performance_events)
     if settings.without_meaning:
         warnings.warn(
             f"experimental_config: {', '.join(settings.without_meaning)}: accepted, but means nothing here",

@@ -101,6 +101,7 @@ class KinetoProfile:
                 sampling=parse_sampling(sampling, where=f"{type(self).__name__}()"),
                 collections=self.experimental_config.record_python_gc_info,
                 overloads=self.experimental_config.capture_overload_names,
+                counters=tuple(self.experimental_config.performance_events),
             ),
             on_cycle=self._trace_ready,
             trace_id_callback=custom_trace_id_callback,

@@ -51,6 +51,7 @@ class RecorderOptions:
         collections: Record Python's garbage collections as ranges.
         overloads: Record the ops' overloads.
         sampling: The share of torch's ops to record.
+        counters: What is counted in each range and op.
     """
 
     sources: frozenset[str]
@@ -62,6 +63,7 @@ class RecorderOptions:
     collections: bool = False
     overloads: bool = False
     sampling: float = EVERY_OP
+    counters: tuple[str, ...] = ()
 
     @property
     def has_shapes(self) -> bool:
@@ -146,7 +148,9 @@ class CycleRecorder:
             record_outputs=traces,
             record_overloads=self._options.overloads,
             sampling=self._options.sampling,
+            counters=self._options.counters,
         )
+        self._tell("counters", "counters: {}")
         self._process = os.getpid()
         if self._options.collections:
             gc.callbacks.append(self._note_collection)
@@ -165,6 +169,12 @@ class CycleRecorder:
             gc.callbacks.remove(self._note_collection)
         enabled.run_on_profiler_stop()
         recording = self._collector.stop()
+        if recording.stats.uncounted_threads:
+            warnings.warn(
+                f"counters: {recording.stats.uncounted_threads} threads could not open theirs and have none: "
+                "raise the limit of open files (ulimit -n)",
+                stacklevel=6,
+            )
         self.latest = self._undelivered = Cycle(
             recording,
             trace_id=self.trace_id or "",
@@ -224,6 +234,12 @@ class CycleRecorder:
     def _open_collector(self) -> None:
         # Again before each window: torch may have been imported since, or another profiler had other sources.
         self._collector.open(sources=self._options.sources, record_shapes=self._options.record_shapes)
-        for source in sorted(self._options.sources & self._collector.problems.keys() - self._told):
-            self._told.add(source)
-            warnings.warn(f"{source} are not recorded: {self._collector.problems[source]}", stacklevel=6)
+        for source in sorted(self._options.sources):
+            self._tell(source, f"{source} are not recorded: {{}}")
+
+    def _tell(self, part: str, sentence: str) -> None:
+        """Warn of what the collector cannot do, once."""
+        problem = self._collector.problems.get(part)
+        if problem is not None and part not in self._told:
+            self._told.add(part)
+            warnings.warn(sentence.format(problem), stacklevel=7)

@@ -92,7 +92,6 @@ SHOWN = {
         for setting in (
             "profiler_metrics",
             "profiler_measure_per_kernel",
-            "performance_events",
             "enable_cuda_sync_events",
             "adjust_profiler_step",
             "disable_external_correlation",
@@ -109,6 +108,7 @@ SHOWN = {
         "test_autograd_profile.py::test_collections_are_ranges_when_asked_for"
     ),
     "_ExperimentalConfig.capture_overload_names": "test_overloads.py::test_overloads_are_recorded_when_asked_for",
+    "_ExperimentalConfig.performance_events": "test_counters.py::test_ranges_have_what_was_asked_for",
     "_ExperimentalConfig.trace_only": "test_autograd_profile.py::test_trace_only_refuses_events",
 }
 

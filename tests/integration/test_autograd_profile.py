@@ -207,7 +207,6 @@ def test_collections_are_ranges_when_asked_for() -> None:
     [
         ("profiler_metrics", ["sm__cycles"]),
         ("profiler_measure_per_kernel", True),
-        ("performance_events", ["cycles"]),
         ("enable_cuda_sync_events", True),
         ("adjust_profiler_step", True),
         ("disable_external_correlation", True),

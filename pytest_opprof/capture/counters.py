@@ -1,0 +1,106 @@
+"""Counters of the processor and of the kernel: which there are, and which can be counted here."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native_calls import last_error
+from pytest_opprof.errors import UsageError
+
+_FALLBACK: Final = "task-clock"
+_SOFTWARE: Final = frozenset({"pagefaults", "task-clock", "context-switches", "cpu-migrations"})
+_PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
+MOST: Final[int] = lib.OP_COUNTERS_MAX
+
+
+def _names() -> tuple[str, ...]:
+    pointers = (lib.op_counter_name(number) for number in range(1 << 8))
+    return tuple(ffi.string(pointer).decode() for pointer in takewhile(lambda one: one != ffi.NULL, pointers))
+
+
+COUNTERS: Final = _names()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterChoice:
+    """What a window counts.
+
+    Attributes:
+        counted: Of `COUNTERS`, at most `MOST`.
+        problem: Why that is not what was asked for; None where it is.
+    """
+
+    counted: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+def check_counters(names: Sequence[str]) -> None:
+    """Refuse what no machine counts.
+
+    Raises:
+        UsageError: A counter is unknown, or there are more than `MOST`.
+    """
+    if isinstance(names, str):
+        raise UsageError(f"performance_events is {names!r}; give a list of names, such as [{names!r}]")
+    unknown = sorted(set(names) - set(COUNTERS))
+    if unknown:
+        raise UsageError(f"unknown counter {unknown[0]!r}: there are {', '.join(COUNTERS)}")
+    if len(set(names)) > MOST:
+        raise UsageError(f"{len(set(names))} counters were asked for; at most {MOST} are counted at once")
+
+
+@functools.cache
+def refusal(name: str) -> str | None:
+    """Why the kernel does not count this here, for the end of a sentence; None where it does. Asked once."""
+    number = lib.op_counter_refusal(COUNTERS.index(name))
+    return None if number == 0 else _reason(number)
+
+
+def _reason(number: int) -> str:
+    if number in {errno.EACCES, errno.EPERM}:
+        level = _PARANOID.read_text(encoding="ascii").strip() if _PARANOID.exists() else "unknown"
+        return (
+            f"not allowed (kernel.perf_event_paranoid is {level}; 2 or less is needed, "
+            "or a container's filter forbids perf_event_open)"
+        )
+    if number in {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP}:
+        return "the machine has no such counter, as many virtual ones"
+    if number == errno.ENOSYS:
+        return "the kernel was built without perf_event_open, or a container's filter hides it"
+    return os.strerror(number)
+
+
+def choose(names: Sequence[str]) -> CounterChoice:
+    """Count these in all windows to come, or what stands in for them.
+
+    A counter of the processor that is refused is replaced by "task-clock", nanoseconds on a processor, which
+    goes by its own name. Names may be given twice.
+
+    Raises:
+        UsageError: As `check_counters`.
+    """
+    check_counters(names)
+    asked = tuple(dict.fromkeys(names))
+    refused = {name: reason for name in asked if (reason := refusal(name)) is not None}
+    counted = [name for name in asked if name not in refused]
+    stands_in = not refused.keys() <= _SOFTWARE and refusal(_FALLBACK) is None
+    if stands_in and _FALLBACK not in counted:
+        counted.append(_FALLBACK)
+    numbers = [COUNTERS.index(name) for name in counted]
+    if lib.op_window_count(numbers, len(numbers)) != lib.OP_OK:
+        problem = last_error()
+        lib.op_window_count(ffi.NULL, 0)
+        return CounterChoice(problem=f"nothing is counted: {problem}")
+    if not refused:
+        return CounterChoice(counted=tuple(counted))
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+    instead = f"; {_FALLBACK} is counted instead" if stands_in else ""
+    return CounterChoice(counted=tuple(counted), problem=f"{reasons}{instead}")
