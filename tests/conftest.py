@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if str(TORCH_GUARD) not in python_path:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(TORCH_GUARD), *filter(None, python_path)])
     runpy.run_path(str(TORCH_GUARD / "sitecustomize.py"))
-    if config.cache is not None:
+    if config.pluginmanager.has_plugin("cacheprovider") and config.cache is not None:
         # pytester gives each test a home of its own: without this each would build the torch observer anew.
         os.environ.setdefault("OPPROF_CACHE_DIR", str(config.cache.mkdir("observer")))
 
