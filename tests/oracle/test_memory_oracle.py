@@ -54,9 +54,11 @@ def optimizer_step(torch: Any) -> Callable[[], None]:
     batch = torch.ones(4, 16)
 
     def step() -> None:
-        optimizer.zero_grad()
         model(batch).sum().backward()
         optimizer.step()
+        # Last, so that a window frees its own blocks alone: torch tells the release of an older one where an
+        # earlier window had seen a block at that address, with that block's size.
+        optimizer.zero_grad()
 
     return step
 
