@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.recording import (
-    FLAG_ASYNC,
-    FLAG_UNFINISHED,
-    OpenCall,
-    OpGroup,
-    OpKind,
-    RecordingStats,
-    StepInfo,
-    ThreadInfo,
-)
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
+from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
 
 USER_SCOPE = 7
 # An eighth of a microsecond has an exact binary fraction: sums of such times are the same in any order, in

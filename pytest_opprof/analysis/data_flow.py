@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.analysis.schemas import Schemas
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs, TensorIdentity

@@ -67,7 +67,7 @@ class OpValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpOutputs:
-    """What an op gave back, and the id of its schema's text (`recording.name_text`)."""
+    """What an op gave back, and the id of its schema's text (`names.name_text`)."""
 
     schema_id: int
     values: list[OpValue]

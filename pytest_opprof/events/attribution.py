@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, OpKind
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, OpKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView

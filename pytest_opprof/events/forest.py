@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_CREDITED, OpKind
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, OpKind
 from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.stacks import Stacks

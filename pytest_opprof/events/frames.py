@@ -6,7 +6,9 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.recording import OpKind, Recording, name_text
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg

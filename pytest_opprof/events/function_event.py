@@ -10,7 +10,7 @@ from pytest_opprof.events.event_metadata import EventMetadata, event_metadata
 from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel, nanoseconds, renamed
 
 if TYPE_CHECKING:
-    from pytest_opprof.capture.recording import OpKind
+    from pytest_opprof.capture.op_kind import OpKind
 
 # Devices whose events torch lets have a time.
 _TIMED_DEVICES: Final = frozenset(

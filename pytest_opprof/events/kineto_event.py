@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.flop_formulas import TORCHS
 from pytest_opprof.events.flops import flops_of

@@ -14,18 +14,9 @@ from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.recording import (
-    FLAG_ASYNC,
-    FLAG_CREDITED,
-    FLAG_UNFINISHED,
-    USER_SCOPE,
-    OpenCall,
-    OpGroup,
-    OpKind,
-    RecordingStats,
-    StepInfo,
-    ThreadInfo,
-)
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, FLAG_UNFINISHED, USER_SCOPE, OpKind
+from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.attribution import flops_with_inner, with_inner
 from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.attribution import launching_op
 from pytest_opprof.events.kineto_event import KinetoEvent, RecordedKinetoEvent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE, OpKind
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE, OpKind
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.event_metadata import event_metadata
 from pytest_opprof.events.function_event import FunctionEvent

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.capture.memory import MemoryChange
-    from pytest_opprof.capture.recording import OpenCall, OpGroup, RecordingStats, StepInfo, ThreadInfo
+    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
     from pytest_opprof.events.kineto_event import KinetoResult
 
 

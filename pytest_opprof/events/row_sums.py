@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.recording import (
-    FLAG_ASYNC,
-    FLAG_BACKGROUND,
-    FLAG_CREDITED,
-    USER_SCOPE,
-    OpGroup,
-    OpKind,
-)
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_BACKGROUND, FLAG_CREDITED, USER_SCOPE, OpKind
 from pytest_opprof.events.attribution import device_work
 from pytest_opprof.events.names import summed_name
 

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.recording import FLAG_CREDITED, OpKind
+from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.stacks import Stacks, frame_of
 

@@ -23,8 +23,9 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_opprof.capture.call_tree import CallNode
     from pytest_opprof.capture.memory import MemoryUse
-    from pytest_opprof.capture.recording import CallNode, OpGroup
+    from pytest_opprof.capture.op_groups import OpGroup
 
 MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000

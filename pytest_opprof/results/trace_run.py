@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.results.build import Cycle, with_measurement
 from pytest_opprof.results.names import bounded
@@ -18,7 +18,7 @@ from pytest_opprof.units import NS_IN_S, parts_per_million
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_opprof.capture.recording import OpGroup
+    from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.traces.kineto import TraceFile
 
 # What two traces have in common when nobody says it: they are compared as one test.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_opprof.capture.recording import OpGroup
+    from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.events.recording_view import RecordingView
 
 

@@ -13,8 +13,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.op_values import OpValue, TensorValue
-from pytest_opprof.capture.recording import OpKind, Recording, name_text
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.trace_file import write_text
 
 SCHEMA: Final = "1.1.1-chakra.0.0.4"

@@ -10,8 +10,10 @@ from typing import Any, Final
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.recording import OpGroup, Recording, RecordingStats
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
+from pytest_opprof.capture.window import RecordingStats
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.traces.imported_event import ImportedEvent
 

@@ -11,7 +11,8 @@ from perfetto import Perfetto, perfetto
 from windows import RANGES, RANGES_AND_OPS, Window
 
 from pytest_opprof import record_function
-from pytest_opprof.capture.recording import FLAG_CROSSING, Recording
+from pytest_opprof.capture.op_kind import FLAG_CROSSING
+from pytest_opprof.capture.recording import Recording
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from call_recordings import CALLS, assert_balanced, recorded, rows, short, this_
 from children import answer_of
 
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 
 MONITORING: Any = getattr(sys, "monitoring", None)
 needs_monitoring = pytest.mark.skipif(MONITORING is None, reason="sys.monitoring came with Python 3.12")

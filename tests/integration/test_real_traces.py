@@ -11,7 +11,7 @@ import pytest
 from perfetto import perfetto
 
 from pytest_opprof import load_trace
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.traces.imported_recording import ImportedRecording
 

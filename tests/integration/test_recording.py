@@ -11,7 +11,8 @@ from range_programs import Turn, programs, run
 from windows import Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import record_function
-from pytest_opprof.capture.recording import FLAG_ASYNC, FLAG_UNFINISHED, Recording
+from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED
+from pytest_opprof.capture.recording import Recording
 
 
 def record(*spans: str) -> None:

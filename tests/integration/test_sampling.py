@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_opprof import ExecutionTraceObserver, load_trace, profile, record_function
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.trace_tables import trace_title
 from pytest_opprof.results.trace_run import run_from_trace

@@ -11,7 +11,8 @@ from windows import RANGES_AND_OPS, Window
 from pytest_opprof import ProfilerActivity, profile, record_function
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.recording import FLAG_CREDITED, OpKind, Recording
+from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
+from pytest_opprof.capture.recording import Recording
 
 FLOAT = 4
 

@@ -13,7 +13,8 @@ from windows import RANGES, RANGES_AND_OPS, Window, asynchronous, callers, names
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.recording import OpKind, Recording
+from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.capture.recording import Recording
 
 
 @pytest.fixture(autouse=True)

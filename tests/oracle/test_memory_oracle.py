@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_opprof import ProfilerActivity, profile
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 
 pytestmark = pytest.mark.usefixtures("no_garbage")
 

@@ -7,7 +7,7 @@ import pytest
 from forests import HandMadeRecording, Span, forests
 from hypothesis import given
 
-from pytest_opprof.capture.recording import StepInfo
+from pytest_opprof.capture.window import StepInfo
 from pytest_opprof.events import EventList
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.recorded_event import RecordedEvent

@@ -6,7 +6,7 @@ import pytest
 from kineto_forests import CUDA, ForestMaker, KinetoEvent, KinetoResult
 
 from pytest_opprof import EventList, KinetoRecording
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import UsageError
 
 

@@ -18,11 +18,12 @@ from pytest_opprof.results.run import OpKind, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
-    from pytest_opprof.capture.recording import CallNode, OpGroup
+    from pytest_opprof.capture.call_tree import CallNode
+    from pytest_opprof.capture.op_groups import OpGroup
 
 
 class Kind(enum.IntEnum):
-    """As `capture.recording.OpKind`, which needs the built collector."""
+    """As `capture.op_kind.OpKind`, which needs the built collector."""
 
     RANGE = 1
     TORCH = 2
@@ -35,7 +36,7 @@ class Kind(enum.IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """As `capture.recording.OpGroup`."""
+    """As `capture.op_groups.OpGroup`."""
 
     name: str
     kind: Kind = Kind.TORCH
@@ -58,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """As `capture.recording.CallNode`."""
+    """As `capture.call_tree.CallNode`."""
 
     parent: int
     name: str

@@ -7,7 +7,7 @@ import pytest
 from nvidia_databases import write_nsys
 
 from pytest_opprof import load_nsys
-from pytest_opprof.capture.recording import OpKind
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError
 
 THREAD = 0x0001_0002_3400_0011

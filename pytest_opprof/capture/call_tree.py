@@ -1,0 +1,42 @@
+"""The call paths of a recording, summed up by the collector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native_calls import check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallNode:
+    """One path of the call tree; `parent` is the index of the caller's node, -1 for a root."""
+
+    parent: int
+    name: str
+    count: int
+    total_ns: int
+    self_ns: int
+
+
+def read_call_tree(result: Any, *, limit: int) -> list[CallNode]:
+    """The costliest paths of a native result, at most `limit`; nobody else may ask it meanwhile.
+
+    Raises:
+        CollectorError: There is no memory to do so.
+    """
+    nodes = ffi.new("op_path **")
+    count = ffi.new("uint64_t *")
+    check(lib.op_result_paths(result, limit, nodes, count))
+    return [
+        CallNode(
+            parent=node.parent,
+            name=name_text(node.name),
+            count=node.count,
+            total_ns=node.total_ns,
+            self_ns=node.self_ns,
+        )
+        for node in (nodes[0][i] for i in range(count[0]))
+    ]

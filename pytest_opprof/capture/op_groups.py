@@ -1,0 +1,141 @@
+"""Events summed up by the collector: the rows of the key averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.op_kind import OpKind
+
+_STEP_COLUMNS: Final = 8  # of a row's samples, in the order of `op_result_groups`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpGroup:
+    """One row of the key averages.
+
+    Attributes:
+        name: The op's; all ``ProfilerStep#k`` are ``ProfilerStep*``.
+        first_event: Index of the earliest event.
+        background: Run during steps, by threads that are no part of them.
+        is_async: The earliest event ended out of order or on another thread.
+        total_ns: Sum of durations, those of nested events of the same name included.
+        self_ns: The same less what was spent in the events inside.
+        min_ns: The shortest duration.
+        max_ns: The longest.
+        step_counts: Per step of the recording.
+        step_total_ns: Per step of the recording.
+        step_self_ns: Per step of the recording.
+        device_type: Torch's number of where the events ran; 0 for the host. Events of a device have device
+            time only, and `total_ns` 0.
+        device_total_ns: Sum of the kernels, copies and fills launched in the events.
+        self_device_ns: The same for what was launched by them, and by no op or range inside.
+        step_device_total_ns: Per step of the recording.
+        step_self_device_ns: Per step of the recording.
+        args_event: Index of an event with this row's inputs.
+        cpu_memory: Bytes of the host taken less given back, in events inside too.
+        self_cpu_memory: The same, by the events themselves.
+        device_memory: The same as `cpu_memory` of all devices.
+        self_device_memory: The same as `self_cpu_memory` of all devices.
+        flops: FLOPs of the events with what runs inside them; 0 until `Recording.count_flops`.
+        counted_flops: What of these is not also in an event around: these add up to a whole.
+        step_cpu_memory: Per step of the recording.
+        step_flops: Per step of the recording.
+        step_counted_flops: Per step of the recording.
+    """
+
+    name: str
+    kind: OpKind
+    scope: int
+    is_user_annotation: bool
+    background: bool
+    is_async: bool
+    count: int
+    total_ns: int
+    self_ns: int
+    min_ns: int
+    max_ns: int
+    first_event: int
+    step_counts: tuple[int, ...]
+    step_total_ns: tuple[int, ...]
+    step_self_ns: tuple[int, ...]
+    device_type: int = 0
+    device_total_ns: int = 0
+    self_device_ns: int = 0
+    step_device_total_ns: tuple[int, ...] = ()
+    step_self_device_ns: tuple[int, ...] = ()
+    args_event: int = 0
+    cpu_memory: int = 0
+    self_cpu_memory: int = 0
+    device_memory: int = 0
+    self_device_memory: int = 0
+    step_cpu_memory: tuple[int, ...] = ()
+    flops: int = 0
+    counted_flops: int = 0
+    step_flops: tuple[int, ...] = ()
+    step_counted_flops: tuple[int, ...] = ()
+
+
+def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> list[OpGroup]:
+    """The events of a native result, summed up.
+
+    Args:
+        result: The native result; nobody else may ask it meanwhile.
+        by: What an ``OP_GROUP_BY_`` of the collector says.
+        steps: How many it has.
+        stack_depth: Events are apart by so many innermost callers too.
+
+    Raises:
+        CollectorError: There is no memory to do so.
+    """
+    rows = ffi.new("op_group **")
+    count = ffi.new("uint64_t *")
+    samples = ffi.new("int64_t **")
+    check(lib.op_result_groups(result, by, stack_depth, rows, count, samples))
+    cells = count[0] * steps
+    flat = ffi.unpack(samples[0], _STEP_COLUMNS * cells) if cells else []
+
+    def of_steps(row: int) -> list[tuple[int, ...]]:
+        starts = (column * cells + row * steps for column in range(_STEP_COLUMNS))
+        return [tuple(flat[at : at + steps]) for at in starts]
+
+    return [_group(rows[0][i], of_steps(i)) for i in range(count[0])]
+
+
+def _group(row: Any, of_steps: list[tuple[int, ...]]) -> OpGroup:
+    counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops = of_steps
+    return OpGroup(
+        name=name_text(row.name),
+        kind=OpKind(row.kind),
+        scope=row.scope,
+        is_user_annotation=bool(row.is_user_annotation),
+        background=bool(row.background),
+        is_async=bool(row.is_async),
+        count=row.count,
+        total_ns=row.total_ns,
+        self_ns=row.self_ns,
+        min_ns=row.min_ns,
+        max_ns=row.max_ns,
+        first_event=row.first_event,
+        step_counts=counts,
+        step_total_ns=total,
+        step_self_ns=own,
+        device_type=row.device_type,
+        device_total_ns=row.device_total_ns,
+        self_device_ns=row.self_device_ns,
+        step_device_total_ns=device_total,
+        step_self_device_ns=own_device,
+        args_event=row.args_event,
+        cpu_memory=row.cpu_memory,
+        self_cpu_memory=row.self_cpu_memory,
+        device_memory=row.device_memory,
+        self_device_memory=row.self_device_memory,
+        step_cpu_memory=cpu_memory,
+        flops=row.flops,
+        counted_flops=row.counted_flops,
+        step_flops=flops,
+        step_counted_flops=counted_flops,
+    )

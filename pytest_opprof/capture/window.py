@@ -1,0 +1,155 @@
+"""What a window is besides its events: threads, steps, the calls it lies in, what was lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.sampling import EVERY_OP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadInfo:
+    """A thread that recorded at least one event, or a stream of a device that ran one.
+
+    Attributes:
+        torch_thread: Torch's own number for it, as `Recording.forward_thread` has them; 0 where it ran no op.
+        device_type: Torch's number of the kind of device; 0 for the host.
+        device_index: Which device of that kind; -1 for the host.
+        resource: Of a device: the stream.
+    """
+
+    index: int
+    os_tid: int
+    name: str
+    torch_thread: int = 0
+    device_type: int = 0
+    device_index: int = -1
+    resource: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInfo:
+    """One step of the schedule.
+
+    Attributes:
+        number: As the schedule counts, from 0.
+        start_ns: Nanoseconds since the epoch.
+        end_ns: Nanoseconds since the epoch; the window's end for a step that was open then.
+    """
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A Python call that was open when its thread came to the window: what the events lie in.
+
+    Attributes:
+        thread: Index into `Recording.threads`.
+        line: That it was at when the thread came; 0 for not known.
+        end_ns: When it ended, nanoseconds from `Recording.trace_start_ns`; -1 if it did not.
+    """
+
+    thread: int
+    name: str
+    line: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingStats:
+    """What was recorded, and what was lost.
+
+    Attributes:
+        events: Events in the columns.
+        dropped: Events for which there was no room.
+        truncated: The byte budget or the disk ended the recording early.
+        threads: Threads that recorded.
+        names: Distinct names known to this process.
+        spilled_bytes: Written to the spill file.
+        unmatched_ends: Ends whose begin is not on record, as of ranges begun before the window.
+        names_overflowed: Events since the process began that share the name "(overflow)".
+        crash_recovery: Had the process died, a later one could have read the recording.
+        sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
+        uncounted_threads: Threads whose counters the kernel refused, though others' were opened.
+    """
+
+    events: int
+    dropped: int
+    truncated: bool
+    threads: int
+    names: int
+    spilled_bytes: int
+    unmatched_ends: int
+    names_overflowed: int
+    crash_recovery: bool
+    sampling: float = EVERY_OP
+    uncounted_threads: int = 0
+
+
+def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
+    """The threads of a native result, in the order of their first event."""
+    count = ffi.new("uint32_t *")
+    rows = lib.op_result_threads(result, count)
+    return tuple(
+        ThreadInfo(
+            index=i,
+            os_tid=rows[i].os_tid,
+            name=ffi.string(rows[i].name).decode("utf-8", "replace"),
+            torch_thread=rows[i].torch_thread,
+            device_type=rows[i].device_type,
+            device_index=rows[i].device_index,
+            resource=rows[i].resource,
+        )
+        for i in range(count[0])
+    )
+
+
+def read_steps(result: Any, *, trace_start_ns: int, trace_end_ns: int) -> tuple[StepInfo, ...]:
+    """The steps of a native result; where it starts and ends is as `Recording` has it."""
+    count = ffi.new("uint32_t *")
+    rows = lib.op_result_steps(result, count)
+    return tuple(
+        StepInfo(
+            number=rows[i].number,
+            start_ns=trace_start_ns + rows[i].start_ns,
+            end_ns=trace_start_ns + (rows[i].end_ns if rows[i].end_ns >= 0 else trace_end_ns),
+        )
+        for i in range(count[0])
+    )
+
+
+def read_open_calls(result: Any) -> tuple[OpenCall, ...]:
+    """The calls that a native result lies in, thread by thread, outermost first."""
+    count = ffi.new("uint32_t *")
+    rows = lib.op_result_open_calls(result, count)
+    return tuple(
+        OpenCall(
+            thread=rows[i].thread, name=name_text(rows[i].name), line=rows[i].line, end_ns=rows[i].end_ns
+        )
+        for i in range(count[0])
+    )
+
+
+def read_stats(result: Any, *, sampling: float) -> RecordingStats:
+    """What a native result has and lacks; its sampling is known to who asked for it."""
+    native = ffi.new("op_stats *")
+    lib.op_result_stats(result, native)
+    return RecordingStats(
+        events=native.events,
+        dropped=native.dropped,
+        truncated=bool(native.truncated),
+        threads=native.threads,
+        names=native.names,
+        spilled_bytes=native.spilled_bytes,
+        unmatched_ends=native.unmatched_ends,
+        names_overflowed=native.names_overflowed,
+        crash_recovery=bool(native.crash_recovery),
+        sampling=sampling,
+        uncounted_threads=native.uncounted,
+    )
