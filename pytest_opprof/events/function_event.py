@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pytest_opprof.events.device import DeviceType
-from pytest_opprof.events.event_metadata import EventMetadata, event_metadata
-from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel, nanoseconds, renamed
+from pytest_opprof.events.event_facts import EventFacts
+from pytest_opprof.events.launched_times import launched_times
+from pytest_opprof.events.times import FormattedTimesMixin, Kernel, nanoseconds, renamed
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.op_kind import OpKind
@@ -18,212 +18,17 @@ _TIMED_DEVICES: Final = frozenset(
 )
 
 
-class FunctionEvent(FormattedTimesMixin):
+class FunctionEvent(EventFacts, FormattedTimesMixin):
     """One event, with the attributes of torch's ``FunctionEvent``; it can be made with torch's arguments too.
 
     Events of a recording are views of it: each attribute is read from the columns when first asked for, and
-    may then be set as one likes.
-
-    Attributes:
-        id: Its number: what other events name as the one that caused them.
-        name: The name under which it is summed up: all steps are ``ProfilerStep*``.
-        trace_name: The name as recorded; None for what does not stand in a trace.
-        overload_name: The overload of the op, such as ``Tensor``.
-        time_range: When it ran, microseconds since the window's start.
-        thread: Where it began.
-        fwd_thread: Torch's number of the thread that ran the forward op of a backward one.
-        sequence_nr: Autograd's number, which a forward op shares with its backward; -1 for none.
-        scope: Torch's record scope: 0 function, 1 backward function, 7 user.
-        kernels: The device work it launched itself.
-        cpu_children: The events directly inside it, in the order in which they began.
-        cpu_parent: The event around it on the same thread, None for none.
-        input_shapes: A shape for each input that is a tensor, ``[]`` for any other. Needs ``record_shapes``.
-        structured_input_shapes: The same, with a list of shapes for a list of tensors.
-        structured_input_strides: Strides in elements, nested in the same way.
-        input_dtypes: The type of each input.
-        concrete_inputs: The values of inputs that are numbers.
-        kwinputs: Arguments given by name.
-        stack: The calls it was made from, innermost first. Needs ``with_stack``.
-        use_device: The device profiled, in lower case; None for none, and then no event has device time.
-        cpu_memory_usage: Bytes of the host's memory taken less those given back while it ran.
-        device_memory_usage: The same of the device's memory.
-        is_async: It ended on another thread or out of order: it has a total time only.
-        is_remote: It ran in another process.
-        is_legacy: Its one kernel is the time that elapsed on the device between its start and end.
-        is_user_annotation: It is a range that somebody named, and not an op.
-        is_python_function: It is a call of a Python function or of a builtin.
-        node_id: The node of a distributed run; -1 for none.
-        device_type: Where it ran.
-        device_index: Which of those.
-        device_resource_id: What it occupied there: a thread or a stream.
-        flops: Floating-point operations; None where nobody counted.
-        activity_type: Kineto's word for what it is.
-        event_metadata: What the device or a collective told of it.
-        external_id: Kineto's number of the op that caused it.
-        linked_correlation_id: The `id` of the op that caused it; 0 for none.
-        flow_id: Number of the arrow that it is one end of.
-        flow_type: What the arrow means.
-        flow_start: The arrow begins here.
-        python_id: Number of a Python call; -1 for none.
-        python_parent_id: Number of the call around it.
-        python_module_id: Number of the module called.
-        self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
-        total_cpu_percent: The same of `cpu_time_total`.
-        total_device_percent: The same of `self_device_time_total`.
-        count: 1, as of an average of one.
+    may then be set as one likes. Which there are is said in `EventFacts`.
     """
 
-    __slots__ = (
-        "_metadata_json",
-        "activity_type",
-        "concrete_inputs",
-        "count",
-        "cpu_children",
-        "cpu_memory_usage",
-        "cpu_parent",
-        "device_index",
-        "device_memory_usage",
-        "device_resource_id",
-        "device_type",
-        "event_metadata",
-        "external_id",
-        "flops",
-        "flow_id",
-        "flow_start",
-        "flow_type",
-        "fwd_thread",
-        "id",
-        "input_dtypes",
-        "input_shapes",
-        "is_async",
-        "is_legacy",
-        "is_python_function",
-        "is_remote",
-        "is_user_annotation",
-        "kernels",
-        "kwinputs",
-        "linked_correlation_id",
-        "name",
-        "node_id",
-        "overload_name",
-        "python_id",
-        "python_module_id",
-        "python_parent_id",
-        "scope",
-        "self_cpu_percent",
-        "sequence_nr",
-        "stack",
-        "structured_input_shapes",
-        "structured_input_strides",
-        "thread",
-        "time_range",
-        "total_cpu_percent",
-        "total_device_percent",
-        "trace_name",
-        "use_device",
-    )
+    __slots__ = ()
 
     # Whether its device time is known without adding up what is inside it.
     has_sums: ClassVar[bool] = False
-
-    count: int
-    cpu_children: list[FunctionEvent]
-    cpu_parent: FunctionEvent | None
-    event_metadata: EventMetadata | None
-    kernels: list[Kernel]
-    time_range: Interval
-
-    def __init__(  # noqa: PLR0917  # torch's arguments, which may be given by place
-        self,
-        id: int,  # noqa: A002  # torch's argument
-        name: str,
-        thread: int,
-        start_us: float,
-        end_us: float,
-        overload_name: str | None = None,
-        fwd_thread: int | None = None,
-        input_shapes: Any = None,
-        stack: list[str] | None = None,
-        scope: int = 0,
-        use_device: str | None = None,
-        cpu_memory_usage: int = 0,
-        device_memory_usage: int = 0,
-        is_async: bool = False,  # noqa: FBT001, FBT002  # torch's signature, to the end
-        is_remote: bool = False,  # noqa: FBT001, FBT002
-        sequence_nr: int = -1,
-        node_id: int = -1,
-        device_type: DeviceType = DeviceType.CPU,
-        device_index: int = 0,
-        device_resource_id: int | None = None,
-        is_legacy: bool = False,  # noqa: FBT001, FBT002
-        flops: int | None = None,
-        trace_name: str | None = None,
-        concrete_inputs: list[Any] | None = None,
-        kwinputs: dict[str, Any] | None = None,
-        is_user_annotation: bool = False,  # noqa: FBT001, FBT002
-        is_python_function: bool = False,  # noqa: FBT001, FBT002
-        activity_type: str | None = None,
-        metadata_json: str | None = None,
-        flow_id: int | None = None,
-        flow_type: int | None = None,
-        flow_start: bool | None = None,  # noqa: FBT001
-        external_id: int = 0,
-        linked_correlation_id: int = 0,
-        extra_meta: Mapping[str, str] | None = None,
-        structured_input_shapes: list[Any] | None = None,
-        structured_input_strides: list[Any] | None = None,
-        input_dtypes: list[str] | None = None,
-        python_id: int = -1,
-        python_parent_id: int = -1,
-        python_module_id: int = -1,
-    ) -> None:
-        self.id = id
-        self.name = name
-        self.thread = thread
-        self.time_range = Interval(start_us, end_us)
-        self.overload_name = overload_name
-        self.fwd_thread = fwd_thread
-        self.input_shapes = input_shapes
-        self.stack = stack
-        self.scope = scope
-        self.use_device = use_device
-        self.cpu_memory_usage = cpu_memory_usage
-        self.device_memory_usage = device_memory_usage
-        self.is_async = is_async
-        self.is_remote = is_remote
-        self.sequence_nr = sequence_nr
-        self.node_id = node_id
-        self.device_type = device_type
-        self.device_index = device_index
-        self.device_resource_id = thread if device_resource_id is None else device_resource_id
-        self.is_legacy = is_legacy
-        self.flops = flops
-        self.trace_name = trace_name
-        self.concrete_inputs = concrete_inputs
-        self.kwinputs = kwinputs
-        self.is_user_annotation = is_user_annotation
-        self.is_python_function = is_python_function
-        self.activity_type = activity_type
-        self._metadata_json = metadata_json
-        self.flow_id = flow_id
-        self.flow_type = flow_type
-        self.flow_start = flow_start
-        self.external_id = external_id
-        self.linked_correlation_id = linked_correlation_id
-        self.event_metadata = event_metadata(extra_meta) if extra_meta else None
-        self.structured_input_shapes = structured_input_shapes
-        self.structured_input_strides = structured_input_strides
-        self.input_dtypes = input_dtypes
-        self.python_id = python_id
-        self.python_parent_id = python_parent_id
-        self.python_module_id = python_module_id
-        self.self_cpu_percent: Any = -1
-        self.total_cpu_percent: Any = -1
-        self.total_device_percent: Any = -1
-        self.count = 1
-        self.kernels = []
-        self.cpu_children = []
-        self.cpu_parent = None
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
         """Add device work that it launched.
@@ -370,46 +175,6 @@ class FunctionEvent(FormattedTimesMixin):
             f"is_async={self.is_async} is_remote={self.is_remote} seq_nr={self.sequence_nr} "
             f"is_legacy={self.is_legacy}>"
         )
-
-
-def launched_times(events: Iterable[FunctionEvent]) -> dict[int, float]:
-    """Device time of events of the host: their kernels', and unless one is legacy those of all inside it.
-
-    Each event's sum is its kernels' plus its children's sums, added in torch's order: in floats another order
-    is another sum. Every event is worked out once, and without recursion, since they may lie very deep.
-
-    Returns:
-        Microseconds by the ``id()`` of each event and of everything inside it.
-    """
-    times: dict[int, float] = {}
-    for root in events:
-        work = [root]
-        while work:
-            event = work[-1]
-            if id(event) not in times:
-                waiting = [] if _has_own_kernels_only(event) else event.cpu_children
-                waiting = [child for child in waiting if id(child) not in times]
-                if waiting:
-                    work += waiting
-                    continue
-                times[id(event)] = _added_up(event, times)
-            work.pop()
-    return times
-
-
-def _has_own_kernels_only(event: FunctionEvent) -> bool:
-    return bool(event.has_sums or event.is_async or event.is_legacy or not event.use_device)
-
-
-def _added_up(event: FunctionEvent, times: Mapping[int, float]) -> float:
-    if event.has_sums:
-        return event.device_time_total
-    if event.is_async or not event.use_device:
-        return 0
-    own = sum(kernel.duration for kernel in event.kernels)
-    if event.is_legacy:
-        return own
-    return own + sum(times[id(child)] for child in event.cpu_children)
 
 
 def _expect_on_host(event: object, what: str) -> None:

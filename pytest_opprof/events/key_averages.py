@@ -13,8 +13,9 @@ from pytest_opprof.events.columns import TableOptions
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.frames import rows_to_arrow, rows_to_pandas
-from pytest_opprof.events.function_event import FunctionEvent, launched_times
+from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
+from pytest_opprof.events.launched_times import launched_times
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.times import microseconds

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from kineto_forests import ForestMaker, KinetoResult, hard_cases
 
-from pytest_opprof import EventList, FunctionEvent, KinetoRecording
+from pytest_opprof import EventList, KinetoRecording
+from pytest_opprof.events.event_facts import EventFacts
 
 torch = pytest.importorskip("torch")
 
@@ -28,7 +29,7 @@ HARD_CASES = (
 )
 LEAST_SHARE = 0.05
 ATTRIBUTES = [
-    name for name in FunctionEvent.__slots__ if name not in ("cpu_children", "cpu_parent", "device_type")
+    name for name in EventFacts.__slots__ if name not in ("cpu_children", "cpu_parent", "device_type")
 ]
 
 
