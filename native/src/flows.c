@@ -6,25 +6,18 @@
 
 #include "error.h"
 #include "fault.h"
+#include "forwards.h"
 
 typedef struct numbered {
     int64_t end_ns;
     uint32_t row;
 } numbered;
 
-typedef struct forward {
-    uint64_t thread;
-    int64_t sequence;
-    uint32_t row; /* + 1; 0: none, or taken by its backward op */
-    bool used;
-} forward;
-
 typedef struct matching {
     const op_result *r;
     numbered *ops;
     uint64_t count;
-    forward *slots;
-    uint64_t mask;
+    op_forwards forwards;
 } matching;
 
 static int earliest_end_first(const void *a, const void *b) {
@@ -43,45 +36,32 @@ static int64_t end_of(const op_result *r, uint64_t row) {
     return duration < 0 ? r->trace_duration : r->columns.start_ns[row] + duration;
 }
 
-static forward *slot_of(const matching *m, uint64_t thread, int64_t sequence) {
-    uint64_t h = (thread * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sequence * 0xc2b2ae3d27d4eb4fu);
-    for (uint64_t i = (h ^ h >> 31) & m->mask;; i = (i + 1) & m->mask) {
-        forward *slot = &m->slots[i];
-        if (!slot->used || (slot->thread == thread && slot->sequence == sequence))
-            return slot;
-    }
-}
-
 static void note_forward(const matching *m, uint32_t row) {
     const op_columns *c = &m->r->columns;
     uint64_t thread = m->r->threads[c->thread[row]].torch_thread;
     if (thread == 0)
         return;
-    forward *slot = slot_of(m, thread, c->sequence_nr[row]);
-    if (slot->row == 0 || c->start_ns[row] >= c->start_ns[slot->row - 1])
-        *slot =
-            (forward){.thread = thread, .sequence = c->sequence_nr[row], .row = row + 1, .used = true};
+    uint32_t *known = op_forwards_add(&m->forwards, thread, c->sequence_nr[row]);
+    if (*known == 0 || c->start_ns[row] >= c->start_ns[*known - 1])
+        *known = row + 1;
 }
 
 static void link_backward(const matching *m, uint32_t row, op_flows *out) {
     const op_columns *c = &m->r->columns;
-    forward *slot = slot_of(m, c->forward_thread[row], c->sequence_nr[row]);
-    if (slot->row == 0)
-        return;
-    out->of_row[slot->row - 1] = out->of_row[row] = ++out->count;
-    slot->row = 0;
+    uint32_t forward = op_forwards_take(&m->forwards, c->forward_thread[row], c->sequence_nr[row]);
+    if (forward != OP_NO_FORWARD)
+        out->of_row[forward] = out->of_row[row] = ++out->count;
 }
 
 static int match(matching *m, op_flows *out) {
     const op_columns *c = &m->r->columns;
-    uint64_t slots = 16, at = 0;
-    while (slots < m->count * 2)
-        slots *= 2;
-    m->mask = slots - 1;
-    m->slots = op_calloc(slots, sizeof *m->slots);
+    uint64_t at = 0;
+    int rc = op_forwards_open(&m->forwards, m->count);
+    if (rc != OP_OK)
+        return rc;
     m->ops = op_malloc(m->count * sizeof *m->ops);
     out->of_row = op_calloc(c->count, sizeof *out->of_row);
-    if (!m->slots || !m->ops || !out->of_row)
+    if (!m->ops || !out->of_row)
         return op_error_set(OP_ENOMEM, "no memory to match backward ops");
     for (uint64_t row = 0; row < c->count; row++)
         if (is_numbered(c, row))
@@ -106,7 +86,7 @@ int op_flows_find(op_flows *out, const op_result *r) {
             any_backward |= c->forward_thread[row] != 0;
         }
     int rc = any_backward ? match(&m, out) : OP_OK;
-    free(m.slots);
+    op_forwards_close(&m.forwards);
     free(m.ops);
     if (rc != OP_OK) {
         free(out->of_row);

@@ -1,6 +1,7 @@
 #include "stack_ids.h"
 
 #include "fault.h"
+#include "forwards.h"
 #include "names.h"
 
 #include <string.h>
@@ -181,72 +182,31 @@ static void find_calls(finder *f) {
 
 /* ---- backward ops -------------------------------------------------------------------------- */
 
-typedef struct forwards {
-    uint32_t *slots; /* row + 1; 0: empty */
-    uint64_t mask;
-} forwards;
-
-static uint32_t *forward_slot(const forwards *f, const op_result *r, uint64_t thread,
-                              int64_t sequence) {
-    const op_columns *c = &r->columns;
-    uint64_t h = (thread * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sequence * 0xc2b2ae3d27d4eb4fu);
-    for (uint64_t at = (h ^ h >> 31) & f->mask;; at = (at + 1) & f->mask) {
-        uint32_t row = f->slots[at] - 1;
-        if (f->slots[at] == 0 ||
-            (c->sequence_nr[row] == sequence && r->threads[c->thread[row]].torch_thread == thread))
-            return &f->slots[at];
-    }
-}
-
-/* The first op of each sequence number and thread: the outermost of those that share it. */
-static bool index_forwards(const op_result *r, forwards *f) {
-    const op_columns *c = &r->columns;
-    uint64_t numbered = 0, slots = 16;
-    for (uint64_t row = 0; row < c->count; row++)
-        numbered += c->sequence_nr[row] >= 0 && c->forward_thread[row] == 0;
-    while (slots < numbered * 2)
-        slots *= 2;
-    f->mask = slots - 1;
-    f->slots = op_calloc(slots, sizeof *f->slots);
-    if (!f->slots)
-        return false;
-    for (uint64_t row = 0; row < c->count; row++) {
-        if (c->sequence_nr[row] < 0 || c->forward_thread[row] != 0)
-            continue;
-        uint32_t *slot =
-            forward_slot(f, r, r->threads[c->thread[row]].torch_thread, c->sequence_nr[row]);
-        if (*slot == 0)
-            *slot = (uint32_t)row + 1;
-    }
-    return true;
-}
-
 /* What runs in a backward op has the calls of its forward op; where that is not known, its own. */
 static bool hand_to_backward(const op_result *r, uint32_t *ids) {
     const op_columns *c = &r->columns;
-    forwards f;
-    if (!index_forwards(r, &f))
-        return false;
+    op_forwards forwards;
+    bool worked = op_forwards_index(&forwards, r, OP_FORWARD_FIRST) == OP_OK;
     uint32_t *forward = op_malloc(c->count * sizeof *forward + 1);
     uint32_t *own = op_malloc(c->count * sizeof *own + 1);
-    if (forward && own) {
+    worked = worked && forward && own;
+    if (worked) {
         memcpy(own, ids, c->count * sizeof *own);
         for (uint64_t row = 0; row < c->count; row++) {
             if (c->kind[row] == OP_TORCH && c->scope[row] == OP_SCOPE_BACKWARD)
                 forward[row] =
                     c->sequence_nr[row] < 0
-                        ? NONE
-                        : *forward_slot(&f, r, c->forward_thread[row], c->sequence_nr[row]) - 1;
+                        ? OP_NO_FORWARD
+                        : op_forwards_find(&forwards, c->forward_thread[row], c->sequence_nr[row]);
             else
-                forward[row] = c->parent[row] < 0 ? NONE : forward[c->parent[row]];
-            if (forward[row] != NONE)
+                forward[row] = c->parent[row] < 0 ? OP_NO_FORWARD : forward[c->parent[row]];
+            if (forward[row] != OP_NO_FORWARD)
                 ids[row] = own[forward[row]];
         }
     }
-    bool worked = forward && own;
     free(forward);
     free(own);
-    free(f.slots);
+    op_forwards_close(&forwards);
     return worked;
 }
 

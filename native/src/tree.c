@@ -2,39 +2,16 @@
  * whose events stand in preorder, and one over all for what crosses threads. */
 #include "result.h"
 
+#include "backward.h"
 #include "error.h"
 #include "fault.h"
 #include "fields.h"
-#include "imported.h"
 #include "inputs.h"
 #include "names.h"
 #include "nest.h"
 
 #include <stdbool.h>
 #include <string.h>
-
-op_result *op_result_new(void) { return op_calloc(1, sizeof(op_result)); }
-
-void op_result_free(op_result *r) {
-    if (!r)
-        return;
-    free(r->storage);
-    free(r->args);
-    free(r->threads);
-    free(r->steps);
-    free(r->groups);
-    free(r->samples);
-    free(r->paths);
-    free(r->input_group);
-    free(r->flops);
-    free(r->memory);
-    free(r->memory_use);
-    free(r->outputs);
-    free(r->counters);
-    op_imported_free(r->imported);
-    free(r->open_calls);
-    free(r);
-}
 
 int op_raw_order(const void *a, const void *b) {
     const op_raw *x = a, *y = b;
@@ -47,9 +24,7 @@ int op_raw_order(const void *a, const void *b) {
 
 typedef struct timeline {
     op_clock_line *lines; /* one between each two pairs; the last also beyond */
-    uint64_t *from;
     uint32_t count;
-    uint64_t end_ticks;
 } timeline;
 
 static int make_lines(const op_timeline *pairs, timeline *out) {
@@ -63,7 +38,6 @@ static int make_lines(const op_timeline *pairs, timeline *out) {
         /* Joined end to end: wall-clock steps inside the window move nothing. */
         out->lines[i].base_ns = (int64_t)(pairs->pairs[i].monotonic_ns - first->monotonic_ns);
     }
-    out->end_ticks = pairs->pairs[out->count].ticks;
     return OP_OK;
 }
 
@@ -74,39 +48,6 @@ static int64_t to_ns(const timeline *t, uint32_t *at, uint64_t ticks) {
 }
 
 /* ---- storage ---------------------------------------------------------------------------- */
-
-int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
-    size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + sizeof(uint16_t) + 3) + 64;
-    char *at = r->storage = op_malloc(bytes);
-    if (!at)
-        return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
-                            (unsigned long long)n);
-#define TAKE(field)                                                                                    \
-    do {                                                                                               \
-        w->field = (void *)at;                                                                         \
-        r->columns.field = w->field;                                                                   \
-        at += n * sizeof *w->field;                                                                    \
-    } while (0)
-    TAKE(start_ns);
-    TAKE(duration_ns);
-    TAKE(self_ns);
-    TAKE(sequence_nr);
-    TAKE(name);
-    TAKE(thread);
-    TAKE(forward_thread);
-    TAKE(args);
-    TAKE(parent);
-    TAKE(step);
-    TAKE(launcher);
-    TAKE(line);
-    TAKE(kind);
-    TAKE(flags);
-    TAKE(scope);
-#undef TAKE
-    memset(w->line, 0, n * sizeof *w->line);
-    r->columns.count = n;
-    return OP_OK;
-}
 
 static int copy_args(const op_source *s, op_result *r) {
     uint64_t words = 0;
@@ -309,102 +250,6 @@ static void walk_threads(walk *k) {
             k->w.self_ns[row] = 0;
 }
 
-/* ---- backward to forward ---------------------------------------------------------------- */
-
-typedef struct forward {
-    uint64_t thread;
-    int64_t sequence;
-    uint32_t row; /* + 1; 0: empty */
-} forward;
-
-typedef struct forwards {
-    forward *slots;
-    uint64_t mask;
-} forwards;
-
-static forward *forward_slot(const forwards *f, uint64_t thread, int64_t sequence) {
-    uint64_t h = (thread * 0x9e3779b97f4a7c15u) ^ ((uint64_t)sequence * 0xc2b2ae3d27d4eb4fu);
-    for (uint64_t i = (h ^ h >> 31) & f->mask;; i = (i + 1) & f->mask) {
-        forward *slot = &f->slots[i];
-        if (slot->row == 0 || (slot->thread == thread && slot->sequence == sequence))
-            return slot;
-    }
-}
-
-/* Torch gives the autograd node's number to the engine's wrapper around it too (Kineto does this
- * after the fact, and so do we). */
-static bool lift_sequence_numbers(const op_writable *w, uint64_t n) {
-    static const char wrapper[] = "autograd::engine::evaluate_function";
-    bool any = false;
-    for (uint64_t row = 0; row < n; row++) {
-        if (w->kind[row] != OP_TORCH || w->scope[row] != OP_SCOPE_BACKWARD)
-            continue;
-        any = true;
-        int32_t p = w->parent[row];
-        if (p < 0 || w->sequence_nr[p] >= 0 || w->kind[p] != OP_TORCH)
-            continue;
-        uint32_t length;
-        const char *text = op_names_text(w->name[p], &length);
-        if (length < sizeof wrapper - 1 || memcmp(text, wrapper, sizeof wrapper - 1) != 0)
-            continue;
-        w->sequence_nr[p] = w->sequence_nr[row];
-        w->forward_thread[p] = w->forward_thread[row];
-    }
-    return any;
-}
-
-static int index_forwards(const op_result *r, const op_writable *w, forwards *out) {
-    uint64_t n = r->columns.count, numbered = 0;
-    for (uint64_t row = 0; row < n; row++)
-        numbered += w->sequence_nr[row] >= 0 && w->forward_thread[row] == 0;
-    uint64_t slots = 16;
-    while (slots < numbered * 2)
-        slots *= 2;
-    out->mask = slots - 1;
-    out->slots = op_calloc(slots, sizeof *out->slots);
-    if (!out->slots)
-        return op_error_set(OP_ENOMEM, "no memory to match backward ops");
-    for (uint64_t row = 0; row < n; row++) {
-        if (w->sequence_nr[row] < 0 || w->forward_thread[row] != 0)
-            continue;
-        uint64_t thread = r->threads[w->thread[row]].torch_thread;
-        *forward_slot(out, thread, w->sequence_nr[row]) =
-            (forward){.thread = thread, .sequence = w->sequence_nr[row], .row = (uint32_t)row + 1};
-    }
-    return OP_OK;
-}
-
-/* A backward op belongs to the step of its forward, whichever thread and time it runs at, and
- * everything inside it goes along. */
-static int steps_of_backward(const op_result *r, const op_writable *w) {
-    uint64_t n = r->columns.count;
-    if (!lift_sequence_numbers(w, n) || r->step_count == 0)
-        return OP_OK;
-    forwards f;
-    if (index_forwards(r, w, &f) != OP_OK)
-        return OP_ENOMEM;
-    uint8_t *moved = op_calloc(n, 1);
-    if (!moved) {
-        free(f.slots);
-        return op_error_set(OP_ENOMEM, "no memory to match backward ops");
-    }
-    for (uint64_t row = 0; row < n; row++) {
-        int32_t from = -1;
-        if (w->forward_thread[row] != 0 && w->sequence_nr[row] >= 0)
-            from = (int32_t)forward_slot(&f, w->forward_thread[row], w->sequence_nr[row])->row - 1;
-        else if (w->parent[row] >= 0 && moved[w->parent[row]])
-            from = w->parent[row];
-        if (from < 0 || w->step[from] < 0)
-            continue;
-        w->step[row] = w->step[from];
-        w->flags[row] &= (uint8_t)~OP_FLAG_BACKGROUND;
-        moved[row] = 1;
-    }
-    free(moved);
-    free(f.slots);
-    return OP_OK;
-}
-
 /* ---- all of it -------------------------------------------------------------------------- */
 
 static int convert_steps(const op_source *s, op_result *r, const timeline *time) {
@@ -452,7 +297,7 @@ static int build(const op_source *s, op_result *r, walk *k) {
     rc = op_nest_finish(&k->calls, r, &k->w);
     if (rc == OP_OK)
         rc = op_memory_settle(r, k->w.flags);
-    return rc == OP_OK ? steps_of_backward(r, &k->w) : rc;
+    return rc == OP_OK ? op_backward_settle(r, &k->w) : rc;
 }
 
 int op_tree_build(const op_source *source, op_result *result) {
@@ -462,37 +307,4 @@ int op_tree_build(const op_source *source, op_result *result) {
     free(k.nearest);
     free(k.time.lines);
     return rc;
-}
-
-void op_result_columns(const op_result *r, op_columns *out) { *out = r->columns; }
-void op_result_stats(const op_result *r, op_stats *out) { *out = r->stats; }
-int64_t op_result_trace_start(const op_result *r) { return r->trace_start; }
-int64_t op_result_trace_duration(const op_result *r) { return r->trace_duration; }
-
-const op_thread_info *op_result_threads(const op_result *r, uint32_t *count) {
-    *count = r->thread_count;
-    return r->threads;
-}
-
-void op_result_name_thread(op_result *r, uint32_t index, const char *name) {
-    if (index < r->thread_count)
-        strncpy(r->threads[index].name, name, sizeof r->threads[index].name - 1);
-}
-
-const op_step *op_result_steps(const op_result *r, uint32_t *count) {
-    *count = r->step_count;
-    return r->steps;
-}
-
-uint32_t op_result_outputs(const op_result *r, uint64_t row) {
-    return r->outputs && row < r->columns.count ? r->outputs[row] : 0;
-}
-
-uint32_t op_result_counters(const op_result *r, uint64_t row) {
-    return r->counters && row < r->columns.count ? r->counters[row] : 0;
-}
-
-const uint32_t *op_result_args(const op_result *r, uint64_t *words) {
-    *words = r->arg_words;
-    return r->args;
 }

@@ -94,4 +94,12 @@ static inline op_result *build(made *m) {
     return build_from(raw, count, &steps);
 }
 
+static inline int32_t step_of(const op_result *r, const char *name) {
+    return columns_of(r).step[row_of(r, name)];
+}
+
+static inline bool is_background(const op_result *r, const char *name) {
+    return columns_of(r).flags[row_of(r, name)] & OP_FLAG_BACKGROUND;
+}
+
 #endif

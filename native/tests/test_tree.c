@@ -22,14 +22,6 @@ static const char *parent_of(const op_result *r, const char *name) {
     return parent < 0 ? "" : op_name_text(c.name[parent], &length);
 }
 
-static int32_t step_of(const op_result *r, const char *name) {
-    return columns_of(r).step[row_of(r, name)];
-}
-
-static bool is_background(const op_result *r, const char *name) {
-    return columns_of(r).flags[row_of(r, name)] & OP_FLAG_BACKGROUND;
-}
-
 static void nothing_recorded_is_an_empty_result(void) {
     start_over();
     op_result *r = build(&m);
@@ -213,47 +205,6 @@ static void old_threads_are_background(void) {
     op_result_free(r);
 }
 
-/* A backward op runs on the engine's old thread, perhaps after the step; it is its forward's. */
-static void backward_goes_with_its_forward(void) {
-    static uint32_t tids[] = {71, 72};
-    start_over();
-    made_thread *forward = &m.threads[0], *engine = &m.threads[1];
-    forward->os_tid = 71;
-    forward->torch_thread = 1;
-    engine->os_tid = 72;
-    engine->torch_thread = 2;
-    set_sequence(forward, add_event(forward, "mm 0", 0, 110, 120), 7, 0);
-    set_sequence(forward, add_event(forward, "mm 1", 0, 310, 320), 8, 0);
-    add_event(engine, "autograd::engine::evaluate_function: A", 0, 330, 340);
-    set_sequence(engine, add_event(engine, "MmBackward0", 1, 331, 339), 7, 1);
-    add_event(engine, "mm in backward", 2, 332, 338);
-    add_event(engine, "autograd::engine::evaluate_function: B", 0, 450, 460);
-    set_sequence(engine, add_event(engine, "MmBackward1", 1, 451, 459), 8, 1);
-    add_event(engine, "AccumulateGrad", 0, 470, 480);
-    set_sequence(engine, add_event(engine, "stray", 0, 350, 360), 99, 1);
-    add_step(&m, 0, 100, 200, 71);
-    add_step(&m, 1, 300, 400, 71);
-    for (uint32_t i = 0; i < 2; i++) {
-        m.steps[i].tids = tids;
-        m.steps[i].tid_count = 2;
-    }
-    op_result *r = build(&m);
-    op_columns c = columns_of(r);
-    CHECK_EQ(step_of(r, "MmBackward0"), 0);
-    CHECK_EQ(step_of(r, "mm in backward"), 0);
-    CHECK_EQ(step_of(r, "autograd::engine::evaluate_function: A"), 0);
-    CHECK(!is_background(r, "mm in backward"));
-    CHECK_EQ(step_of(r, "MmBackward1"), 1);
-    CHECK_EQ(step_of(r, "autograd::engine::evaluate_function: B"), 1);
-    CHECK_EQ(step_of(r, "AccumulateGrad"), -1);
-    CHECK_EQ(step_of(r, "stray"), -1);
-    CHECK(is_background(r, "stray"));
-    CHECK_EQ(c.forward_thread[row_of(r, "MmBackward0")], 1);
-    CHECK_EQ(c.sequence_nr[row_of(r, "autograd::engine::evaluate_function: B")], 8);
-    CHECK_EQ(c.forward_thread[row_of(r, "mm 0")], 0);
-    op_result_free(r);
-}
-
 /* Lengths in a block are a dead process's word for it. */
 static void damaged_blocks_are_left_alone(void) {
     start_over();
@@ -376,7 +327,6 @@ int main(void) {
     RUN(events_belong_to_the_step_they_began_in);
     RUN(open_steps_last_to_the_end);
     RUN(old_threads_are_background);
-    RUN(backward_goes_with_its_forward);
     RUN(damaged_blocks_are_left_alone);
     RUN(time_is_converted_piece_by_piece);
     RUN(outputs_belong_to_their_op);

@@ -1,0 +1,96 @@
+#include "result.h"
+
+#include "error.h"
+#include "fault.h"
+#include "imported.h"
+
+#include <string.h>
+
+op_result *op_result_new(void) { return op_calloc(1, sizeof(op_result)); }
+
+void op_result_free(op_result *r) {
+    if (!r)
+        return;
+    free(r->storage);
+    free(r->args);
+    free(r->threads);
+    free(r->steps);
+    free(r->groups);
+    free(r->samples);
+    free(r->paths);
+    free(r->input_group);
+    free(r->flops);
+    free(r->memory);
+    free(r->memory_use);
+    free(r->outputs);
+    free(r->counters);
+    op_imported_free(r->imported);
+    free(r->open_calls);
+    free(r);
+}
+
+int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
+    size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + sizeof(uint16_t) + 3) + 64;
+    char *at = r->storage = op_malloc(bytes);
+    if (!at)
+        return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
+                            (unsigned long long)n);
+#define TAKE(field)                                                                                    \
+    do {                                                                                               \
+        w->field = (void *)at;                                                                         \
+        r->columns.field = w->field;                                                                   \
+        at += n * sizeof *w->field;                                                                    \
+    } while (0)
+    TAKE(start_ns);
+    TAKE(duration_ns);
+    TAKE(self_ns);
+    TAKE(sequence_nr);
+    TAKE(name);
+    TAKE(thread);
+    TAKE(forward_thread);
+    TAKE(args);
+    TAKE(parent);
+    TAKE(step);
+    TAKE(launcher);
+    TAKE(line);
+    TAKE(kind);
+    TAKE(flags);
+    TAKE(scope);
+#undef TAKE
+    memset(w->line, 0, n * sizeof *w->line);
+    r->columns.count = n;
+    return OP_OK;
+}
+
+void op_result_columns(const op_result *r, op_columns *out) { *out = r->columns; }
+void op_result_stats(const op_result *r, op_stats *out) { *out = r->stats; }
+int64_t op_result_trace_start(const op_result *r) { return r->trace_start; }
+int64_t op_result_trace_duration(const op_result *r) { return r->trace_duration; }
+
+const op_thread_info *op_result_threads(const op_result *r, uint32_t *count) {
+    *count = r->thread_count;
+    return r->threads;
+}
+
+void op_result_name_thread(op_result *r, uint32_t index, const char *name) {
+    if (index < r->thread_count)
+        strncpy(r->threads[index].name, name, sizeof r->threads[index].name - 1);
+}
+
+const op_step *op_result_steps(const op_result *r, uint32_t *count) {
+    *count = r->step_count;
+    return r->steps;
+}
+
+uint32_t op_result_outputs(const op_result *r, uint64_t row) {
+    return r->outputs && row < r->columns.count ? r->outputs[row] : 0;
+}
+
+uint32_t op_result_counters(const op_result *r, uint64_t row) {
+    return r->counters && row < r->columns.count ? r->counters[row] : 0;
+}
+
+const uint32_t *op_result_args(const op_result *r, uint64_t *words) {
+    *words = r->arg_words;
+    return r->args;
+}
