@@ -29,6 +29,8 @@ typedef struct op_read_events {
 int op_correlate(op_read_events *read);
 /* Fills in the columns, threads and steps of a result whose `imported` and `args` are there. */
 int op_rows_build(op_read_events *read, op_result *result);
+/* Gives the threads of a result torch's numbers, as far as its backward ops tell them. */
+int op_forward_threads_find(op_result *result);
 
 /* The arguments of one event (args_in.c). */
 typedef struct op_read_args {

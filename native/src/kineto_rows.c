@@ -304,7 +304,7 @@ static int build(building *b) {
         return rc;
     fill_rows(b);
     finish_rows(b);
-    if ((rc = list_steps(b)))
+    if ((rc = op_forward_threads_find(r)) || (rc = list_steps(b)))
         return rc;
     place_in_steps(b);
     r->stats.events = n;
