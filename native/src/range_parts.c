@@ -1,7 +1,43 @@
-#define PY_SSIZE_T_CLEAN
 #include "range_parts.h"
 
-#include "names.h"
+/* ---- texts -------------------------------------------------------------------------------- */
+
+/* Lone surrogates have no UTF-8; they pass as the three bytes that Python's "surrogatepass" makes. */
+int op_range_intern_odd(PyObject *text, uint32_t *id) {
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+        return -1;
+    PyErr_Clear();
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+    if (!bytes)
+        return -1;
+    *id = op_names_intern(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+    Py_DECREF(bytes);
+    return 0;
+}
+
+#define TEXT_MAX 1024u
+
+op_slot op_range_begin_with_text(uint32_t id, PyObject *text) {
+    uint32_t words[2 + TEXT_MAX / 4] = {0};
+    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "replace");
+    if (!bytes) {
+        PyErr_Clear();
+        return op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    }
+    size_t n = (size_t)PyBytes_GET_SIZE(bytes);
+    const char *utf8 = PyBytes_AS_STRING(bytes);
+    if (n > TEXT_MAX) {
+        n = TEXT_MAX;
+        while (n && ((unsigned char)utf8[n] & 0xc0) == 0x80)
+            n--;
+    }
+    uint32_t payload = 1 + (uint32_t)(n + 3) / 4;
+    words[0] = OP_ARGS_HEADER(OP_ARGS_TEXT, payload);
+    words[1] = (uint32_t)n;
+    memcpy(words + 2, utf8, n);
+    Py_DECREF(bytes);
+    return op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, words, 1 + payload);
+}
 
 /* ---- endings ---------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@ from windows import Window, asynchronous, callers, names, unfinished
 from pytest_opprof import range_pop, range_push, record_function
 
 LONGEST_NAME = 8192  # bytes: OP_NAME_MAX_BYTES
-LONGEST_ARGS = 1024  # bytes: TEXT_MAX in fast.c
+LONGEST_ARGS = 1024  # bytes: TEXT_MAX in range_parts.c
 
 
 # ---- names and arguments ----

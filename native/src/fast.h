@@ -1,0 +1,21 @@
+/* What the module keeps: its types, and functions of other modules that it calls. */
+#ifndef OP_FAST_H
+#define OP_FAST_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+typedef struct op_fast {
+    PyTypeObject *range, *decorated;
+    PyObject *decorate;       /* capture.ranges.decorate, once needed */
+    PyObject *end_with;       /* capture.futures.end_with, once needed */
+    PyObject *update_wrapper; /* functools.update_wrapper, once needed */
+} op_fast;
+
+/* Of the module that the type is from, or one of its bases; NULL: an exception is set. */
+op_fast *op_fast_of(PyTypeObject *type);
+/* A module's function, found when first needed and kept in `kept`, which owns it; NULL: an
+ * exception is set. */
+PyObject *op_fast_function(PyObject **kept, const char *module_name, const char *name);
+
+#endif
