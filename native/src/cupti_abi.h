@@ -45,8 +45,7 @@ typedef enum op_cupti_kind { /* CUpti_ActivityKind, cupti_activity.h */
 enum { OP_CUPTI_ZEROED_BUFFERS = 5 }; /* CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, a uint8_t */
 enum { OP_CUPTI_FLUSH_FORCED = 1 };   /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
 enum { OP_CUPTI_OF_DRIVER = 1, OP_CUPTI_OF_RUNTIME = 2 }; /* CUpti_CallbackDomain */
-#define OP_CUPTI_NO_STREAM UINT32_MAX /* CUPTI_SYNCHRONIZATION_INVALID_VALUE, CUPTI_INVALID_STREAM_ID  \
-                                       */
+#define OP_CUPTI_NO_STREAM UINT32_MAX                     /* CUPTI_SYNCHRONIZATION_INVALID_VALUE */
 
 enum op_cupti_copy_kind { /* CUpti_ActivityMemcpyKind */
                           OP_CUPTI_COPY_HTOD = 1,
