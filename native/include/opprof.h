@@ -29,6 +29,8 @@ typedef struct op_config {
     uint64_t max_bytes;    /* of one window, past which events are counted but dropped; 0: 2 GiB */
 } op_config;
 
+#define OP_COUNTERS_MAX 4 /* counted at once */
+
 typedef struct op_stats {
     uint64_t events;
     uint64_t dropped;        /* events begun without room for them */
@@ -40,6 +42,9 @@ typedef struct op_stats {
     uint32_t truncated;      /* the byte budget or the disk ended the recording early */
     uint32_t crash_recovery; /* the pool was a file that a later process can read */
     uint32_t uncounted;      /* threads on which the counters asked for could not be opened */
+    uint32_t counted;        /* how many counters there are, and their numbers */
+    uint32_t counters[OP_COUNTERS_MAX];
+    double sampling; /* the share of torch's ops that was recorded, drawn at random; 1: all */
 } op_stats;
 
 typedef struct op_step {
@@ -137,7 +142,9 @@ const char *op_session_path(void); /* the session file; "" when there is none */
 const char *op_session_clock(void);
 int op_window_start(void);
 void op_window_accept(
-    uint32_t injected);              /* bits of op_injected, for all windows to come; all at first */
+    uint32_t injected); /* bits of op_injected, for all windows to come; all at first */
+/* Torch's ops in all windows to come are such a share of them; 1 at first. It is only noted here. */
+void op_window_sample(double sampling);
 int op_window_stop(op_result **out); /* the caller frees it */
 /* What was recorded so far, while recording goes on; other threads may wait meanwhile. */
 int op_window_peek(op_result **out);
@@ -150,7 +157,6 @@ uint64_t op_window_dropped(void); /* so far */
 
 /* Counters of the processor and of the kernel, read when an op or range begins and ends. They are
  * numbered from 0; a name is NULL past the last. */
-#define OP_COUNTERS_MAX 4
 const char *op_counter_name(uint32_t counter);
 int op_counter_refusal(uint32_t counter); /* 0: it can be counted here; else the kernel's errno */
 /* These are counted in all windows to come; none at first. OP_EIO: the kernel does not count them

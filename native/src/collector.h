@@ -17,6 +17,7 @@ typedef struct op_collector {
     pthread_cond_t changed; /* a write ended, or the drain has work */
     bool open;
     bool truncated;
+    double sampling;    /* of windows to come */
     uint32_t uncounted; /* threads of the window without the counters asked for */
     uint32_t session;   /* only grows */
     uint32_t stopping;  /* the window whose result is being made; 0: none */
@@ -42,5 +43,7 @@ void op_thread_sweep(const op_thread *t); /* by the thread itself */
 void op_thread_release_window(uint32_t window);
 void op_thread_release_session(void);
 void op_thread_stop_counting(void);
+/* The numbers of the counters that windows to come count; how many there are. */
+uint32_t op_counters_chosen(uint32_t out[OP_COUNTERS_MAX]);
 
 #endif

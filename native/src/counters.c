@@ -139,6 +139,11 @@ int op_window_count(const uint32_t *counters, uint32_t count) {
     return rc;
 }
 
+uint32_t op_counters_chosen(uint32_t out[OP_COUNTERS_MAX]) {
+    memcpy(out, chosen, sizeof chosen);
+    return op_counts();
+}
+
 /* ---- of a thread -------------------------------------------------------------------------- */
 
 static op_counters *create(void) {

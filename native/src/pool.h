@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "event.h"
+#include "opprof.h"
 
 #include <stdbool.h>
 
@@ -12,7 +13,7 @@
 #define OP_SEGMENTS 4u
 #define OP_HEADER_BYTES 4096u
 #define OP_FILE_MAGIC "OPPROF\x1a\n"
-#define OP_FILE_VERSION 2u
+#define OP_FILE_VERSION 3u
 
 /* First page of the session file; the segments follow. What a reader of a dead process's file
  * needs, written before the process can die with anything to read. */
@@ -25,6 +26,8 @@ typedef struct op_file_header {
     uint32_t clock_kind;
     uint32_t truncated;            /* events of the open window were dropped */
     op_clock_pair opened, started; /* at session open; at window start */
+    double sampling;               /* and what is looked at in the window, as in op_stats */
+    uint32_t counted, counters[OP_COUNTERS_MAX];
     char names_path[1024], spill_path[1024];
 } op_file_header;
 OP_STATIC_ASSERT(sizeof(op_file_header) <= OP_HEADER_BYTES, "the header is one page");

@@ -215,6 +215,14 @@ static void end_with_last_event(op_result *r) {
     r->trace_duration = last;
 }
 
+static void take_settings(const op_file_header *h, op_stats *out) {
+    if (h->sampling > 0 && h->sampling < 1)
+        out->sampling = h->sampling;
+    for (uint32_t i = 0; i < h->counted && i < OP_COUNTERS_MAX; i++)
+        if (op_counter_name(h->counters[i]))
+            out->counters[out->counted++] = h->counters[i];
+}
+
 static int rebuild(recovery *r, op_result *result) {
     op_clock_pair pairs[2];
     two_pairs(r->header, pairs);
@@ -230,6 +238,7 @@ static int rebuild(recovery *r, op_result *result) {
     if (rc != OP_OK)
         return rc;
     end_with_last_event(result);
+    take_settings(r->header, &result->stats);
     result->stats.truncated = r->header->truncated;
     result->stats.crash_recovery = 1;
     result->stats.names = r->id_count;

@@ -6,7 +6,12 @@
 
 #include <string.h>
 
-op_result *op_result_new(void) { return op_calloc(1, sizeof(op_result)); }
+op_result *op_result_new(void) {
+    op_result *r = op_calloc(1, sizeof *r);
+    if (r)
+        r->stats.sampling = 1;
+    return r;
+}
 
 void op_result_free(op_result *r) {
     if (!r)

@@ -14,6 +14,7 @@
 
 op_collector op_the_collector = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                  .changed = PTHREAD_COND_INITIALIZER,
+                                 .sampling = 1,
                                  .pool = {.fd = -1, .names_fd = -1},
                                  .spill = {.fd = -1}};
 static op_collector *const self = &op_the_collector;
@@ -82,6 +83,8 @@ static int start_locked(void) {
     uint32_t window = ++self->last_window;
     self->pool.header->started = self->timeline.pairs[0];
     self->pool.header->truncated = 0;
+    self->pool.header->sampling = self->sampling;
+    self->pool.header->counted = op_counters_chosen(self->pool.header->counters);
     __atomic_store_n(&self->pool.header->window, window, __ATOMIC_RELEASE);
     __atomic_store_n(&op_window, window, __ATOMIC_RELEASE);
     return OP_OK;
@@ -92,6 +95,12 @@ int op_window_start(void) {
     int rc = start_locked();
     pthread_mutex_unlock(&self->lock);
     return rc;
+}
+
+void op_window_sample(double sampling) {
+    pthread_mutex_lock(&self->lock);
+    self->sampling = sampling;
+    pthread_mutex_unlock(&self->lock);
 }
 
 /* ---- gathering the window's chunks -------------------------------------------------------- */
@@ -182,6 +191,9 @@ static void count_losses(uint32_t window, op_stats *stats) {
     stats->dropped += self->lost;
     stats->truncated = self->truncated;
     stats->uncounted = self->uncounted;
+    stats->sampling = self->pool.header->sampling;
+    stats->counted = self->pool.header->counted;
+    memcpy(stats->counters, self->pool.header->counters, sizeof stats->counters);
     stats->spilled_bytes = self->spill.bytes;
     stats->names = op_names_count();
     stats->names_overflowed = op_names_overflowed();

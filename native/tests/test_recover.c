@@ -59,6 +59,7 @@ static void die_while_recording(int signal_number, int pipe_end) {
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     signal(signal_number, SIG_DFL); /* sanitizers catch it */
     open_session(&here);
+    op_window_sample(0.25);
     CHECK_OK(op_window_start());
     record_and_spill();
     wait_for_the_drain();
@@ -107,6 +108,8 @@ static void check_whole(const op_result *r, pid_t pid) {
     CHECK_EQ(info[0].os_tid, pid);
     CHECK_EQ(s.truncated, 0);
     CHECK_EQ(s.crash_recovery, 1);
+    CHECK(s.sampling == 0.25);
+    CHECK_EQ(s.counted, 0);
     CHECK(s.spilled_bytes > 0);
     CHECK_EQ(c.flags[row_of(r, "a \"quoted\" name")], OP_FLAG_ASYNC);
     CHECK_EQ(c.flags[row_of(r, "never ended")], OP_FLAG_UNFINISHED);
@@ -148,7 +151,9 @@ static void living_recordings_are_read_from_a_copy(void) {
     char copy[128];
     snprintf(copy, sizeof copy, "%s/copy", here.path);
     open_session(&here);
+    op_window_sample(0.25);
     CHECK_OK(op_window_start());
+    op_window_sample(1); /* of windows to come */
     record_and_spill();
     wait_for_the_drain();
     op_result *r;
@@ -206,10 +211,41 @@ static void newer_versions_are_refused(void) {
     remains left = killed_by(SIGKILL);
     op_result *r;
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION + 1}, 4, NULL);
-    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 3; this release reads 2");
+    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 4; this release reads 3");
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION}, 4, NULL);
     overwrite(left.pool, offsetof(op_file_header, segments), &(uint32_t){4}, 4, NULL);
     CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "does not fit its size");
+    remove_remains(&left);
+}
+
+static op_stats stats_with(const remains *left, double sampling, uint32_t counted,
+                           const uint32_t *counters) {
+    op_result *r;
+    overwrite(left->pool, offsetof(op_file_header, sampling), &sampling, sizeof sampling, NULL);
+    overwrite(left->pool, offsetof(op_file_header, counted), &counted, sizeof counted, NULL);
+    overwrite(left->pool, offsetof(op_file_header, counters), counters,
+              OP_COUNTERS_MAX * sizeof *counters, NULL);
+    CHECK_OK(op_recover(left->pool, &r));
+    op_stats s = stats_of(r);
+    op_result_free(r);
+    return s;
+}
+
+static void what_was_looked_at_is_read_back(void) {
+    remains left = killed_by(SIGKILL);
+    op_stats s = stats_with(&left, 0.01, 2, (const uint32_t[OP_COUNTERS_MAX]){8, 9});
+    CHECK(s.sampling == 0.01);
+    CHECK_EQ(s.counted, 2);
+    CHECK_EQ(s.counters[0], 8);
+    CHECK_EQ(s.counters[1], 9);
+    s = stats_with(&left, 0.0 / 0.0, UINT32_MAX, (const uint32_t[OP_COUNTERS_MAX]){999, 1, 77, 2});
+    CHECK(s.sampling == 1);
+    CHECK_EQ(s.counted, 2);
+    CHECK_EQ(s.counters[0], 1);
+    CHECK_EQ(s.counters[1], 2);
+    s = stats_with(&left, -1, 0, (const uint32_t[OP_COUNTERS_MAX]){0});
+    CHECK(s.sampling == 1);
+    CHECK_EQ(s.counted, 0);
     remove_remains(&left);
 }
 
@@ -361,6 +397,7 @@ int main(void) {
     RUN(living_recordings_are_read_from_a_copy);
     RUN(other_files_are_refused);
     RUN(newer_versions_are_refused);
+    RUN(what_was_looked_at_is_read_back);
     RUN(cut_files_do_no_harm);
     RUN(missing_files_are_named);
     RUN(random_damage_does_no_harm);

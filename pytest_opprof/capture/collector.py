@@ -54,7 +54,6 @@ class Collector:
         self._calls: PythonCalls | None = None
         self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
-        self._window_sampling = EVERY_OP
         self._counters = CounterChoice()
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
@@ -160,11 +159,10 @@ class Collector:
                     if injection.name.lower() in self._sources and injection.is_armed
                 ),
             )
-            self._window_sampling = (
-                sampling if any(source.can_sample for source in self._active) else EVERY_OP
-            )
             self._choose_counters(counters)
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
+            is_sample = any(source.can_sample for source in self._active)
+            lib.op_window_sample(sampling if is_sample else EVERY_OP)
             check(lib.op_window_start())
             try:
                 tensors = profile_memory and self._sees_tensors
@@ -200,12 +198,7 @@ class Collector:
             result = ffi.new("op_result **")
             check(lib.op_window_stop(result))
         _name_threads(result[0])
-        return Recording(
-            result[0],
-            sources=self._window_sources,
-            sampling=self._window_sampling,
-            counted=self._counters.counted,
-        )
+        return Recording(result[0], sources=self._window_sources)
 
     def pause(self, *, paused: bool) -> None:
         """Begin no event from here on, or begin them again; what had begun ends as usual."""
@@ -223,12 +216,7 @@ class Collector:
         result = ffi.new("op_result **")
         check(lib.op_window_peek(result))
         _name_threads(result[0])
-        return Recording(
-            result[0],
-            sources=self._window_sources,
-            sampling=self._window_sampling,
-            counted=self._counters.counted,
-        )
+        return Recording(result[0], sources=self._window_sources)
 
     def step_begin(self, number: int) -> None:
         """Say that a step begins, on the thread that steps.

@@ -28,13 +28,13 @@ from pytest_opprof.capture.op_values import (
     decode_outputs,
     decode_values,
 )
-from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.trace_file import write_trace
 from pytest_opprof.capture.window import (
     OpenCall,
     RecordingStats,
     StepInfo,
     ThreadInfo,
+    read_counted,
     read_open_calls,
     read_stats,
     read_steps,
@@ -73,22 +73,12 @@ class Recording:
         trace_start_ns: Nanoseconds since the epoch.
         trace_end_ns: From `trace_start_ns`.
         sources: Where events came from, in the collector's words.
-        counted: The counters that ranges and ops have.
     """
 
-    def __init__(
-        self,
-        result: Any,
-        *,
-        sources: tuple[str, ...],
-        sampling: float = EVERY_OP,
-        counted: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, lib.op_result_free)
         self.sources = sources
-        self.counted = counted
-        self._sampling = sampling
         self._lock = threading.Lock()  # of what the native result keeps until it is asked again
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
@@ -144,7 +134,12 @@ class Recording:
     @functools.cached_property
     def stats(self) -> RecordingStats:
         """What was recorded, and what was lost."""
-        return read_stats(self._result, sampling=self._sampling)
+        return read_stats(self._result)
+
+    @functools.cached_property
+    def counted(self) -> tuple[str, ...]:
+        """The counters that ranges and ops have."""
+        return read_counted(self._result)
 
     def name(self, event: int) -> str:
         """An event's name."""

@@ -136,8 +136,8 @@ def read_open_calls(result: Any) -> tuple[OpenCall, ...]:
     )
 
 
-def read_stats(result: Any, *, sampling: float) -> RecordingStats:
-    """What a native result has and lacks; its sampling is known to who asked for it."""
+def read_stats(result: Any) -> RecordingStats:
+    """What a native result has and lacks."""
     native = ffi.new("op_stats *")
     lib.op_result_stats(result, native)
     return RecordingStats(
@@ -150,6 +150,14 @@ def read_stats(result: Any, *, sampling: float) -> RecordingStats:
         unmatched_ends=native.unmatched_ends,
         names_overflowed=native.names_overflowed,
         crash_recovery=bool(native.crash_recovery),
-        sampling=sampling,
+        sampling=native.sampling,
         uncounted_threads=native.uncounted,
     )
+
+
+def read_counted(result: Any) -> tuple[str, ...]:
+    """The counters that the events of a native result have."""
+    native = ffi.new("op_stats *")
+    lib.op_result_stats(result, native)
+    numbers = native.counters[0 : native.counted]
+    return tuple(ffi.string(lib.op_counter_name(number)).decode() for number in numbers)

@@ -1,0 +1,60 @@
+"""What the session file of a killed process says of its recording: its share of ops, its counters by name."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from children import run_python
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture import counters
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.recording import Recording
+
+DIES = """
+import os, signal
+{imports}
+from pytest_opprof import range_pop, range_push
+from pytest_opprof.capture.collector import Collector
+
+collector = Collector.instance()
+collector.open(sources=frozenset({{"ranges", "ops"}}))
+collector.start({arguments})
+range_push("counted")
+sum(range(100_000))
+range_pop()
+print(collector.session_path, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def recording_of_the_dead(folder: Path, *, imports: str = "", arguments: str = "") -> Recording:
+    done = run_python(
+        DIES.format(imports=imports, arguments=arguments), environment={"OPPROF_DIR": str(folder)}
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    result = ffi.new("op_result **")
+    check(lib.op_recover(done.stdout.strip().encode(), result))
+    return Recording(result[0], sources=("ranges",))
+
+
+def test_a_whole_recording_is_no_sample(tmp_path: Path) -> None:
+    recording = recording_of_the_dead(tmp_path)
+    assert [recording.name(row) for row in range(len(recording))] == ["counted"]
+    assert (recording.stats.sampling, recording.counted) == (1, ())
+
+
+def test_the_share_of_ops_is_kept(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    recording = recording_of_the_dead(tmp_path, imports="import torch", arguments="sampling=0.25")
+    assert recording.stats.sampling == 0.25
+
+
+@pytest.mark.skipif(counters.refusal("task-clock") is not None, reason="the kernel counts nothing here")
+def test_counters_keep_their_names(tmp_path: Path) -> None:
+    chosen = '("task-clock", "pagefaults")'
+    recording = recording_of_the_dead(tmp_path, arguments=f"counters={chosen}")
+    assert recording.counted == ("task-clock", "pagefaults")
+    found = recording.counters(0)
+    assert list(found) == ["task-clock", "pagefaults"]
+    assert found["task-clock"] > 0
