@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.counters import CounterChoice, choose
@@ -20,7 +20,7 @@ from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP
-from pytest_opprof.capture.torch_ops import TorchOps, imported_torch, torch_ops
+from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch, torch_ops
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
 from pytest_opprof.units import parse_bytes
 
@@ -89,7 +89,7 @@ class Collector:
         count: int = lib.op_window_dropped()
         return count
 
-    def open(self, *, sources: frozenset[str] = DEFAULT_SOURCES, record_shapes: bool = False) -> None:
+    def open(self, *, sources: frozenset[str] = DEFAULT_SOURCES) -> None:
         """Make ready what the first window would otherwise pay for: memory, and the torch observer.
 
         Args:
@@ -98,13 +98,11 @@ class Collector:
                 other libraries emit; "python" are Python and C calls, and "modules" those of torch modules.
                 "memory-python" and "memory-malloc" are whose memory is recorded, in windows that record any,
                 instead of torch's.
-            record_shapes: Accepted here so that a later window with shapes finds everything ready.
 
         Raises:
             UsageError: A source is unknown, or a setting in the environment cannot be meant.
             CollectorError: There is no memory for the pool.
         """
-        del record_shapes
         unknown = sources - SOURCES
         if unknown:
             raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
@@ -147,39 +145,19 @@ class Collector:
                 "a profile is being recorded in this process already; stop it before starting another"
             )
         self.open(sources=self._sources)
+        details = _details(shapes=record_shapes, outputs=record_outputs, overloads=record_overloads)
         gc.collect()  # else a collection that was due anyway lands in the window, or does not
         with self._lock:
             self._active = (self._torch_ops,) if self._torch_ops else ()
-            self._window_sources = (
-                "ranges",
-                *(source.name for source in self._active),
-                *(
-                    injection.name.lower()
-                    for injection in INJECTIONS
-                    if injection.name.lower() in self._sources and injection.is_armed
-                ),
-            )
+            self._window_sources = self._sources_seen()
             self._choose_counters(counters)
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
-            is_sample = any(source.can_sample for source in self._active)
-            lib.op_window_sample(sampling if is_sample else EVERY_OP)
+            if not any(source.can_sample for source in self._active):
+                sampling = EVERY_OP
+            lib.op_window_sample(sampling)
             check(lib.op_window_start())
             try:
-                tensors = profile_memory and self._sees_tensors
-                for source in self._active:
-                    source.enable(
-                        record_shapes=record_shapes,
-                        profile_memory=tensors,
-                        record_outputs=record_outputs,
-                        record_overloads=record_overloads,
-                        sampling=sampling,
-                        counted=bool(self._counters.counted),
-                    )
-                if tensors:
-                    self._window_sources += ("memory",)
-                self._window_sources += self._enable_calls()
-                if profile_memory and not tensors:  # last, so as not to see what we take for ourselves
-                    self._enable_memory()
+                self._enable_sources(details, sampling=sampling, profile_memory=profile_memory)
             except BaseException:
                 self._discard_window()
                 raise
@@ -197,8 +175,7 @@ class Collector:
             self._disable_sources()
             result = ffi.new("op_result **")
             check(lib.op_window_stop(result))
-        _name_threads(result[0])
-        return Recording(result[0], sources=self._window_sources)
+        return self._recording(result[0])
 
     def pause(self, *, paused: bool) -> None:
         """Begin no event from here on, or begin them again; what had begun ends as usual."""
@@ -215,8 +192,7 @@ class Collector:
         """
         result = ffi.new("op_result **")
         check(lib.op_window_peek(result))
-        _name_threads(result[0])
-        return Recording(result[0], sources=self._window_sources)
+        return self._recording(result[0])
 
     def step_begin(self, number: int) -> None:
         """Say that a step begins, on the thread that steps.
@@ -268,6 +244,31 @@ class Collector:
         else:
             self._torch_ops = found
 
+    def _sources_seen(self) -> tuple[str, ...]:
+        """What is recorded without more ado: ranges, torch's ops, and what other libraries emit."""
+        asked = [injection for injection in INJECTIONS if injection.name.lower() in self._sources]
+        return (
+            "ranges",
+            *(source.name for source in self._active),
+            *(injection.name.lower() for injection in asked if injection.is_armed),
+        )
+
+    def _enable_sources(self, details: OpDetails, *, sampling: float, profile_memory: bool) -> None:
+        tensors = profile_memory and self._sees_tensors
+        if tensors:
+            details |= OpDetails.MEMORY
+            if OpDetails.INPUTS in details:
+                details |= OpDetails.IDENTITIES  # which memory is which input's
+        if self._counters.counted:
+            details |= OpDetails.COUNTERS
+        for source in self._active:
+            source.enable(details, sampling=sampling)
+        if tensors:
+            self._window_sources += ("memory",)
+        self._window_sources += self._enable_calls()
+        if profile_memory and not tensors:  # last, so as not to see what we take for ourselves
+            self._enable_memory()
+
     def _choose_counters(self, names: Sequence[str]) -> None:
         self.problems.pop("counters", None)
         self._counters = choose(names)
@@ -313,6 +314,11 @@ class Collector:
         for source in active:
             source.disable()
 
+    def _recording(self, result: Any) -> Recording:
+        """What a native result holds, with what only Python knows of it."""
+        _name_threads(result)
+        return Recording(result, sources=self._window_sources)
+
     def _discard_window(self) -> None:
         self._disable_sources()
         result = ffi.new("op_result **")
@@ -323,6 +329,13 @@ class Collector:
         """A child records nothing of its parent's window, and torch is told so there."""
         self._lock = threading.Lock()
         self._disable_sources()
+
+
+def _details(*, shapes: bool, outputs: bool, overloads: bool) -> OpDetails:
+    asked = OpDetails.INPUTS if shapes else OpDetails(0)
+    if outputs:
+        asked |= OpDetails.INPUTS | OpDetails.IDENTITIES | OpDetails.OUTPUTS
+    return asked | OpDetails.OVERLOADS if overloads else asked
 
 
 def _close_with_a_worker() -> None:

@@ -12,6 +12,17 @@ from pytest_opprof.capture.observer_build import observer_for
 from pytest_opprof.errors import CaptureUnavailableError
 
 
+class OpDetails(enum.IntFlag):
+    """What is recorded of torch's ops besides that they ran (native/src/event.h, op_observe)."""
+
+    INPUTS = 1
+    MEMORY = 2
+    IDENTITIES = 4
+    OUTPUTS = 8
+    OVERLOADS = 16
+    COUNTERS = 32
+
+
 class TorchOps(Protocol):
     """A way to see torch's ops, switched on for a window."""
 
@@ -27,31 +38,16 @@ class TorchOps(Protocol):
     def can_sample(self) -> bool:
         """It can record a share of the ops instead of all."""
 
-    def enable(
-        self,
-        *,
-        record_shapes: bool,
-        profile_memory: bool,
-        record_outputs: bool,
-        record_overloads: bool,
-        sampling: float,
-        counted: bool,
-    ) -> None:
-        """The window opened."""
+    def enable(self, details: OpDetails, *, sampling: float) -> None:
+        """The window opened.
+
+        Args:
+            details: What to record of each op, as far as it can be had.
+            sampling: The share of the ops to record, where that can be chosen.
+        """
 
     def disable(self) -> None:
         """The window is about to close; also after a fork, in the child."""
-
-
-class _Observe(enum.IntFlag):
-    """What the observer looks at besides the ops (native/src/event.h, op_observe)."""
-
-    INPUTS = 1
-    MEMORY = 2
-    IDENTITIES = 4
-    OUTPUTS = 8
-    OVERLOADS = 16
-    COUNTERS = 32
 
 
 class ObserverOps:
@@ -82,29 +78,9 @@ class ObserverOps:
         self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32, ctypes.c_double]
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
-    def enable(
-        self,
-        *,
-        record_shapes: bool,
-        profile_memory: bool,
-        record_outputs: bool,
-        record_overloads: bool,
-        sampling: float,
-        counted: bool,
-    ) -> None:
+    def enable(self, details: OpDetails, *, sampling: float) -> None:
         """The window opened: see ops on all threads."""
-        wanted = _Observe.INPUTS if record_shapes else _Observe(0)
-        if profile_memory:
-            wanted |= _Observe.MEMORY
-        if record_shapes and profile_memory:
-            wanted |= _Observe.IDENTITIES  # which memory is which input's
-        if record_outputs:
-            wanted |= _Observe.INPUTS | _Observe.IDENTITIES | _Observe.OUTPUTS
-        if record_overloads:
-            wanted |= _Observe.OVERLOADS
-        if counted:
-            wanted |= _Observe.COUNTERS
-        self._library.opprof_observer_enable(int(wanted), sampling)
+        self._library.opprof_observer_enable(int(details), sampling)
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
 
@@ -190,19 +166,9 @@ class IttOps:
         self._torch = torch
         self._emitter: Any = None
 
-    def enable(
-        self,
-        *,
-        record_shapes: bool,
-        profile_memory: bool,
-        record_outputs: bool,
-        record_overloads: bool,
-        sampling: float,
-        counted: bool,
-    ) -> None:
+    def enable(self, details: OpDetails, *, sampling: float) -> None:
         """The window opened: see the ops of this thread and of autograd's."""
-        del record_shapes, profile_memory, record_outputs, record_overloads  # torch's ITT ranges carry none
-        del counted, sampling  # and come all or not at all, to the collector alone
+        del details, sampling  # torch's ITT ranges carry none, and come all or not at all
         self._emitter = self._torch.autograd.profiler.emit_itt()
         self._emitter.__enter__()
 

@@ -94,7 +94,7 @@ class ExecutionTraceObserver:
         if not self._registered or self._running:
             return
         collector = Collector.instance()
-        collector.open(sources=DEFAULT_SOURCES, record_shapes=True)
+        collector.open(sources=DEFAULT_SOURCES)
         if "ops" in collector.problems:
             warnings.warn(f"ops are not recorded: {collector.problems['ops']}", stacklevel=2)
         collector.start(record_outputs=True)

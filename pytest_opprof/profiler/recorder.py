@@ -233,7 +233,7 @@ class CycleRecorder:
 
     def _open_collector(self) -> None:
         # Again before each window: torch may have been imported since, or another profiler had other sources.
-        self._collector.open(sources=self._options.sources, record_shapes=self._options.record_shapes)
+        self._collector.open(sources=self._options.sources)
         for source in sorted(self._options.sources):
             self._tell(source, f"{source} are not recorded: {{}}")
 

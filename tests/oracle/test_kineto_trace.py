@@ -41,7 +41,7 @@ def written_by_both(
 ) -> Traces:
     collector = Collector.instance()
     shapes = bool(options.get("record_shapes"))
-    collector.open(sources=RANGES_AND_OPS, record_shapes=shapes)
+    collector.open(sources=RANGES_AND_OPS)
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
     if ours_first:
         collector.start(record_shapes=shapes)
