@@ -1,0 +1,182 @@
+/* Controls of the fake libcupti: what a program on a GPU would have done, and what CUPTI would then do.
+ *
+ * The libraries are what tests load in place of NVIDIA's: libcupti.so.12 (CUPTI 12.9), libcupti.so.13
+ * (13.0) and libcuda.so.1 (fake_cuda.h). They hold a device that takes time but computes nothing.
+ * Records have the layout of the official headers and arrive as from the real library: at the real
+ * stride, on the library's own thread, in buffers that the client hands out, late, in no order, or not
+ * at all.
+ *
+ * This header needs none of NVIDIA's. Every control may be called from any thread; none may be called
+ * in a buffer callback. Wrong use by the client (a CUPTI call inside a buffer callback, two threads
+ * that wait for each other's lock, a buffer handed out twice, CUPTI touched in a forked child) ends the
+ * process with a sentence on stderr, where the real library would hang or crash. */
+#ifndef FAKE_CUPTI_H
+#define FAKE_CUPTI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FAKE_EXPORT __attribute__((visibility("default")))
+
+/* ---- activities --------------------------------------------------------------------------- */
+
+enum fake_kind {
+    FAKE_LAUNCH = 1,       /* a kernel */
+    FAKE_GRAPH_LAUNCH = 2, /* `nodes` kernels by one call, all with its correlation id */
+    FAKE_MEMCPY = 3,
+    FAKE_MEMCPY_PEER = 4, /* between two devices */
+    FAKE_MEMSET = 5,
+    FAKE_SYNC_DEVICE = 6, /* the host waits until the context's work is done */
+    FAKE_SYNC_STREAM = 7, /* until the stream's is */
+    FAKE_SYNC_EVENT = 8,  /* until the context's is: an event of the latest work */
+    FAKE_WAIT_EVENT = 9,  /* cudaStreamWaitEvent: the host does not wait */
+    FAKE_QUERY = 10,      /* cudaStreamQuery: the host asks and goes on; returns 600 if not done */
+    FAKE_CALL = 11,       /* a call that starts nothing: `cbid` says which */
+    FAKE_MALLOC = 12,
+    FAKE_FREE = 13,
+    FAKE_OVERHEAD = 14 /* CUPTI's own: `ns` of it, by no call */
+};
+
+/* Through which door the host asked. */
+enum fake_api {
+    FAKE_RUNTIME = 0,
+    FAKE_DRIVER = 1,
+    FAKE_NESTED = 2,     /* the runtime's call calls the driver's; both have one correlation id */
+    FAKE_NESTED_OWN = 3, /* the same, and the driver's call has a correlation id of its own */
+    FAKE_NO_CALL = 4     /* device work that no call is recorded for */
+};
+
+enum fake_activity_flag {
+    FAKE_LATE = 1,     /* its device records come with a forced flush only */
+    FAKE_ENDLESS = 2,  /* its device records never complete: a forced flush gives them without times */
+    FAKE_UNTIMED = 4,  /* complete, but start and end are 0: the device's buffers ran out */
+    FAKE_BACKWARD = 8, /* complete, but the end lies before the start */
+    FAKE_LOST = 16     /* no device record at all, and not counted as dropped */
+};
+
+/* One activity. A field that is 0 takes the value said there. */
+typedef struct fake_activity {
+    uint32_t kind;      /* enum fake_kind */
+    uint32_t api;       /* enum fake_api */
+    uint32_t flags;     /* enum fake_activity_flag */
+    uint32_t cbid;      /* the usual one of this kind */
+    uint32_t result;    /* what the call returns; an error starts nothing on the device */
+    uint32_t device;    /* 0 is the first */
+    uint32_t context;   /* device + 1 */
+    uint32_t stream;    /* 7, CUPTI's number of the default stream */
+    const char *name;   /* of the kernel: "fake_kernel"; need not outlive the call */
+    uint64_t ns;        /* that it takes on the device: 1000 */
+    uint64_t delay_ns;  /* from the call's end to the start on an idle stream: 0 */
+    uint64_t bytes;     /* of a copy, a memset, an allocation: 0 */
+    uint64_t address;   /* of an allocation: a new one; of FAKE_FREE: the last that was taken */
+    uint32_t copy_kind; /* CUpti_ActivityMemcpyKind: 1, host to device */
+    uint32_t peer;      /* the other device of a FAKE_MEMCPY_PEER */
+    uint32_t nodes;     /* kernels of a graph: 1 */
+    uint32_t graph;     /* its id: 1 */
+    uint32_t grid[3];   /* 1 each */
+    uint32_t block[3];  /* 1 each */
+    uint32_t registers; /* of a thread: 16 */
+    uint32_t static_shared, dynamic_shared; /* bytes */
+    uint32_t event;                         /* id of a CUDA event */
+    /* Times by the clock that CUPTI was given, where they shall not be now; `start` and `end` on the
+     * device, those of a graph's first node (the others follow it). */
+    uint64_t api_start, api_end, start, end;
+} fake_activity;
+
+/* Runs it on the calling thread; gives its correlation id (the runtime's call's, where two are nested).
+ */
+FAKE_EXPORT uint32_t fake_run(const fake_activity *activity);
+
+static inline uint32_t fake_launch(const char *name, uint32_t stream, uint64_t ns) {
+    fake_activity a = {.kind = FAKE_LAUNCH, .name = name, .stream = stream, .ns = ns};
+    return fake_run(&a);
+}
+static inline uint32_t fake_graph_launch(const char *name, uint32_t stream, uint32_t nodes,
+                                         uint64_t ns) {
+    fake_activity a = {
+        .kind = FAKE_GRAPH_LAUNCH, .name = name, .stream = stream, .nodes = nodes, .ns = ns};
+    return fake_run(&a);
+}
+static inline uint32_t fake_memcpy(uint32_t copy_kind, uint64_t bytes, uint32_t stream, uint64_t ns) {
+    fake_activity a = {
+        .kind = FAKE_MEMCPY, .copy_kind = copy_kind, .bytes = bytes, .stream = stream, .ns = ns};
+    return fake_run(&a);
+}
+static inline uint32_t fake_memset(uint64_t bytes, uint32_t stream, uint64_t ns) {
+    fake_activity a = {.kind = FAKE_MEMSET, .bytes = bytes, .stream = stream, .ns = ns};
+    return fake_run(&a);
+}
+static inline uint32_t fake_synchronize(void) {
+    fake_activity a = {.kind = FAKE_SYNC_DEVICE};
+    return fake_run(&a);
+}
+static inline uint32_t fake_call(uint32_t api, uint32_t cbid) {
+    fake_activity a = {.kind = FAKE_CALL, .api = api, .cbid = cbid};
+    return fake_run(&a);
+}
+
+/* ---- delivery ----------------------------------------------------------------------------- */
+
+/* Whether the library's own thread completes and delivers (default), or the calling ones do. */
+FAKE_EXPORT void fake_worker(int on);
+/* Device records and full buffers come in an order drawn from this seed; 0: as they complete. */
+FAKE_EXPORT void fake_shuffle(uint64_t seed);
+/* Completed device records wait for this many flushes more (a forced one brings all). */
+FAKE_EXPORT void fake_late(uint32_t flushes);
+/* The next n records are dropped, and counted as that. */
+FAKE_EXPORT void fake_drop(uint64_t n);
+/* Whether host calls that synchronize wait for the device's end (default), or take it as passed. */
+FAKE_EXPORT void fake_waiting(int on);
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+/* The nth call of this function from now gives this code and does nothing; nth 0: each call does.
+ * Code 0 takes a failure back. */
+FAKE_EXPORT void fake_fail(const char *symbol, int code, unsigned nth);
+/* What cuptiGetVersion says; below 27 a refused buffer ends the process, as with the real library. */
+FAKE_EXPORT void fake_version(uint32_t version);
+
+/* What the real libraries answer where there is no driver (each is another). */
+enum fake_mode { FAKE_GPU = 0, FAKE_NO_GPU_12 = 1, FAKE_NO_GPU_13 = 2, FAKE_NO_GPU_13_5 = 3 };
+FAKE_EXPORT void fake_mode(int mode);
+
+/* Another client has subscribed, under this name; NULL: no longer. */
+FAKE_EXPORT void fake_other_subscriber(const char *name);
+/* Another client that never subscribes (torch.profiler): it puts its own buffer callbacks in place and
+ * takes what is recorded from now on; and when it goes (0), it disables all kinds. */
+FAKE_EXPORT void fake_other_client(int on);
+
+/* ---- what happened ------------------------------------------------------------------------ */
+
+/* Of records: by their place in CUpti_ActivityKind. */
+#define FAKE_KINDS 64
+
+typedef struct fake_totals {
+    uint64_t appended[FAKE_KINDS]; /* records written to a buffer */
+    uint64_t dropped[FAKE_KINDS];  /* that found no room, or were told to be dropped */
+    uint64_t untimed;              /* of the appended: incomplete ones, by a forced flush */
+    uint64_t pending;              /* device records that no buffer has yet */
+    uint64_t requested, completed; /* buffers */
+    uint64_t held;                 /* buffers the library has now */
+    uint64_t dirty;                /* buffers with ones in them that were promised to be zeroed */
+    uint64_t flushes;
+} fake_totals;
+
+FAKE_EXPORT void fake_count(fake_totals *out);
+/* Calls of an entry point since the last reset. */
+FAKE_EXPORT uint64_t fake_calls(const char *symbol);
+/* Whether a kind is enabled (CUpti_ActivityKind). */
+FAKE_EXPORT int fake_is_enabled(uint32_t kind);
+/* Now, by the clock that records have. */
+FAKE_EXPORT uint64_t fake_now(void);
+/* As after loading. Buffers that the library still has are forgotten, not completed. */
+FAKE_EXPORT void fake_reset(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,36 @@
+/* Names of results and of CUDA's functions, as the headers have them. */
+#include "fake.h"
+
+typedef struct named {
+    uint32_t number;
+    const char *name;
+} named;
+
+static const named results[] = {
+#include "results.inc"
+};
+static const named runtime[] = {
+#include "runtime.inc"
+};
+static const named driver[] = {
+#include "driver.inc"
+};
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static const char *find(const named *table, size_t count, uint32_t number) {
+    for (size_t i = 0; i < count; i++)
+        if (table[i].number == number)
+            return table[i].name;
+    return NULL;
+}
+
+const char *fake_result_name(CUptiResult result) { return find(results, COUNT(results), result); }
+
+const char *fake_call_name(CUpti_CallbackDomain domain, uint32_t cbid) {
+    if (domain == CUPTI_CB_DOMAIN_RUNTIME_API)
+        return find(runtime, COUNT(runtime), cbid);
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+        return find(driver, COUNT(driver), cbid);
+    return NULL;
+}
