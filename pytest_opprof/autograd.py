@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
-from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.events.memory_records import MemRecordsAcc
 from pytest_opprof.profiler import enabled as _enabled
 from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
@@ -77,7 +78,7 @@ class _ProfilerStats:
     truncated: bool = False
 
 
-class profile:  # noqa: N801  # torch's name
+class profile(Averaged):  # noqa: N801  # torch's name
     """Record ops while the block runs, as ``torch.autograd.profiler.profile`` does, with its arguments.
 
     Unlike torch's, it sees the ops of all threads; its results are there as often as they are asked for; a
@@ -241,22 +242,9 @@ class profile:  # noqa: N801  # torch's name
             top_level_events_only=top_level_events_only,
         )
 
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        *,
-        compat: Compat | None = None,
-    ) -> KeyAverages:
-        """The events summed up by name; see `EventList.key_averages`."""
+    def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         begin = time.perf_counter_ns()
-        averages = self.function_events.key_averages(
-            group_by_input_shapes=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
-            group_by_overload_name=group_by_overload_name,
-            compat=compat,
-        )
+        averages = self.function_events.averages(grouping, compat=compat)
         self._stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - begin) // _NS_PER_US
         return averages
 

@@ -205,6 +205,10 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         grouping = Grouping(
             shapes=group_by_input_shapes, stack_depth=group_by_stack_n, overloads=group_by_overload_name
         )
+        return self.averages(grouping, compat=compat)
+
+    def averages(self, grouping: Grouping, *, compat: Compat | None = None) -> KeyAverages:
+        """Sum the events up; see `key_averages`."""
         if self._recorded is not None and compat is None:
             return self._tabular(
                 average(self._recorded.forests, grouping), notes=losses(self._recorded.forests)

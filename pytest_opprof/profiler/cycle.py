@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.analysis.memory_timeline import MemoryTimeline, export_memory_timeline
+from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.flops import flops_of
-from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 from pytest_opprof.traces.speedscope import export_speedscope
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _NEEDED_FOR_TIMELINE: Final = ("record_shapes", "profile_memory", "with_stack")
 
 
-class Cycle:
+class Cycle(Averaged):
     """What was recorded between the first active step of a cycle and its last.
 
     Attributes:
@@ -54,21 +55,8 @@ class Cycle:
         """The events, one by one."""
         return self._events
 
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        *,
-        compat: Compat | None = None,
-    ) -> KeyAverages:
-        """The events summed up by name; see `EventList.key_averages`."""
-        return self._events.key_averages(
-            group_by_input_shapes=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
-            group_by_overload_name=group_by_overload_name,
-            compat=compat,
-        )
+    def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
+        return self._events.averages(grouping, compat=compat)
 
     def memory_timeline(self) -> MemoryTimeline:
         """The memory of tensors over time, by category.

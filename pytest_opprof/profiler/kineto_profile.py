@@ -10,9 +10,10 @@ from typing import Final, Self
 from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.errors import UsageError
+from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.profiler.activities import (
     ProfilerActivity,
     parse_activities,
@@ -26,7 +27,7 @@ from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, Wind
 _RANGES_ONLY: Final = frozenset({"ranges"})
 
 
-class KinetoProfile:
+class KinetoProfile(Averaged):
     """Record ops between `start` and `stop`, with the arguments of torch's ``_KinetoProfile``.
 
     Args:
@@ -190,27 +191,10 @@ class KinetoProfile:
             )
         return latest.events()
 
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        *,
-        compat: Compat | None = None,
-    ) -> KeyAverages:
-        """The events summed up by name; see `EventList.key_averages`.
-
-        Raises:
-            UsageError: Nothing has been recorded to its end.
-        """
+    def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         self._refuse_if_trace_only("key_averages()")
         self._latest("key_averages()")
-        return self.events().key_averages(
-            group_by_input_shapes=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
-            group_by_overload_name=group_by_overload_name,
-            compat=compat,
-        )
+        return self.events().averages(grouping, compat=compat)
 
     def export_chrome_trace(
         self,

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.traces.byte_stream import pieces_of
 from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
 
 if TYPE_CHECKING:
     from pytest_opprof.events.columns import Compat
-    from pytest_opprof.events.key_averages import KeyAverages
+    from pytest_opprof.events.key_averages import Grouping, KeyAverages
 
 # What a file may hold, so that a hostile one does not take the machine's memory.
 MOST_EVENTS: Final = 50_000_000
 MOST_BYTES: Final = 16 << 30
 
 
-class TraceFile:
+class TraceFile(Averaged):
     """A trace read from a file.
 
     Attributes:
@@ -43,21 +44,8 @@ class TraceFile:
         """The events of the host and of devices, one by one."""
         return self._events
 
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
-        *,
-        compat: Compat | None = None,
-    ) -> KeyAverages:
-        """The events summed up by name; see `EventList.key_averages`."""
-        return self._events.key_averages(
-            group_by_input_shapes=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
-            group_by_overload_name=group_by_overload_name,
-            compat=compat,
-        )
+    def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
+        return self._events.averages(grouping, compat=compat)
 
     @functools.cached_property
     def metadata(self) -> dict[str, Any]:
