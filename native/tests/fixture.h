@@ -16,11 +16,15 @@
 /* ---- folders and sessions ----------------------------------------------------------------- */
 
 typedef struct folder {
-    char path[64];
+    char path[512];
 } folder;
 
 static inline folder make_folder(void) {
-    folder f = {"/tmp/opprof-test-XXXXXX"};
+    folder f;
+    const char *parent = getenv("TMPDIR");
+    int length =
+        snprintf(f.path, sizeof f.path, "%s/opprof-test-XXXXXX", parent && *parent ? parent : "/tmp");
+    CHECK(length > 0 && (size_t)length < sizeof f.path);
     CHECK(mkdtemp(f.path) != NULL);
     return f;
 }

@@ -37,6 +37,13 @@ static inline op_event *add_event(made_thread *t, const char *name, uint16_t dep
     return e;
 }
 
+static inline op_event *add_kind(made_thread *t, const char *name, uint16_t depth, uint64_t start,
+                                 uint64_t end, uint8_t kind) {
+    op_event *e = add_event(t, name, depth, start, end);
+    e->kind = kind;
+    return e;
+}
+
 static inline void add_block(made_thread *t, op_event *e, const uint32_t *words, uint32_t count) {
     t->arg_words += count;
     CHECK(t->arg_words <= MADE_WORDS);

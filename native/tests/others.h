@@ -23,16 +23,23 @@ static inline void on_another_thread(thread_body body, void *argument) {
     join_thread(start_thread(body, argument));
 }
 
-enum { MOST_THREADS = 64 };
+/* Each with its own argument: they lie `size` bytes apart. 0: all have the same. */
+static inline void start_threads(pthread_t *threads, int count, thread_body body, void *arguments,
+                                 size_t size) {
+    for (int i = 0; i < count; i++)
+        threads[i] = start_thread(body, arguments ? (char *)arguments + (size_t)i * size : NULL);
+}
 
-/* At once, each with its own argument: they lie `size` bytes apart. 0: all have the same. */
-static inline void on_threads(unsigned count, thread_body body, void *arguments, size_t size) {
-    pthread_t threads[MOST_THREADS];
-    CHECK(count <= MOST_THREADS);
-    for (unsigned i = 0; i < count; i++)
-        threads[i] = start_thread(body, arguments ? (char *)arguments + i * size : NULL);
-    for (unsigned i = 0; i < count; i++)
+static inline void join_threads(const pthread_t *threads, int count) {
+    for (int i = 0; i < count; i++)
         join_thread(threads[i]);
+}
+
+static inline void on_threads(int count, thread_body body, void *arguments, size_t size) {
+    pthread_t threads[64];
+    CHECK(count <= 64);
+    start_threads(threads, count, body, arguments, size);
+    join_threads(threads, count);
 }
 
 /* Runs `body` in a child, which leaves by exit(), and then is looked through for leaks, or by

@@ -6,8 +6,7 @@
 #include "fault.h"
 #include "fixture.h"
 #include "json.h"
-
-#include <sys/wait.h>
+#include "others.h"
 
 static folder here;
 
@@ -145,13 +144,11 @@ static void each_thread_counts_for_itself(void) {
     for (int window = 0; window < 3; window++) {
         pthread_t threads[THREADS];
         CHECK_OK(op_window_start());
-        for (int i = 0; i < THREADS; i++)
-            CHECK_EQ(pthread_create(&threads[i], NULL, record_counted, NULL), 0);
+        start_threads(threads, THREADS, record_counted, NULL, 0);
         op_slot slot = begin_counted("mine");
         touch_pages(50);
         end_counted(&slot);
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
+        join_threads(threads, THREADS);
         op_result *r = stop_window();
         CHECK_EQ(columns_of(r).count, 1 + THREADS * EVENTS * 2);
         for (uint64_t row = 0; row < columns_of(r).count; row++)
@@ -182,8 +179,7 @@ static void windows_end_under_counting_threads(void) {
     CHECK_OK(count_both());
     pthread_t threads[THREADS];
     __atomic_store_n(&stop_recording, 0, __ATOMIC_RELAXED);
-    for (int i = 0; i < THREADS; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, record_forever, NULL), 0);
+    start_threads(threads, THREADS, record_forever, NULL, 0);
     for (int window = 0; window < COUNT(100); window++) {
         CHECK_OK(op_window_start());
         op_slot slot = begin_counted("mine");
@@ -195,8 +191,7 @@ static void windows_end_under_counting_threads(void) {
     }
     CHECK_EQ(count_descriptors(), before);
     __atomic_store_n(&stop_recording, 1, __ATOMIC_RELAXED);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, THREADS);
     close_session(&here);
     here = make_folder();
 }
@@ -214,9 +209,7 @@ static void what_ends_elsewhere_has_none(void) {
     CHECK_OK(op_window_start());
     op_slot outer = begin_counted("outer");
     handed_over = begin_counted("handed over");
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, end_it_here, NULL), 0);
-    pthread_join(thread, NULL);
+    on_another_thread(end_it_here, NULL);
     op_slot late = begin_counted("late"), first = begin_counted("out of order");
     end_counted(&late);
     end_counted(&first);
@@ -249,22 +242,22 @@ static void deep_nesting_is_counted(void) {
     here = make_folder();
 }
 
+static op_slot of_the_parent;
+static int descriptors_before;
+
+static void end_in_child(void) {
+    CHECK(count_descriptors() <= descriptors_before);
+    op_count_end(&of_the_parent);
+}
+
 static void a_child_counts_for_itself(void) {
     open_session(&here);
-    int before = count_descriptors();
+    descriptors_before = count_descriptors();
     CHECK_OK(count_both());
     CHECK_OK(op_window_start());
-    op_slot slot = begin_counted("parent");
-    pid_t child = fork();
-    if (child == 0) {
-        bool is_closed = count_descriptors() <= before;
-        op_count_end(&slot);
-        _exit(is_closed ? 0 : 1);
-    }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    end_counted(&slot);
+    of_the_parent = begin_counted("parent");
+    in_child(end_in_child, _exit);
+    end_counted(&of_the_parent);
     op_result *r = stop_window();
     CHECK(counted(r, "parent", "task-clock") > 0);
     op_result_free(r);
@@ -306,9 +299,7 @@ static void a_refused_open_loses_no_event(void) {
             CHECK(strstr(op_last_error(), "counters at once") != NULL);
         CHECK_OK(op_window_start());
         record_counted(NULL);
-        pthread_t thread;
-        CHECK_EQ(pthread_create(&thread, NULL, record_counted, NULL), 0);
-        pthread_join(thread, NULL);
+        on_another_thread(record_counted, NULL);
         CHECK_EQ(op_fault_fired(), 1);
         op_fault_arm(OP_FAULT_COUNTER, 0);
         op_result *r = stop_window();

@@ -3,31 +3,25 @@
 
 static made m;
 
-static op_event *add_kind(int thread, const char *name, uint16_t depth, uint64_t start, uint64_t end,
-                          uint8_t kind) {
-    op_event *e = add_event(&m.threads[thread], name, depth, start, end);
-    e->kind = kind;
-    return e;
-}
-
 /* forward { linear { addmm { cudaLaunchKernel }  cudaMemcpyAsync }  python { cuLaunchKernel } } and
  * the kernels of the three calls, with a range around them and a wait on the same stream. */
 static op_result *build_launches(void) {
     memset(&m, 0, sizeof m);
-    add_kind(0, "forward", 0, 0, 1000, OP_RANGE)->flags = OP_SCOPE_USER; /* row 0 */
-    add_kind(0, "linear", 1, 100, 400, OP_TORCH);
-    add_kind(0, "addmm", 2, 150, 250, OP_TORCH);
-    add_kind(0, "cudaLaunchKernel", 3, 200, 210, OP_RUNTIME);
-    add_kind(0, "cudaMemcpyAsync", 2, 300, 310, OP_RUNTIME);
-    add_kind(0, "call", 0, 500, 600, OP_PYTHON_CALL); /* row 5: its depth is among calls */
-    add_kind(0, "cuLaunchKernel", 1, 520, 530, OP_DRIVER);
-    add_kind(0, "cudaLaunchKernel", 0, 1100, 1110, OP_RUNTIME);
-    add_kind(1, "gemm", 0, 1000, 1400, OP_KERNEL); /* row 8 */
-    add_kind(1, "copy", 0, 1400, 1420, OP_MEMCPY);
-    add_kind(1, "triton", 0, 1500, 1503, OP_KERNEL);
-    add_kind(1, "gemm", 0, 1600, 1607, OP_KERNEL);
-    add_kind(1, "forward", 0, 1000, 1503, OP_DEVICE_RANGE)->flags = OP_SCOPE_USER;
-    add_kind(1, "wait", 0, 1700, 1750, OP_SYNC);
+    made_thread *host = &m.threads[0], *device = &m.threads[1];
+    add_kind(host, "forward", 0, 0, 1000, OP_RANGE)->flags = OP_SCOPE_USER; /* row 0 */
+    add_kind(host, "linear", 1, 100, 400, OP_TORCH);
+    add_kind(host, "addmm", 2, 150, 250, OP_TORCH);
+    add_kind(host, "cudaLaunchKernel", 3, 200, 210, OP_RUNTIME);
+    add_kind(host, "cudaMemcpyAsync", 2, 300, 310, OP_RUNTIME);
+    add_kind(host, "call", 0, 500, 600, OP_PYTHON_CALL); /* row 5: its depth is among calls */
+    add_kind(host, "cuLaunchKernel", 1, 520, 530, OP_DRIVER);
+    add_kind(host, "cudaLaunchKernel", 0, 1100, 1110, OP_RUNTIME);
+    add_kind(device, "gemm", 0, 1000, 1400, OP_KERNEL); /* row 8 */
+    add_kind(device, "copy", 0, 1400, 1420, OP_MEMCPY);
+    add_kind(device, "triton", 0, 1500, 1503, OP_KERNEL);
+    add_kind(device, "gemm", 0, 1600, 1607, OP_KERNEL);
+    add_kind(device, "forward", 0, 1000, 1503, OP_DEVICE_RANGE)->flags = OP_SCOPE_USER;
+    add_kind(device, "wait", 0, 1700, 1750, OP_SYNC);
     op_result *r = build(&m);
     static const int32_t launchers[] = {3, 4, 6, 7, 0, 7};
     for (uint64_t i = 0; i < 6; i++)
@@ -53,7 +47,7 @@ static void kernels_are_charged_to_the_op_that_launched_them(void) {
 
 static void without_a_device_nothing_is_kept(void) {
     memset(&m, 0, sizeof m);
-    add_kind(0, "add", 0, 0, 10, OP_TORCH);
+    add_event(&m.threads[0], "add", 0, 0, 10);
     op_result *r = build(&m);
     op_device_time times;
     CHECK_OK(op_device_time_sum(r, &times));

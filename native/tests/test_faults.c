@@ -6,9 +6,7 @@
 #include "collector.h"
 #include "fixture.h"
 #include "json.h"
-
-#include <pthread.h>
-#include <sys/wait.h>
+#include "others.h"
 
 enum {
     THREADS = 3,
@@ -48,11 +46,9 @@ static void *record_here(void *unused) {
 
 static void record_everywhere(void) {
     pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, record_here, NULL), 0);
+    start_threads(threads, THREADS, record_here, NULL, 0);
     record_here(NULL);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, THREADS);
 }
 
 /* All that was begun is there, or the result says that it is not. */
@@ -122,7 +118,7 @@ static void read_result(op_result *r) {
 
 /* The session file as if this process had died here. */
 static void recover_copy(void) {
-    char copy[128], buffer[4096];
+    char copy[sizeof here.path + 8], buffer[4096];
     snprintf(copy, sizeof copy, "%s/copy", here.path);
     FILE *in = fopen(op_session_path(), "rb"), *out = fopen(copy, "wb");
     CHECK(in && out);
@@ -174,13 +170,6 @@ static void run_session(int windows) {
 
 static void *do_nothing(void *unused) { return unused; }
 
-/* TSan starts a thread of its own beside a process's first; that one is not to be counted as ours. */
-static void start_a_first_thread(void) {
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, do_nothing, NULL), 0);
-    pthread_join(thread, NULL);
-}
-
 /* In a child: whether there was an n-th request of this kind to fail. */
 static bool fails_at(enum op_fault_kind kind, unsigned nth) {
     fflush(stdout);
@@ -188,7 +177,8 @@ static bool fails_at(enum op_fault_kind kind, unsigned nth) {
     CHECK(child >= 0);
     if (child == 0) {
         here = make_folder();
-        start_a_first_thread();
+        /* TSan starts a thread of its own beside the first, which is not to be counted as ours. */
+        on_another_thread(do_nothing, NULL);
         faults_are_armed = true;
         op_fault_arm(kind, nth);
         run_session(2);

@@ -1,10 +1,9 @@
 #include "collector.h"
 #include "fixture.h"
+#include "others.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
-#include <sys/wait.h>
 
 static folder here;
 
@@ -12,22 +11,7 @@ static folder here;
  * looks for leaks at its exit: such a child does next to nothing there, and leaves by _exit(). */
 static bool others_run;
 
-/* Runs `body` in a child; a check that fails there fails here. */
-static void in_child(void (*body)(void)) {
-    fflush(stdout);
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        body();
-        if (others_run)
-            _exit(0);
-        exit(0);
-    }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status));
-    CHECK_EQ(WEXITSTATUS(status), 0);
-}
+static void fork_into(void (*body)(void)) { in_child(body, others_run ? _exit : exit); }
 
 static op_slot before_the_fork;
 
@@ -64,7 +48,7 @@ static void record_on_its_own(void) {
     open_session(&own);
     CHECK(strstr(op_session_path(), own.path) != NULL);
     record_twice();
-    in_child(be_inert); /* a grandchild */
+    fork_into(be_inert); /* a grandchild */
     CHECK(op_session_is_open());
     close_session(&own);
 }
@@ -81,7 +65,7 @@ static void check_parent_unharmed(void (*child)(void)) {
     CHECK_OK(op_window_start());
     record_numbered(name_id("in the parent"), 0, 50000);
     before_the_fork = begin_numbered(name_id("in the parent"), 50000);
-    in_child(child);
+    fork_into(child);
     op_end(&before_the_fork);
     record_numbered(name_id("in the parent"), 50001, 49999);
     int other = open(op_session_path(), O_RDONLY | O_CLOEXEC);
@@ -105,14 +89,14 @@ static void child_may_use_the_same_folder(void) { check_parent_unharmed(record_w
 static void nothing_at_all(void) {}
 
 static void fork_without_a_session(void) {
-    in_child(nothing_at_all);
-    in_child(record_on_its_own);
+    fork_into(nothing_at_all);
+    fork_into(record_on_its_own);
 }
 
 static void fork_without_a_window(void) {
     open_session(&here);
-    in_child(be_inert);
-    in_child(record_on_its_own);
+    fork_into(be_inert);
+    fork_into(record_on_its_own);
     op_session_close();
 }
 
@@ -122,7 +106,7 @@ static void no_native_thread_is_left_by_a_fork(void) {
     CHECK_OK(op_window_start());
     record_numbered(name_id("much"), 0, 100000);
     CHECK_EQ(count_tasks(), before + 1); /* the drain thread */
-    in_child(nothing_at_all);
+    fork_into(nothing_at_all);
     CHECK_EQ(count_tasks(), before);
     op_result_free(stop_window());
     op_session_close();
@@ -170,12 +154,11 @@ static void forks_under_recording_threads(void) {
                                   .spill_dir = here.path,
                                   .pool_bytes = OP_CHUNK_MAX,
                                   .max_bytes = 16u << 20});
-    for (int i = 0; i < 3; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, record_forever, &name), 0);
+    start_threads(threads, 3, record_forever, &name, 0);
     int before = count_tasks();
     CHECK_OK(op_window_start());
     for (int i = 0; i < COUNT(40); i++) {
-        in_child(i % 10 ? nothing_at_all : intern_and_record);
+        fork_into(i % 10 ? nothing_at_all : intern_and_record);
         /* Python counts them too, and warns of one that is not its own. */
         CHECK_EQ(tasks_at_fork, before);
         if (i % 3 == 0) {
@@ -184,8 +167,7 @@ static void forks_under_recording_threads(void) {
         }
     }
     __atomic_store_n(&stop_recording, 1, __ATOMIC_RELAXED);
-    for (int i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, 3);
     op_result *r = stop_window();
     check_sound(r);
     op_result_free(r);
@@ -203,7 +185,7 @@ static void record_here(void) {
 static void child_that_never_closes_leaves_only_its_own_files(void) {
     open_session(&here);
     const char *path = op_session_path();
-    in_child(record_here);
+    fork_into(record_here);
     CHECK_EQ(access(path, F_OK), 0);
     op_session_close();
     DIR *files = opendir(here.path);

@@ -1,8 +1,6 @@
 /* A copy of ittnotify, as far as a library that emits tasks has one, with the collector behind it. */
 #include "fixture.h"
-
-#include <pthread.h>
-#include <sys/wait.h>
+#include "others.h"
 
 typedef struct domain {
     volatile int flags;
@@ -230,12 +228,8 @@ static void *emit(void *unused) {
 }
 
 static void threads_have_tasks_of_their_own(void) {
-    pthread_t threads[4];
     CHECK_OK(op_window_start());
-    for (int i = 0; i < 4; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, emit, NULL), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    on_threads(4, emit, NULL, 0);
     op_result *r = stop_window();
     check_sound(r);
     op_columns c = columns_of(r);
@@ -247,37 +241,20 @@ static void threads_have_tasks_of_their_own(void) {
     op_result_free(r);
 }
 
-static bool stop_making;
-
-static void *make_handles(void *unused) {
-    (void)unused;
-    for (unsigned i = 0; !__atomic_load_n(&stop_making, __ATOMIC_RELAXED); i++) {
-        char text[32];
-        snprintf(text, sizeof text, "handle %u", i);
-        itt_domain_create(text);
-        itt_string_handle_create(text);
-    }
-    return NULL;
+static void make_handle(unsigned turn) {
+    char text[32];
+    snprintf(text, sizeof text, "handle %u", turn);
+    itt_domain_create(text);
+    itt_string_handle_create(text);
 }
 
-static void children_may_make_handles(void) {
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, make_handles, NULL), 0);
-    for (int i = 0; i < COUNT(50); i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20); /* a lock that nobody holds any more would never be free */
-            itt_domain_create("of a child");
-            itt_string_handle_create("of a child");
-            _exit(0);
-        }
-        int status;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
-    }
-    __atomic_store_n(&stop_making, true, __ATOMIC_RELAXED);
-    pthread_join(thread, NULL);
+static void make_handle_in_child(void) {
+    alarm(20); /* a lock that nobody holds any more would never be free */
+    itt_domain_create("of a child");
+    itt_string_handle_create("of a child");
 }
+
+static void children_may_make_handles(void) { fork_beside(make_handle, make_handle_in_child); }
 
 int main(void) {
     folder here = make_folder();

@@ -1,8 +1,8 @@
 #include "fixture.h"
+#include "others.h"
 #include "result.h"
 
 #include <malloc.h>
-#include <sys/wait.h>
 
 /* The compiler knows malloc() and leaves out what it thinks is not needed. */
 static void *volatile block;
@@ -105,17 +105,14 @@ static void failures_are_told(void) {
     op_result_free(r);
 }
 
+static void allocate(void) {
+    block = malloc(100);
+    free(block);
+}
+
 static void a_fork_is_not_held_up(void) {
     start();
-    pid_t child = fork();
-    if (child == 0) {
-        block = malloc(100);
-        free(block);
-        _exit(0);
-    }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK_EQ(status, 0);
+    in_child(allocate, _exit);
     op_result_free(stop());
 }
 

@@ -1,7 +1,7 @@
 #include "fixture.h"
+#include "others.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 
 static uint32_t numbered(const char *stem, unsigned number) {
     char text[64];
@@ -90,15 +90,11 @@ static void *intern_all(void *number) {
 }
 
 static void threads_agree_on_ids(void) {
-    pthread_t threads[RACERS];
     unsigned numbers[RACERS];
     uint32_t before = op_names_count();
-    for (unsigned i = 0; i < RACERS; i++) {
-        numbers[i] = i;
-        CHECK_EQ(pthread_create(&threads[i], NULL, intern_all, &numbers[i]), 0);
-    }
     for (unsigned i = 0; i < RACERS; i++)
-        pthread_join(threads[i], NULL);
+        numbers[i] = i;
+    on_threads(RACERS, intern_all, numbers, sizeof numbers[0]);
     CHECK_EQ(op_names_count() - before, COUNT(RACED));
     for (unsigned i = 1; i < RACERS; i++)
         CHECK(memcmp(raced[i], raced[0], COUNT(RACED) * sizeof raced[0][0]) == 0);

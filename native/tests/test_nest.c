@@ -5,13 +5,7 @@
 #include <sys/wait.h>
 
 static made m;
-
-static op_event *add_kind(const char *name, uint16_t depth, uint64_t start, uint64_t end,
-                          uint8_t kind) {
-    op_event *e = add_event(&m.threads[0], name, depth, start, end);
-    e->kind = kind;
-    return e;
-}
+static made_thread *const first = &m.threads[0];
 
 static void check_tree(const op_result *r, const int32_t *parents, const int64_t *selves) {
     for (uint64_t row = 0; row < r->columns.count; row++) {
@@ -23,11 +17,11 @@ static void check_tree(const op_result *r, const int32_t *parents, const int64_t
 /* forward() { addmm { hook() { mul } }  len() } */
 static void ops_and_calls_nest_in_one_tree(void) {
     memset(&m, 0, sizeof m);
-    add_kind("forward", 0, 10, 500, OP_PYTHON_CALL);
-    add_kind("addmm", 0, 100, 400, OP_TORCH);
-    add_kind("hook", 1, 150, 300, OP_PYTHON_CALL);
-    add_kind("mul", 1, 200, 250, OP_TORCH);
-    add_kind("len", 1, 420, 430, OP_C_CALL);
+    add_kind(first, "forward", 0, 10, 500, OP_PYTHON_CALL);
+    add_kind(first, "addmm", 0, 100, 400, OP_TORCH);
+    add_kind(first, "hook", 1, 150, 300, OP_PYTHON_CALL);
+    add_kind(first, "mul", 1, 200, 250, OP_TORCH);
+    add_kind(first, "len", 1, 420, 430, OP_C_CALL);
     op_result *r = build(&m);
     check_tree(r, (int32_t[]){-1, 0, 1, 2, 0}, (int64_t[]){180, 150, 100, 50, 10});
     op_result_free(r);
@@ -37,15 +31,15 @@ static void ops_and_calls_nest_in_one_tree(void) {
  * in another that goes on longer. Lines: enter at 7 of the caller, the range at 70 of enter. */
 static void a_range_that_outlives_its_call_lies_further_out(void) {
     memset(&m, 0, sizeof m);
-    add_kind("main", 0, 10, 1000, OP_PYTHON_CALL);
-    add_kind("outer", 0, 20, 900, OP_RANGE)->line = 5;
-    add_kind("enter", 1, 100, 200, OP_PYTHON_CALL)->line = 7;
-    add_kind("next", 2, 110, 190, OP_C_CALL)->line = 60;
-    add_kind("managed", 1, 150, 600, OP_RANGE)->line = 70;
-    add_kind("mul", 2, 300, 400, OP_TORCH)->line = 8;
-    add_kind("exit", 1, 500, 700, OP_PYTHON_CALL)->line = 7;
-    add_kind("div", 2, 550, 560, OP_TORCH)->line = 75;
-    add_kind("sub", 1, 650, 660, OP_TORCH)->line = 76;
+    add_kind(first, "main", 0, 10, 1000, OP_PYTHON_CALL);
+    add_kind(first, "outer", 0, 20, 900, OP_RANGE)->line = 5;
+    add_kind(first, "enter", 1, 100, 200, OP_PYTHON_CALL)->line = 7;
+    add_kind(first, "next", 2, 110, 190, OP_C_CALL)->line = 60;
+    add_kind(first, "managed", 1, 150, 600, OP_RANGE)->line = 70;
+    add_kind(first, "mul", 2, 300, 400, OP_TORCH)->line = 8;
+    add_kind(first, "exit", 1, 500, 700, OP_PYTHON_CALL)->line = 7;
+    add_kind(first, "div", 2, 550, 560, OP_TORCH)->line = 75;
+    add_kind(first, "sub", 1, 650, 660, OP_TORCH)->line = 76;
     op_result *r = build(&m);
     check_tree(r, (int32_t[]){-1, 0, 1, 2, 1, 4, 1, 4, 6},
                (int64_t[]){110, 880 - 100 - 450 - 200, 20, 80, 340, 100, 190, 10, 10});
@@ -60,12 +54,12 @@ static void a_range_that_outlives_its_call_lies_further_out(void) {
 
 static void open_calls_are_no_rows(void) {
     memset(&m, 0, sizeof m);
-    add_kind("module", 0, 0, 0, OP_PYTHON_CALL)->flags = OP_FLAG_BEFORE;
-    op_event *test = add_kind("test", 1, 0, 800, OP_PYTHON_CALL);
+    add_kind(first, "module", 0, 0, 0, OP_PYTHON_CALL)->flags = OP_FLAG_BEFORE;
+    op_event *test = add_kind(first, "test", 1, 0, 800, OP_PYTHON_CALL);
     test->flags = OP_FLAG_BEFORE;
     test->line = 12;
-    add_kind("f", 2, 100, 200, OP_PYTHON_CALL);
-    add_kind("mul", 0, 300, 400, OP_TORCH);
+    add_kind(first, "f", 2, 100, 200, OP_PYTHON_CALL);
+    add_kind(first, "mul", 0, 300, 400, OP_TORCH);
     op_result *r = build(&m);
     CHECK_EQ(r->columns.count, 2);
     CHECK_EQ(r->stats.events, 2);
@@ -82,8 +76,8 @@ static void open_calls_are_no_rows(void) {
 
 static void an_async_range_is_nobodys_parent(void) {
     memset(&m, 0, sizeof m);
-    add_kind("task", 0, 10, 300, OP_RANGE)->flags = OP_SCOPE_USER | OP_FLAG_ASYNC;
-    add_kind("f", 0, 100, 200, OP_PYTHON_CALL);
+    add_kind(first, "task", 0, 10, 300, OP_RANGE)->flags = OP_SCOPE_USER | OP_FLAG_ASYNC;
+    add_kind(first, "f", 0, 100, 200, OP_PYTHON_CALL);
     op_result *r = build(&m);
     check_tree(r, (int32_t[]){-1, -1}, (int64_t[]){0, 100});
     op_result_free(r);
@@ -198,7 +192,7 @@ static void calls_outlive_a_kill(void) {
     close(ends[0]);
     close(ends[1]);
     check_recovered(path);
-    char command[128];
+    char command[sizeof f.path + 8];
     snprintf(command, sizeof command, "rm -r %s", f.path);
     CHECK_EQ(system(command), 0);
 }

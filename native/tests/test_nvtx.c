@@ -3,9 +3,7 @@
 #include "fault.h"
 #include "fixture.h"
 #include "nvtx_abi.h"
-
-#include <pthread.h>
-#include <sys/wait.h>
+#include "others.h"
 
 enum { CORE_SIZE = 16, CORE2_SIZE = 16 }; /* of NvtxCallbackIdCore and NvtxCallbackIdCore2 */
 
@@ -207,7 +205,6 @@ static void *end_there(void *number) {
 }
 
 static void started_ranges_end_in_any_order_on_any_thread(void) {
-    pthread_t thread;
     CHECK_OK(op_window_start());
     uint64_t first = START("first"), second = START("second");
     CHECK(first != 0 && second != 0 && first != second);
@@ -217,8 +214,7 @@ static void started_ranges_end_in_any_order_on_any_thread(void) {
     END(first); /* it has ended */
     uint64_t third = START("third");
     CHECK(third != first);
-    CHECK_EQ(pthread_create(&thread, NULL, end_there, &second), 0);
-    pthread_join(thread, NULL);
+    on_another_thread(end_there, &second);
     op_result *r = stop_window();
     op_columns c = columns_of(r);
     CHECK_EQ(c.count, 4);
@@ -279,12 +275,8 @@ static void *emit(void *name) {
 
 static void threads_do_not_meet(void) {
     static char names[4][8] = {"one", "two", "three", "four"};
-    pthread_t threads[4];
     CHECK_OK(op_window_start());
-    for (int i = 0; i < 4; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, emit, names[i]), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    on_threads(4, emit, names, sizeof names[0]);
     op_result *r = stop_window();
     check_sound(r);
     op_columns c = columns_of(r);
@@ -316,10 +308,8 @@ static void *push_without_memory(void *unused) {
 }
 
 static void pops_pair_where_memory_was_short(void) {
-    pthread_t thread;
     CHECK_OK(op_window_start());
-    CHECK_EQ(pthread_create(&thread, NULL, push_without_memory, NULL), 0);
-    pthread_join(thread, NULL);
+    on_another_thread(push_without_memory, NULL);
     op_fault_arm(OP_FAULT_MEMORY, 1); /* for the domain */
     CHECK(DOMAIN("without memory") == NULL);
     op_fault_arm(OP_FAULT_MEMORY, 0);
@@ -331,37 +321,20 @@ static void pops_pair_where_memory_was_short(void) {
 }
 #endif
 
-static bool stop_making;
-
-static void *make_domains(void *unused) {
-    (void)unused;
-    for (unsigned i = 0; !__atomic_load_n(&stop_making, __ATOMIC_RELAXED); i++) {
-        char text[32];
-        snprintf(text, sizeof text, "domain %u", i % 100);
-        DOMAIN(text);
-    }
-    return NULL;
+static void make_domain(unsigned turn) {
+    char text[32];
+    snprintf(text, sizeof text, "domain %u", turn % 100);
+    DOMAIN(text);
 }
 
-static void children_may_emit(void) {
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, make_domains, NULL), 0);
-    for (int i = 0; i < COUNT(50); i++) {
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20); /* a lock that nobody holds any more would never be free */
-            DOMAIN("of a child");
-            PUSH("of a child");
-            POP();
-            _exit(0);
-        }
-        int status;
-        CHECK_EQ(waitpid(child, &status, 0), child);
-        CHECK_EQ(status, 0);
-    }
-    __atomic_store_n(&stop_making, true, __ATOMIC_RELAXED);
-    pthread_join(thread, NULL);
+static void emit_in_child(void) {
+    alarm(20); /* a lock that nobody holds any more would never be free */
+    DOMAIN("of a child");
+    PUSH("of a child");
+    POP();
 }
+
+static void children_may_emit(void) { fork_beside(make_domain, emit_in_child); }
 
 int main(void) {
     folder here = make_folder();

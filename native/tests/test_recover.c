@@ -1,12 +1,11 @@
 #include "collector.h"
 #include "fixture.h"
+#include "others.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 enum { EVENTS = 6000 };
 
@@ -37,9 +36,7 @@ static void record_and_spill(void) {
         op_slot slot = op_begin(name_id("numbered"), OP_TORCH, 0, i, words, i % 2 ? 5 : 0);
         op_end(&slot);
     }
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, record_on_a_thread, NULL), 0);
-    pthread_join(thread, NULL);
+    on_another_thread(record_on_a_thread, NULL);
 }
 
 static void wait_for_the_drain(void) {
@@ -148,7 +145,7 @@ static void copy_file(const char *from, const char *to) {
 }
 
 static void living_recordings_are_read_from_a_copy(void) {
-    char copy[128];
+    char copy[sizeof here.path + 8];
     snprintf(copy, sizeof copy, "%s/copy", here.path);
     open_session(&here);
     op_window_sample(0.25);
@@ -177,7 +174,7 @@ static void living_recordings_are_read_from_a_copy(void) {
 /* ---- files that are none ------------------------------------------------------------------------- */
 
 static void other_files_are_refused(void) {
-    char path[128];
+    char path[sizeof here.path + 8];
     op_result *r;
     snprintf(path, sizeof path, "%s/other", here.path);
     CHECK_FAILS(op_recover(path, &r), OP_EIO, "No such file");
@@ -298,7 +295,7 @@ static off_t size_of(const char *path) {
 /* Each file cut at many lengths; what was cut away is put back in the end. */
 static void cut_files_do_no_harm(void) {
     remains left = killed_by(SIGKILL);
-    char copy[128];
+    char copy[sizeof here.path + 8];
     snprintf(copy, sizeof copy, "%s/whole", here.path);
     const char *const files[] = {left.names, left.spill, left.pool};
     uint32_t recovered = 0;

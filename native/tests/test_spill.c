@@ -2,8 +2,8 @@
 
 #include "collector.h"
 #include "fixture.h"
+#include "others.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -72,14 +72,10 @@ static void *record_much(void *name) {
 
 static void threads_spill_at_once(void) {
     open_session(&here);
-    pthread_t threads[4];
     uint32_t name = name_id("argued");
     int before = count_tasks();
     CHECK_OK(op_window_start());
-    for (int i = 0; i < 4; i++)
-        CHECK_EQ(pthread_create(&threads[i], NULL, record_much, &name), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    on_threads(4, record_much, &name, 0);
     op_result *r = stop_window();
     check_tasks_go(before);
     CHECK_EQ(stats_of(r).truncated, 0);

@@ -1,15 +1,8 @@
 #include "collector.h"
 #include "fixture.h"
-
-#include <pthread.h>
+#include "others.h"
 
 static folder here;
-
-static pthread_t start(void *(*body)(void *), void *argument) {
-    pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, body, argument), 0);
-    return thread;
-}
 
 /* ---- threads of one window ---------------------------------------------------------------- */
 
@@ -23,7 +16,7 @@ static void a_thousand_threads_one_after_the_other(void) {
     const uint32_t n = COUNT(1000);
     CHECK_OK(op_window_start());
     for (uint32_t i = 0; i < n; i++)
-        pthread_join(start(record_few, NULL), NULL);
+        on_another_thread(record_few, NULL);
     op_result *r = stop_window();
     CHECK_EQ(stats_of(r).threads, n);
     CHECK_EQ(columns_of(r).count, n * 20);
@@ -42,12 +35,8 @@ static void *record_much(void *unused) {
 }
 
 static void sixty_four_threads_at_once(void) {
-    pthread_t threads[64];
     CHECK_OK(op_window_start());
-    for (int i = 0; i < 64; i++)
-        threads[i] = start(record_much, NULL);
-    for (int i = 0; i < 64; i++)
-        pthread_join(threads[i], NULL);
+    on_threads(64, record_much, NULL, 0);
     op_result *r = stop_window();
     CHECK_EQ(stats_of(r).threads, 64);
     CHECK_EQ(stats_of(r).truncated, 0);
@@ -67,7 +56,7 @@ static void *name_itself(void *unused) {
 
 static void ended_threads_keep_their_name(void) {
     CHECK_OK(op_window_start());
-    pthread_join(start(name_itself, NULL), NULL);
+    on_another_thread(name_itself, NULL);
     op_slot slot = begin("here");
     op_end(&slot);
     op_result *r = stop_window();
@@ -93,9 +82,9 @@ static void *leave_open(void *slot) {
 static void threads_that_end_inside_a_range(void) {
     op_slot left[2];
     CHECK_OK(op_window_start());
-    pthread_join(start(leave_open, &left[0]), NULL);
+    on_another_thread(leave_open, &left[0]);
     op_end(&left[0]); /* its thread is gone; the record is not */
-    pthread_join(start(leave_open, &left[1]), NULL);
+    on_another_thread(leave_open, &left[1]);
     op_result *r = stop_window();
     op_columns c = columns_of(r);
     CHECK_EQ(c.count, 4);
@@ -129,8 +118,7 @@ static void *record_when_asked(void *argument) {
 static void threads_outlive_windows(void) {
     worker workers[4] = {{0, 0}};
     pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        threads[i] = start(record_when_asked, &workers[i]);
+    start_threads(threads, 4, record_when_asked, workers, sizeof workers[0]);
     for (uint32_t window = 1; window <= 50; window++) {
         CHECK_OK(op_window_start());
         for (int i = 0; i < 4; i++)
@@ -144,8 +132,7 @@ static void threads_outlive_windows(void) {
             check_numbered(r, i, 40 * window);
         op_result_free(r);
     }
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, 4);
 }
 
 /* ---- races -------------------------------------------------------------------------------- */
@@ -168,16 +155,14 @@ static void threads_that_end_with_the_window_lose_nothing(void) {
         recorded = 0;
         CHECK_OK(op_window_start());
         record_numbered(name_id("filling"), 0, 40000);
-        for (int i = 0; i < 8; i++)
-            threads[i] = start(record_and_end, NULL);
+        start_threads(threads, 8, record_and_end, NULL, 0);
         while (__atomic_load_n(&recorded, __ATOMIC_ACQUIRE) < 8)
             sched_yield();
         op_result *r = stop_window();
         CHECK_EQ(columns_of(r).count, 40000 + 8 * 20);
         CHECK_EQ(stats_of(r).threads, 9);
         op_result_free(r);
-        for (int i = 0; i < 8; i++)
-            pthread_join(threads[i], NULL);
+        join_threads(threads, 8);
     }
     op_session_close();
     open_roomy_session(&here);
@@ -218,8 +203,7 @@ static void check_consecutive(const op_result *r) {
 static void windows_come_and_go_under_recording_threads(void) {
     pthread_t threads[4];
     stop_recording = false;
-    for (int i = 0; i < 4; i++)
-        threads[i] = start(record_forever, NULL);
+    start_threads(threads, 4, record_forever, NULL, 0);
     uint64_t events = 0;
     for (int i = 0; i < COUNT(1000); i++) {
         op_result *peeked = NULL;
@@ -239,8 +223,7 @@ static void windows_come_and_go_under_recording_threads(void) {
         op_result_free(peeked);
     }
     __atomic_store_n(&stop_recording, true, __ATOMIC_RELAXED);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, 4);
     CHECK(events > 0);
 }
 
@@ -248,8 +231,7 @@ static void windows_come_and_go_under_recording_threads(void) {
 static void sessions_come_and_go_under_recording_threads(void) {
     pthread_t threads[4];
     stop_recording = false;
-    for (int i = 0; i < 4; i++)
-        threads[i] = start(record_forever, NULL);
+    start_threads(threads, 4, record_forever, NULL, 0);
     for (int i = 0; i < COUNT(200); i++) {
         CHECK_OK(op_window_start());
         if (i % 3 == 0)
@@ -260,8 +242,7 @@ static void sessions_come_and_go_under_recording_threads(void) {
         open_roomy_session(&here);
     }
     __atomic_store_n(&stop_recording, true, __ATOMIC_RELAXED);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    join_threads(threads, 4);
 }
 
 static void *start_and_stop(void *unused) {
@@ -282,11 +263,7 @@ static void *start_and_stop(void *unused) {
 }
 
 static void several_control_threads_do_no_harm(void) {
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        threads[i] = start(start_and_stop, NULL);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    on_threads(4, start_and_stop, NULL, 0);
     CHECK(!op_window_is_open());
 }
 

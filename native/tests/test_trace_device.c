@@ -4,11 +4,6 @@
 
 static made m;
 
-static void add_kind(int thread, const char *name, uint16_t depth, uint64_t start, uint64_t end,
-                     uint8_t kind) {
-    add_event(&m.threads[thread], name, depth, start, end)->kind = kind;
-}
-
 static op_result *build_streams(uint32_t from, int32_t device, int64_t stream) {
     op_result *r = build(&m);
     for (uint32_t i = from; i < r->thread_count; i++) {
@@ -25,15 +20,16 @@ static void set_launcher(op_result *r, uint64_t row, int32_t launcher) {
 
 static void work_of_devices_stands_as_kineto_writes_it(void) {
     memset(&m, 0, sizeof m);
-    m.threads[0].os_tid = 71;
-    add_kind(0, "addmm", 0, 100, 400, OP_TORCH); /* row 0 */
-    add_kind(0, "cudaLaunchKernel", 1, 200, 210, OP_RUNTIME);
-    add_kind(0, "cuLaunchKernel", 0, 500, 510, OP_DRIVER);
-    add_kind(1, "gemm", 0, 1000, 1400, OP_KERNEL); /* row 3 */
-    add_kind(1, "forward", 0, 1000, 1500, OP_DEVICE_RANGE);
-    add_kind(1, "Memset (Device)", 0, 1600, 1700, OP_MEMSET);
-    add_kind(1, "Memcpy HtoD (Pageable -> Device)", 0, 1700, 1800, OP_MEMCPY);
-    add_kind(1, "Stream Sync", 0, 1900, 2000, OP_SYNC);
+    made_thread *host = &m.threads[0], *device = &m.threads[1];
+    host->os_tid = 71;
+    add_kind(host, "addmm", 0, 100, 400, OP_TORCH); /* row 0 */
+    add_kind(host, "cudaLaunchKernel", 1, 200, 210, OP_RUNTIME);
+    add_kind(host, "cuLaunchKernel", 0, 500, 510, OP_DRIVER);
+    add_kind(device, "gemm", 0, 1000, 1400, OP_KERNEL); /* row 3 */
+    add_kind(device, "forward", 0, 1000, 1500, OP_DEVICE_RANGE);
+    add_kind(device, "Memset (Device)", 0, 1600, 1700, OP_MEMSET);
+    add_kind(device, "Memcpy HtoD (Pageable -> Device)", 0, 1700, 1800, OP_MEMCPY);
+    add_kind(device, "Stream Sync", 0, 1900, 2000, OP_SYNC);
     op_result *r = build_streams(1, 2, 7);
     set_launcher(r, 3, 1);
     set_launcher(r, 4, 0);
@@ -73,15 +69,16 @@ static void work_of_devices_stands_as_kineto_writes_it(void) {
 
 static void what_overlaps_goes_to_a_further_track(void) {
     memset(&m, 0, sizeof m);
-    add_kind(0, "a", 0, 100, 200, OP_KERNEL);
-    add_kind(0, "b", 0, 150, 250, OP_KERNEL); /* over the end of a */
-    add_kind(0, "c", 0, 160, 170, OP_KERNEL); /* inside a and b */
-    add_kind(0, "d", 0, 200, 210, OP_KERNEL);
-    add_kind(0, "outer", 0, 300, 400, OP_DEVICE_RANGE);
-    add_kind(0, "inner", 0, 310, 390, OP_DEVICE_RANGE);
-    add_kind(0, "e", 0, 310, 390, OP_KERNEL);
-    add_kind(0, "f", 0, 395, 405, OP_KERNEL); /* over the end of the outer range */
-    add_kind(0, "g", 0, 405, 405, OP_KERNEL);
+    made_thread *t = &m.threads[0];
+    add_kind(t, "a", 0, 100, 200, OP_KERNEL);
+    add_kind(t, "b", 0, 150, 250, OP_KERNEL); /* over the end of a */
+    add_kind(t, "c", 0, 160, 170, OP_KERNEL); /* inside a and b */
+    add_kind(t, "d", 0, 200, 210, OP_KERNEL);
+    add_kind(t, "outer", 0, 300, 400, OP_DEVICE_RANGE);
+    add_kind(t, "inner", 0, 310, 390, OP_DEVICE_RANGE);
+    add_kind(t, "e", 0, 310, 390, OP_KERNEL);
+    add_kind(t, "f", 0, 395, 405, OP_KERNEL); /* over the end of the outer range */
+    add_kind(t, "g", 0, 405, 405, OP_KERNEL);
     op_result *r = build_streams(0, 0, 7);
     op_lanes lanes;
     CHECK_OK(op_lanes_lay(&lanes, r));
