@@ -1,8 +1,11 @@
 """What every test of this repository shares: counts, the guard on torch's profiler, the traces."""
 
+import gc
 import os
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -45,6 +48,39 @@ def _torch_profiler_guard(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 def torch_profiler_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """For a test of what can only be had from torch's profiler (its ITT emitter)."""
     monkeypatch.setenv(ALLOW_TORCH_PROFILER, "asked for")
+
+
+@pytest.fixture
+def torch() -> Iterator[Any]:
+    """Torch on one thread: which of several runs an op first is nobody's promise."""
+    module = pytest.importorskip("torch")
+    threads = module.get_num_threads()
+    module.set_num_threads(1)
+    yield module
+    module.set_num_threads(threads)
+
+
+@pytest.fixture
+def torch_collector(torch: Any) -> Iterator[None]:
+    """The collector sees ops as far as can be; a window that a failed test left open is closed."""
+    from windows import RANGES_AND_OPS
+
+    from pytest_opprof.capture.collector import Collector
+
+    collector = Collector.instance()
+    collector.open(sources=RANGES_AND_OPS)
+    assert collector.problems == {}
+    yield
+    if collector.recording:
+        collector.stop()
+
+
+@pytest.fixture
+def no_garbage() -> Iterator[None]:
+    """A garbage collection frees tensors wherever it happens to run."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

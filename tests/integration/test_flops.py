@@ -1,7 +1,7 @@
 """FLOPs of recorded ops, against torch's own counter of dispatched calls."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,17 +11,9 @@ from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events import flops
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 ELEMENTWISE = ("aten::mul", "aten::add")  # torch.profiler counts them, torch's counter does not
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,9 @@ from pytest_opprof.analysis.memory_categories import Category
 from pytest_opprof.analysis.memory_timeline import Action, MemoryTimeline
 from pytest_opprof.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 FLAGS = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
 
 
 def recorded(work: Callable[[], object], **flags: bool) -> profile:

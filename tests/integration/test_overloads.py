@@ -1,7 +1,6 @@
 """Overloads of torch's ops: recorded when asked for, and told by events, rows, tables and traces."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,7 @@ import pytest
 
 from pytest_opprof import _ExperimentalConfig, profile, record_function
 
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def profiled(torch: Any, *, asked: bool = True, **options: Any) -> profile:

@@ -2,7 +2,6 @@
 
 import gc
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,20 +13,9 @@ from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
 from pytest_opprof.capture.recording import Recording
 
+pytestmark = pytest.mark.usefixtures("torch_collector")
+
 FLOAT = 4
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread, with a collector that sees its ops."""
-    module = pytest.importorskip("torch")
-    Collector.instance().open(sources=RANGES_AND_OPS)
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
-    if Collector.instance().recording:
-        Collector.instance().stop()
 
 
 def memory_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:

@@ -9,20 +9,7 @@ from windows import RANGES, RANGES_AND_OPS, Window, names
 
 from pytest_opprof.capture.collector import Collector
 
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread, with a collector that sees its ops."""
-    module = pytest.importorskip("torch")
-    collector = Collector.instance()
-    collector.open(sources=RANGES_AND_OPS)
-    assert collector.problems == {}
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
-    if collector.recording:
-        collector.stop()
+pytestmark = pytest.mark.usefixtures("torch_collector")
 
 
 def ops_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:

@@ -1,7 +1,7 @@
 """Our execution traces against those of torch's own observer, of one run: field by field."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +9,7 @@ import pytest
 
 from pytest_opprof import ExecutionTraceObserver, profile
 
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread: which of several runs an op first is nobody's promise."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("torch")
 
 
 def traced_by_both(torch: Any, program: Callable[[Any], object], folder: Path) -> tuple[Any, Any]:

@@ -3,8 +3,7 @@
 The slot on a thread that torch's allocators report to holds one profiler, so that one run cannot tell both.
 """
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,25 +11,7 @@ import pytest
 from pytest_opprof import ProfilerActivity, profile
 from pytest_opprof.capture.op_kind import OpKind
 
-pytestmark = pytest.mark.usefixtures("no_garbage")
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread: which of several runs an op first is nobody's promise."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
-
-
-@pytest.fixture
-def no_garbage() -> Iterator[None]:
-    """A garbage collection frees tensors wherever it happens to run."""
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("torch", "no_garbage")
 
 
 def encoder_step(torch: Any) -> Callable[[], None]:
@@ -66,6 +47,18 @@ def optimizer_step(torch: Any) -> Callable[[], None]:
 WORKLOADS = [encoder_step, convolution_step, optimizer_step]
 
 
+def two_windows(torch: Any, run: Callable[[], None]) -> tuple[profile, Any]:
+    """What we record of a run, and what torch.profiler records of the run before."""
+    for _ in range(3):
+        run()
+    theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+    with theirs:
+        run()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
+        run()
+    return ours, theirs
+
+
 def of_the_window(blocks: Iterable[tuple[int, int]]) -> list[int]:
     """The bytes of what was taken, and of that given back: torch's allocator knows blocks of earlier windows."""
     in_use: set[int] = set()
@@ -82,14 +75,7 @@ def of_the_window(blocks: Iterable[tuple[int, int]]) -> list[int]:
 
 @pytest.mark.parametrize("make", WORKLOADS)
 def test_blocks_are_those_that_torch_sees(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
-    run = make(torch)
-    for _ in range(3):
-        run()
-    theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
-    with theirs:
-        run()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
-        run()
+    ours, theirs = two_windows(torch, make(torch))
     recording = ours.cycles[0].recording
     seen = [change.nbytes for change in map(recording.memory, range(len(recording))) if change is not None]
     seen = [nbytes for nbytes in seen if nbytes]
@@ -110,14 +96,7 @@ def test_ops_are_credited_as_torch_credits_them(
     torch: Any, make: Callable[[Any], Callable[[], None]]
 ) -> None:
     """Torch matches by time alone; on one thread that is the same but for what falls between two ops."""
-    run = make(torch)
-    for _ in range(3):
-        run()
-    theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
-    with theirs:
-        run()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
-        run()
+    ours, theirs = two_windows(torch, make(torch))
     told = {row.key: row for row in theirs.key_averages()}
     rows = {row.key: row for row in ours.key_averages()}
     # Where torch counts fewer events it has let an op swallow a child of its own name, with its memory.
@@ -130,14 +109,7 @@ def test_ops_are_credited_as_torch_credits_them(
 
 @pytest.mark.parametrize("make", WORKLOADS)
 def test_compat_has_torchs_rows(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
-    run = make(torch)
-    for _ in range(3):
-        run()
-    theirs = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
-    with theirs:
-        run()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
-        run()
+    ours, theirs = two_windows(torch, make(torch))
 
     def said(rows: Iterable[Any]) -> dict[str, tuple[int, int, int]]:
         # What is in no op is not in all windows alike: torch's allocator knows blocks of earlier ones.

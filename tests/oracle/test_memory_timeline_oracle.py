@@ -1,11 +1,10 @@
 """The memory timeline against torch's own: as many bytes of each category taken, given back and handed on."""
 
-import gc
 import gzip
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,11 @@ from pytest_opprof import ProfilerActivity, profile
 from pytest_opprof.analysis.memory_categories import Category
 from pytest_opprof.analysis.memory_timeline import Action
 
+pytestmark = pytest.mark.usefixtures("torch", "no_garbage")
+
 Step = Callable[[], None]
 Told = dict[tuple[str, str], int]
 FLAGS: dict[str, Any] = {"record_shapes": True, "profile_memory": True, "with_stack": True}
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread, with no collection of garbage to free tensors wherever it happens to run."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    gc.disable()
-    yield module
-    gc.enable()
-    module.set_num_threads(threads)
 
 
 def dense(torch: Any) -> Step:

@@ -6,7 +6,7 @@ program, and must agree on how often each op ran.
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,9 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.recording import Recording
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 NO_INPUTS = Inputs(shapes=[], strides=[], dtypes=[], concrete=[])
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread: which of several runs an op first is nobody's promise."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
