@@ -1,69 +1,19 @@
 """O4: the trace that we write of a run against the trace that Kineto writes of the same run, event by event."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import run_python
+from kineto_traces import traces_in, written_by_both
 from windows import RANGES_AND_OPS, Window
 
-from pytest_opprof.capture.collector import Collector
+pytestmark = pytest.mark.usefixtures("torch")
 
 # Numbers that each writer gives out by itself.
 OWN_NUMBERS = {"External id", "Record function id", "Ev Idx"}
-
-
-@pytest.fixture(autouse=True)
-def torch() -> Iterator[Any]:
-    """Torch on one thread: which of several runs an op first is nobody's promise."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traces:
-    """One run as two recorders wrote it."""
-
-    ours: Any
-    theirs: Any
-    our_bytes: int
-    their_bytes: int
-
-
-def written_by_both(
-    torch: Any, program: Callable[[Any], object], folder: Path, *, ours_first: bool = True, **options: Any
-) -> Traces:
-    collector = Collector.instance()
-    shapes = bool(options.get("record_shapes"))
-    collector.open(sources=RANGES_AND_OPS)
-    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
-    if ours_first:
-        collector.start(record_shapes=shapes)
-        profiler.start()
-        program(torch)
-        profiler.stop()
-        recording = collector.stop()
-    else:
-        profiler.start()
-        collector.start(record_shapes=shapes)
-        program(torch)
-        recording = collector.stop()
-        profiler.stop()
-    ours, theirs = folder / "ours.json", folder / "theirs.json"
-    recording.write_chrome_trace(ours)
-    profiler.export_chrome_trace(str(theirs))
-    return Traces(
-        ours=json.loads(ours.read_bytes()),
-        theirs=json.loads(theirs.read_bytes()),
-        our_bytes=ours.stat().st_size,
-        their_bytes=theirs.stat().st_size,
-    )
 
 
 # ---- programs ----
@@ -242,16 +192,27 @@ def boundaries(trace: Any) -> list[int]:
     return sorted(times)
 
 
-def test_threads_have_the_same_ids(torch: Any, tmp_path: Path) -> None:
-    everything = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+def test_threads_have_the_same_ids(tmp_path: Path, repository: Path) -> None:
+    # In a process of its own: Kineto's names of threads that ended stay, also for those that come after them.
+    done = run_python(
+        f"""
+        import threading, torch
+        from pathlib import Path
+        from kineto_traces import written_by_both
 
-    def program(torch: Any) -> None:
-        thread = threading.Thread(target=lambda: torch.ones(2).add(1))
-        thread.start()
-        thread.join()
-        torch.ones(2).mul(2)
+        def program(torch):
+            thread = threading.Thread(target=lambda: torch.ones(2).add(1))
+            thread.start()
+            thread.join()
+            torch.ones(2).mul(2)
 
-    traces = written_by_both(torch, program, tmp_path, experimental_config=everything)
+        everything = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+        written_by_both(torch, program, Path({str(tmp_path)!r}), experimental_config=everything)
+        """,
+        cwd=repository / "tests",
+    )
+    assert done.returncode == 0, done.stderr
+    traces = traces_in(tmp_path)
     assert [content(event) for event in ops(traces.ours)] == [content(event) for event in ops(traces.theirs)]
     labels = [labels_of(trace, "thread_name") for trace in (traces.ours, traces.theirs)]
     assert labels[0].keys() == labels[1].keys()
