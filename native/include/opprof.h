@@ -198,6 +198,39 @@ enum op_group_by {
  * Both belong to the result until the next call. */
 int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
                      uint64_t *count, const int64_t **samples);
+/* What devices did for an op, with all that ran inside it. Times are nanoseconds. */
+enum op_use_of_device {
+    OP_USE_KERNELS,
+    OP_USE_LAUNCHES, /* calls; one may run many kernels (a graph) */
+    OP_USE_MEMSETS,
+    OP_USE_SYNCS, /* calls in which the host waited for a device */
+    OP_USE_COPIES,
+    OP_USE_COPIES_HTOD, /* and so on in the order of op_copy_direction (device_calls.h) */
+    OP_USE_COPIES_HTOH = OP_USE_COPIES_HTOD + 4,
+    OP_USE_BYTES,
+    OP_USE_BYTES_HTOD,
+    OP_USE_BYTES_HTOH = OP_USE_BYTES_HTOD + 4,
+    OP_USE_BUSY,  /* union of the work's intervals on each device, summed over devices */
+    OP_USE_IDLE,  /* of OP_USE_SPAN: no work ran, whoever launched it; summed over devices */
+    OP_USE_SPAN,  /* how long it took on the host, times the devices in use */
+    OP_USE_DEPTH, /* kernels launched and not begun yet, summed over OP_USE_DEPTHS moments */
+    OP_USE_DEPTHS,
+    OP_USE_MEASURES /* how many these are */
+};
+typedef struct op_device_use {
+    /* By row of the groups: which of `values` it is, 0 for none. The first of `values` is the whole. */
+    const uint32_t *of_group;
+    /* count x OP_USE_MEASURES x (steps + 1); the last is what belongs to no step. */
+    const int64_t *values;
+    uint64_t count;
+    uint64_t unmatched_launches; /* no kernel of theirs is on record */
+    uint64_t unmatched_kernels;  /* of steps; their launch is not on record */
+    uint64_t untimed;            /* work without a time */
+    uint64_t unsized;            /* copies of which the bytes are not known */
+    uint64_t undirected;         /* copies of which it is not known from where to where */
+} op_device_use;
+/* Of the rows that op_result_groups() gave last. Belongs to the result until that is asked again. */
+int op_result_device_use(op_result *result, op_device_use *out);
 /* FLOPs of each row of the last groups by inputs, by formula; negative: there is none. Rows made
  * from then on have sums of them. */
 int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);

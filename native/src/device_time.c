@@ -6,7 +6,7 @@
 
 /* What an op is charged with. Waiting is no work, and a range on a device is made of kernels that
  * are counted already. */
-static bool is_work(uint8_t kind) {
+bool op_is_device_work(uint8_t kind) {
     return kind == OP_KERNEL || kind == OP_MEMCPY || kind == OP_MEMSET;
 }
 
@@ -25,7 +25,7 @@ static bool is_means(const op_columns *c, int32_t row) {
     }
 }
 
-static int32_t owner_of(const op_columns *c, int32_t launcher) {
+int32_t op_device_owner(const op_columns *c, int32_t launcher) {
     int32_t row = launcher;
     while (row >= 0 && is_means(c, row))
         row = c->parent[row];
@@ -37,9 +37,9 @@ static void charge(const op_columns *c, op_device_time *out) {
         if (!op_is_on_device(c->kind[row]) || c->duration_ns[row] < 0)
             continue;
         out->self_ns[row] = out->total_ns[row] = c->duration_ns[row];
-        if (c->launcher[row] < 0 || !is_work(c->kind[row]))
+        if (c->launcher[row] < 0 || !op_is_device_work(c->kind[row]))
             continue;
-        int32_t owner = owner_of(c, c->launcher[row]);
+        int32_t owner = op_device_owner(c, c->launcher[row]);
         out->self_ns[owner] += c->duration_ns[row];
         out->total_ns[owner] += c->duration_ns[row];
     }

@@ -17,6 +17,11 @@ typedef struct op_device_time {
 int op_device_time_sum(const op_result *r, op_device_time *out);
 void op_device_time_free(op_device_time *times);
 
+/* What an op is charged with: a kernel, a copy, a fill. */
+bool op_is_device_work(uint8_t kind);
+/* The op or range that a call of `launcher` is charged to; the call itself where it is in none. */
+int32_t op_device_owner(const op_columns *c, int32_t launcher);
+
 static inline bool op_is_on_device(uint8_t kind) { return kind >= OP_KERNEL; }
 
 /* Torch's number of the kind of device an event ran on; 0: the host. */

@@ -196,6 +196,25 @@ int op_extras_of_row(const op_imported *i, uint32_t extras, char mark, op_buffer
     return extras ? op_extras_write(i, &at, mark, out) : 0;
 }
 
+int64_t op_extras_number(const op_imported *i, uint32_t extras, const char *key) {
+    if (!extras)
+        return -1;
+    const char *at = i->extra_bytes.bytes + extras - 1;
+    for (uint64_t id; (id = take_varint(&at)) != END_OF_MEMBERS;) {
+        size_t length;
+        const char *text = op_texts_text(&i->texts, (uint32_t)id, &length);
+        uint64_t head = take_varint(&at);
+        if ((head & 3) == INTEGER && op_texts_mark(&i->texts, (uint32_t)id) == OP_TEXT_ARG &&
+            length == strlen(key) && memcmp(text, key, length) == 0)
+            return unzigzag(head >> 2) < 0 ? -1 : unzigzag(head >> 2);
+        if ((head & 3) == DECIMAL)
+            take_varint(&at);
+        else if ((head & 3) == INLINE)
+            at += head >> 2;
+    }
+    return -1;
+}
+
 int op_json_copy(op_buffer *out, const op_span *text, bool has_constant) {
     if (!has_constant)
         return op_buffer_add(out, text->text, text->length);

@@ -1,5 +1,6 @@
 /* Key averages: one hash lookup an event, rows in the order of their first start. */
 #include "device_time.h"
+#include "device_use.h"
 #include "error.h"
 #include "fault.h"
 #include "inputs.h"
@@ -281,12 +282,19 @@ static void keep_group_of_row(grouping *g) {
     g->of_row = NULL;
 }
 
+static void keep_for_devices(grouping *g) {
+    g->r->device_group = g->of_row;
+    g->r->device_group_count = g->count;
+    g->of_row = NULL;
+}
+
 int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group **rows, uint64_t *count,
                      const int64_t **samples) {
     free(r->groups);
     free(r->samples);
     r->groups = NULL;
     r->samples = NULL;
+    op_device_use_forget(r);
     uint64_t n = r->columns.count;
     grouping g = {.r = r,
                   .by_inputs = (enum op_group_by)(by & (OP_GROUP_BY_SHAPES | OP_GROUP_BY_INPUTS)),
@@ -304,6 +312,8 @@ int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group 
     ok = ok && group_all(&g);
     if (ok && by == OP_GROUP_BY_INPUTS && !stack_depth)
         keep_group_of_row(&g);
+    else if (ok && op_uses_devices(&r->columns))
+        keep_for_devices(&g);
     free(stacks);
     free(g.of_row);
     free(g.of_name);

@@ -61,6 +61,8 @@ int op_extras_end(op_buffer *b);
 int op_extras_add_all(op_imported *i, op_buffer *b, const op_span *object, bool has_constant);
 /* `"key": value` for each member with this mark, with commas between; past the end. */
 int op_extras_write(const op_imported *i, const char **at, char mark, op_buffer *out);
+/* What an argument of this name says, if that is a natural number; else -1. */
+int64_t op_extras_number(const op_imported *i, uint32_t extras, const char *key);
 int op_extras_of_row(const op_imported *i, uint32_t extras, char mark, op_buffer *out);
 /* JSON as it stands, but for NaN and Infinity, which become strings. */
 int op_json_copy(op_buffer *out, const op_span *text, bool has_constant);

@@ -1,5 +1,6 @@
 #include "result.h"
 
+#include "device_use.h"
 #include "error.h"
 #include "fault.h"
 #include "imported.h"
@@ -24,6 +25,7 @@ void op_result_free(op_result *r) {
     free(r->samples);
     free(r->paths);
     free(r->input_group);
+    op_device_use_forget(r);
     free(r->flops);
     free(r->memory);
     free(r->memory_use);

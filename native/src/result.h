@@ -37,6 +37,9 @@ struct op_result {
     uint64_t memory_count; /* events of kind OP_MEMORY */
     uint32_t *input_group; /* by event: its row of the last groups by inputs, or OP_NO_GROUP */
     uint64_t input_group_count;
+    uint32_t *device_group; /* by event: its row of the last groups, or OP_NO_GROUP; NULL: no devices */
+    uint64_t device_group_count;
+    struct op_device_sums *device_sums; /* NULL: not asked for */
     int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
     int64_t *memory; /* four columns; NULL: not asked for yet */
     op_memory_use *memory_use;

@@ -100,6 +100,10 @@ static void check_sums(op_result *r) {
         for (uint64_t i = 0; i < count; i++)
             events += rows[i].count;
         CHECK_EQ(events, shown);
+        op_device_use use;
+        CHECK_OK(op_result_device_use(r, &use));
+        for (uint64_t i = 0; i < count && use.count; i++)
+            CHECK(use.of_group[i] < use.count);
     }
     uint64_t nodes;
     CHECK_OK(op_result_paths(r, 100, &paths, &nodes));

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.call_tree import CallNode, read_call_tree
+from pytest_opprof.capture.device_use import DeviceUse, read_device_use
 from pytest_opprof.capture.fields import FieldValue, decode_counters, decode_fields
 from pytest_opprof.capture.inputs import (
     Inputs,
@@ -320,6 +321,17 @@ class Recording:
             by |= lib.OP_GROUP_BY_OVERLOAD
         with self._lock:
             return read_groups(self._result, by, steps=len(self.steps), stack_depth=stack_depth)
+
+    def device_use(self) -> DeviceUse | None:
+        """What devices did for each row of `groups`; None where none was used.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        steps = len(self.steps)
+        with self._lock:
+            groups = read_groups(self._result, lib.OP_GROUP_BY_NAME, steps=steps)
+            return read_device_use(self._result, groups=len(groups), steps=steps)
 
     def call_tree(self, *, limit: int = 2000) -> list[CallNode]:
         """The call paths within the steps (all, where there are no steps), at most `limit`, the costliest.

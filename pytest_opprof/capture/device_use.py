@@ -1,0 +1,110 @@
+"""What devices did for each row of the key averages, as the native collector sums it up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native_calls import check
+
+DIRECTIONS: Final = ("htod", "dtoh", "dtod", "ptop", "htoh")
+# In the collector's order.
+MEASURES: Final = (
+    "kernels",
+    "launches",
+    "memsets",
+    "syncs",
+    "copies",
+    *(f"copies_{direction}" for direction in DIRECTIONS),
+    "bytes",
+    *(f"bytes_{direction}" for direction in DIRECTIONS),
+    "busy_ns",
+    "idle_ns",
+    "span_ns",
+    "depth",
+    "depths",
+)
+assert len(MEASURES) == lib.OP_USE_MEASURES, "the collector has other measures"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """What devices did for one row, or for all of a recording, by the names of `MEASURES`.
+
+    ``busy_ns`` is the union of the work's intervals on each device. ``span_ns`` is how long the row took on
+    the host, and ``idle_ns`` how much of that no work ran, whoever launched it; both are summed over the
+    devices in use. ``depth`` is how many kernels were launched and had not begun, summed over the row's
+    events, or for the whole over the launches; ``depths`` says how many those are.
+
+    Attributes:
+        steps: Per step of the recording; what is 0 throughout is left out.
+        outside: What belongs to no step: all of it where there are none.
+    """
+
+    steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    outside: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUse:
+    """What devices did, and what of it is not known.
+
+    Attributes:
+        whole: All of it.
+        rows: By index into `Recording.groups()`: what was launched in the row's events, or what they are.
+        unmatched_launches: Calls that launched a kernel which is not on record.
+        unmatched_kernels: Kernels in the steps of which the launch is not on record.
+        untimed: Work without a time.
+        unsized: Copies of which the bytes are not known.
+        undirected: Copies of which it is not known from where to where they went.
+    """
+
+    whole: DeviceWork
+    rows: Mapping[int, DeviceWork]
+    unmatched_launches: int
+    unmatched_kernels: int
+    untimed: int
+    unsized: int
+    undirected: int
+
+
+def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None:
+    """What devices did, of a native result of which the groups were just asked for.
+
+    Args:
+        result: The native result; nobody else may ask it meanwhile.
+        groups: How many rows those are.
+        steps: How many it has.
+
+    Returns:
+        None where no device was used.
+
+    Raises:
+        CollectorError: There is no memory to do so.
+    """
+    use = ffi.new("op_device_use *")
+    check(lib.op_result_device_use(result, use))
+    if not use.count:
+        return None
+    places = ffi.unpack(use.of_group, groups) if groups else []
+    return DeviceUse(
+        whole=_work(use.values, 0, steps=steps),
+        rows={row: _work(use.values, place, steps=steps) for row, place in enumerate(places) if place},
+        unmatched_launches=use.unmatched_launches,
+        unmatched_kernels=use.unmatched_kernels,
+        untimed=use.untimed,
+        unsized=use.unsized,
+        undirected=use.undirected,
+    )
+
+
+def _work(values: Any, place: int, *, steps: int) -> DeviceWork:
+    cells = len(MEASURES) * (steps + 1)
+    flat = ffi.unpack(values + place * cells, cells)
+    rows = {name: flat[at * (steps + 1) : (at + 1) * (steps + 1)] for at, name in enumerate(MEASURES)}
+    return DeviceWork(
+        steps={name: tuple(row[:steps]) for name, row in rows.items() if any(row[:steps])},
+        outside={name: row[steps] for name, row in rows.items() if row[steps]},
+    )
