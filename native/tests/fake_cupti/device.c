@@ -70,7 +70,7 @@ void fake_schedule(fake_place place, uint64_t not_before, uint64_t duration, uin
 }
 
 static bool is_part_of(fake_place all, fake_place one) {
-    return one.context == all.context && (!all.stream || one.stream == all.stream);
+    return (!all.context || one.context == all.context) && (!all.stream || one.stream == all.stream);
 }
 
 /* Where nobody waits, all that was started there is done from now on. */

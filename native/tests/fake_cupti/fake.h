@@ -98,7 +98,7 @@ void fake_schedule(fake_place place, uint64_t not_before, uint64_t duration, uin
                    uint64_t *due);
 /* A device record that is complete at this time of CLOCK_MONOTONIC. Lock held. */
 void fake_add_pending(const fake_record *record, fake_place place, uint64_t due, uint32_t flags);
-/* Until the stream's work is done; stream 0: that of the whole context. */
+/* Until the stream's work is done; stream 0: that of the whole context, context 0: that of all. */
 void fake_wait_for(fake_place place);
 /* Whether it is done already. */
 bool fake_is_idle(fake_place place);

@@ -176,6 +176,30 @@ FAKE_EXPORT uint64_t fake_now(void);
 /* As after loading. Buffers that the library still has are forgotten, not completed. */
 FAKE_EXPORT void fake_reset(void);
 
+/* ---- scripts ------------------------------------------------------------------------------ */
+
+/* A script is text, each line an activity or a control; `#` begins a comment:
+ *
+ *     launch name=gemm stream=7 ns=2000    graph memcpy peer memset sync_device sync_stream sync_event
+ *     memcpy copy_kind=2 bytes=4096        wait_event query call malloc free overhead; then the fields
+ * of graph name="a b" nodes=5 grid=8,1,1  fake_activity by their names begin NAME / end / step a range,
+ * a step: by the hooks below wait                                 until all devices have come to their
+ * end; no call, no record flush 0|1                            cuptiActivityFlushAll, as another client
+ * may drop N / late N / shuffle N          as the functions above thread N what follows runs on thread
+ * N; 0, the calling one, at first join                                 until all threads have done what
+ * stands above; what stands below runs on new threads
+ *
+ * api= runtime driver nested nested_own none; flags= late,endless,untimed,backward,lost. Times:
+ * `start=+500` is 500 ns after the line is run, `start=500` is 500 by the records' clock. */
+typedef struct fake_hooks {
+    void (*begin)(const char *name);
+    void (*end)(void);
+    void (*step)(void);
+} fake_hooks;
+
+/* 0; else the number of the first line that makes no sense, and nothing was run. */
+FAKE_EXPORT int fake_script(const char *text, const fake_hooks *hooks);
+
 #ifdef __cplusplus
 }
 #endif
