@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_cuda as fake_cuda_module
 import hypothesis
 import pytest
+from native_programs import build
 
 TESTS = Path(__file__).parent
 TORCH_GUARD = TESTS / "torch_guard"
@@ -102,3 +104,19 @@ def traces(repository: Path) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no folder of real traces at {folder}: set OPPROF_TRACES to one")
     return folder
+
+
+@pytest.fixture(scope="session")
+def fake_cuda_folder(repository: Path) -> Path:
+    """The fake libcuda and libcupti, built; skips where NVIDIA's headers are not."""
+    folder = build(repository, "fake_cupti") / "fake_cupti"
+    if not (folder / "cupti-12").is_dir() or not (folder / "cupti-13").is_dir():
+        pytest.skip("no headers of CUPTI 12.9 and 13.0 beside this interpreter: see the dev extra")
+    return folder
+
+
+@pytest.fixture
+def fake_cuda(fake_cuda_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets programs that the test starts `import fake_cuda`, and load its libraries."""
+    monkeypatch.setenv(fake_cuda_module.LIBRARIES, str(fake_cuda_folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ["PYTHONPATH"]]))

@@ -1,19 +1,15 @@
 """Recordings of processes killed at random moments, against the logs that those processes kept."""
 
-import fcntl
-import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from native_programs import build
 
 LARGEST_LOG = 3_000_000  # bytes of the four logs: some 150,000 events, where the pool has room for 30,000
 OPEN_FOREVER = 0  # the number of the range that each thread leaves open
@@ -41,27 +37,10 @@ class Recovered:
         return int(self.event.rsplit(" ", 2)[1])
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @pytest.fixture(scope="session")
 def programs(repository: Path) -> Path:
     """The folder of kill_writer and recover_dump, as `make ctest` builds them."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    cmake = shutil.which("cmake", path=path)
-    if cmake is None:
-        pytest.skip("no cmake to build native/tests with")
-    build = repository / "build" / "c"
-    configure = ["-S", str(repository / "native"), "-B", str(build), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]
-    with locked(build.with_suffix(".lock")):  # the workers of pytest-xdist build it once
-        for arguments in (configure, ["--build", str(build), "--target", "kill_writer", "recover_dump"]):
-            subprocess.run([cmake, *arguments], check=True, capture_output=True)
-    return build / "tests"
+    return build(repository, "kill_writer", "recover_dump")
 
 
 def log_bytes(folder: Path) -> int:
