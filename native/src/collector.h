@@ -43,6 +43,8 @@ void op_thread_sweep(const op_thread *t); /* by the thread itself */
 void op_thread_release_window(uint32_t window);
 void op_thread_release_session(void);
 void op_thread_stop_counting(void);
+/* With the lock held: the window's events as they are, and what was lost of them, into a new result. */
+int op_collect(uint32_t window, op_result *result);
 /* The numbers of the counters that windows to come count; how many there are. */
 uint32_t op_counters_chosen(uint32_t out[OP_COUNTERS_MAX]);
 

@@ -1,13 +1,11 @@
 /* The session and its windows. */
 #include "collector.h"
 #include "error.h"
-#include "fault.h"
 #include "names.h"
 #include "result.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #define DEFAULT_POOL_BYTES (16ull << 20)
 #define DEFAULT_MAX_BYTES (2ull << 30)
@@ -103,122 +101,7 @@ void op_window_sample(double sampling) {
     pthread_mutex_unlock(&self->lock);
 }
 
-/* ---- gathering the window's chunks -------------------------------------------------------- */
-
-static op_raw raw_of(const op_chunk *c, uint32_t count, uint32_t arg_words, const void *args) {
-    return (op_raw){.thread = c->thread,
-                    .sequence = c->sequence,
-                    .os_tid = c->os_tid,
-                    .torch_thread = c->torch_thread,
-                    .count = count,
-                    .arg_words = arg_words,
-                    .events = (const op_event *)(c + 1),
-                    .args = args,
-                    .args_at = c->bytes / (uint32_t)sizeof(uint32_t) - arg_words};
-}
-
-static op_raw raw_in_memory(const op_chunk *c) {
-    uint32_t count = __atomic_load_n(&c->count, __ATOMIC_ACQUIRE);
-    uint32_t arg_words = __atomic_load_n(&c->arg_words, __ATOMIC_ACQUIRE);
-    return raw_of(c, count, arg_words, (const uint32_t *)c + c->bytes / sizeof(uint32_t) - arg_words);
-}
-
-typedef struct gathered {
-    op_raw *raw;
-    uint32_t count;
-    void *spilled; /* mapping of the spill file */
-} gathered;
-
-static uint32_t count_chunks(uint32_t window) {
-    uint32_t n = self->spill.count;
-    for (const op_chunk *c = self->full; c; c = c->next)
-        n += c->window == window;
-    for (const op_thread *t = self->threads; t; t = t->link)
-        n += t->window == window && t->chunk;
-    return n;
-}
-
-static int gather(uint32_t window, gathered *out) {
-    const op_spill *spill = &self->spill;
-    out->raw = op_malloc(((size_t)count_chunks(window) + 1) * sizeof *out->raw);
-    if (!out->raw)
-        return op_error_set(OP_ENOMEM, "no memory for the list of chunks");
-    if (spill->bytes) {
-        out->spilled = op_mmap(NULL, spill->bytes, PROT_READ, MAP_PRIVATE, spill->fd, 0);
-        if (out->spilled == MAP_FAILED) {
-            out->spilled = NULL;
-            return op_error_errno("%s", spill->path);
-        }
-    }
-    for (uint32_t i = 0; i < spill->count; i++) {
-        const op_chunk *c = (const op_chunk *)((const char *)out->spilled + spill->index[i].at);
-        out->raw[out->count++] = raw_of(c, c->count, c->arg_words, op_spilled_args(c));
-    }
-    for (const op_chunk *c = self->full; c; c = c->next)
-        if (c->window == window)
-            out->raw[out->count++] = raw_in_memory(c);
-    for (const op_thread *t = self->threads; t; t = t->link)
-        if (t->window == window && t->chunk)
-            out->raw[out->count++] = raw_in_memory(t->chunk);
-    qsort(out->raw, out->count, sizeof *out->raw, op_raw_order);
-    return OP_OK;
-}
-
-static void release(gathered *g) {
-    if (g->spilled)
-        munmap(g->spilled, self->spill.bytes);
-    free(g->raw);
-}
-
-/* A thread that ended has left its name behind; the living are named by whoever asks. */
-static void name_threads(op_result *r) {
-    for (uint32_t i = 0; i < r->thread_count; i++)
-        for (op_thread *t = self->threads; t; t = t->link)
-            if (t->index == r->threads[i].index) {
-                memcpy(r->threads[i].name, t->name, sizeof t->name);
-                if (t->torch_thread)
-                    r->threads[i].torch_thread = t->torch_thread;
-                break;
-            }
-}
-
-static void count_losses(uint32_t window, op_stats *stats) {
-    for (const op_thread *t = self->threads; t; t = t->link)
-        if (t->window == window) {
-            stats->dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED);
-            stats->unmatched_ends += t->unmatched;
-        }
-    stats->dropped += self->lost;
-    stats->truncated = self->truncated;
-    stats->uncounted = self->uncounted;
-    stats->sampling = self->pool.header->sampling;
-    stats->counted = self->pool.header->counted;
-    memcpy(stats->counters, self->pool.header->counters, sizeof stats->counters);
-    stats->spilled_bytes = self->spill.bytes;
-    stats->names = op_names_count();
-    stats->names_overflowed = op_names_overflowed();
-    stats->crash_recovery = self->pool.fd >= 0;
-}
-
-static int collect(uint32_t window, op_result *result) {
-    gathered chunks = {0};
-    int rc = op_timeline_add(&self->timeline);
-    if (rc == OP_OK)
-        rc = gather(window, &chunks);
-    if (rc == OP_OK) {
-        const op_source source = {.raw = chunks.raw,
-                                  .raw_count = chunks.count,
-                                  .timeline = &self->timeline,
-                                  .steps = &self->steps};
-        rc = op_tree_build(&source, result);
-    }
-    if (rc == OP_OK) {
-        name_threads(result);
-        count_losses(window, &result->stats);
-    }
-    release(&chunks);
-    return rc;
-}
+/* ---- the window's end, and what is asked of it meanwhile ------------------------------------- */
 
 /* With the lock held, which it drops while it waits; threads that end meanwhile leave their events
  * to the result. Whatever happens to it, the window is closed and its room is free afterwards. */
@@ -234,7 +117,7 @@ static int stop_locked(op_result **out) {
     op_spill_join_drain();
     op_thread_stop_counting();
     op_result *result = op_result_new();
-    int rc = result ? collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
+    int rc = result ? op_collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
     __atomic_store_n(&self->pool.header->window, 0, __ATOMIC_RELEASE);
     op_thread_release_window(window);
     op_spill_reset();
@@ -283,7 +166,7 @@ int op_window_peek(op_result **out) {
     if (!window)
         rc = op_error_set(OP_ESTATE, "no window is open");
     else
-        rc = result ? collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
+        rc = result ? op_collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
     op_spill_resume();
     pthread_mutex_unlock(&self->lock);
     if (rc == OP_OK)
