@@ -20,6 +20,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_opprof.analysis.evaluation import BasicEvaluation, EventKey, EventMetrics
+    from pytest_opprof.analysis.event_trees import source_code_location
     from pytest_opprof.capture.ranges import RecordFunctionFast as _RecordFunctionFast
     from pytest_opprof.capture.ranges import range_pop, range_push, record_function
     from pytest_opprof.events.device import DeviceType
@@ -55,10 +57,13 @@ if TYPE_CHECKING:
 __all__ = [
     "MEMORY_EVENT_NAME",
     "OUT_OF_MEMORY_EVENT_NAME",
+    "BasicEvaluation",
     "DeviceType",
     "EnforceUnique",
+    "EventKey",
     "EventList",
     "EventMetadata",
+    "EventMetrics",
     "ExecutionTraceObserver",
     "FormattedTimesMixin",
     "FunctionEvent",
@@ -93,6 +98,7 @@ __all__ = [
     "record_function",
     "register_flop_formula",
     "schedule",
+    "source_code_location",
     "supported_activities",
     "tensorboard_trace_handler",
 ]
@@ -101,11 +107,14 @@ __all__ = [
 _ROOMS = {
     "MEMORY_EVENT_NAME": "events.names",
     "OUT_OF_MEMORY_EVENT_NAME": "events.names",
+    "BasicEvaluation": "analysis.evaluation",
     "DeviceType": "events.device",
     "EnforceUnique": "traces.nvprof",
+    "EventKey": "analysis.evaluation",
     "EventList": "events.event_list",
     "ExecutionTraceObserver": "profiler.execution_trace_observer",
     "EventMetadata": "events.event_metadata",
+    "EventMetrics": "analysis.evaluation",
     "FormattedTimesMixin": "events.times",
     "FunctionEvent": "events.function_event",
     "FunctionEventAvg": "events.function_event_avg",
@@ -139,6 +148,7 @@ _ROOMS = {
     "record_function": "capture.ranges",
     "register_flop_formula": "events.flops",
     "schedule": "profiler.schedule",
+    "source_code_location": "analysis.event_trees",
     "supported_activities": "profiler.activities",
     "tensorboard_trace_handler": "profiler.handlers",
 }

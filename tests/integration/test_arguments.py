@@ -13,6 +13,8 @@ import pytest
 from argument_proofs import PROFILERS, PROOFS
 
 from pytest_opprof import (
+    BasicEvaluation,
+    EventKey,
     _ExperimentalConfig,
     _RecordFunctionFast,
     autograd,
@@ -21,6 +23,7 @@ from pytest_opprof import (
     itt,
     profile,
     schedule,
+    source_code_location,
     tensorboard_trace_handler,
 )
 
@@ -43,11 +46,16 @@ CALLABLES: dict[str, Callable[..., Any]] = {
         if hasattr(one, method)
     },
     "autograd.profile.table": autograd.profile.table,
+    "BasicEvaluation": BasicEvaluation,
+    "BasicEvaluation.get_optimizable_events": BasicEvaluation.get_optimizable_events,
+    "BasicEvaluation.rank_events": BasicEvaluation.rank_events,
+    "EventKey.intervals_overlap": EventKey.intervals_overlap,
     "_ExperimentalConfig": _ExperimentalConfig,
     "_RecordFunctionFast": _RecordFunctionFast,
     "emit_itt": emit_itt,
     "emit_nvtx": emit_nvtx,
     "schedule": schedule,
+    "source_code_location": source_code_location,
     "tensorboard_trace_handler": tensorboard_trace_handler,
     **{f"itt.{name}": getattr(itt, name) for name in itt.__all__},
 }
@@ -56,6 +64,20 @@ WRITTEN_OUT = {"record_function": ("name", "args")}
 
 # Where another test shows it: that test must be there and must give the argument.
 SHOWN = {
+    "BasicEvaluation.prof": "../unit/analysis/test_evaluation.py::test_published_depths",
+    "BasicEvaluation.compat": "../unit/analysis/test_evaluation.py::test_names_that_are_methods_are_read",
+    "BasicEvaluation.get_optimizable_events.length": (
+        "../unit/analysis/test_evaluation.py::test_published_optimizable_events"
+    ),
+    "BasicEvaluation.get_optimizable_events.print_enable": (
+        "../unit/analysis/test_evaluation.py::test_optimizable_events_are_printed_as_torch_prints_them"
+    ),
+    "BasicEvaluation.rank_events.length": (
+        "../unit/analysis/test_evaluation.py::test_events_that_are_alike_have_a_ranking"
+    ),
+    "EventKey.intervals_overlap.intervals": "../unit/analysis/test_evaluation.py::test_published_overlap",
+    "EventKey.intervals_overlap.compat": "../unit/analysis/test_evaluation.py::test_overlaps_are_exact",
+    "source_code_location.event": "../unit/analysis/test_evaluation.py::test_location_without_python_is_said",
     "emit_itt.enabled": "test_emit.py::test_context_managers_are_not_reentrant",
     "emit_itt.record_shapes": "test_emit.py::test_itt_shows_sizes_when_asked",
     "emit_itt.compat": "../oracle/test_emit_oracle.py::test_strings_are_torchs",

@@ -1,0 +1,243 @@
+"""``BasicEvaluation``: self time, the queue of kernels, idle time, and which events are worth a look.
+
+It is torch's ``torch.profiler._utils.BasicEvaluation`` without torch, over any profile that offers what
+torch's does: ``kineto_results.events()`` and ``kineto_results.experimental_event_tree()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_opprof.analysis import ranking, torch_evaluation
+from pytest_opprof.analysis.event_trees import (
+    last_first,
+    name_of,
+    source_code_location,
+    traverse_bfs,
+    traverse_dfs,
+)
+from pytest_opprof.analysis.intervals import Cover, Interval, torch_overlap, torch_overlaps, union
+from pytest_opprof.analysis.kernel_queue import KernelQueue
+from pytest_opprof.analysis.ranking import argmax, index_of_first_match
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.kineto_event import device_of
+
+__all__ = [
+    "BasicEvaluation",
+    "EventKey",
+    "EventMetrics",
+    "Interval",
+    "argmax",
+    "index_of_first_match",
+    "source_code_location",
+    "traverse_bfs",
+    "traverse_dfs",
+]
+
+_LINE: Final = "-" * 80
+
+
+@dataclass
+class EventMetrics:
+    """What the evaluation says of one event.
+
+    Attributes:
+        duration_time_ns: How long it took.
+        self_time_ns: The same, less the events directly inside it.
+        idle_time_ns: For how much of it no kernel was waiting or running.
+        queue_depth: Kernels that were launched and not started when it began.
+    """
+
+    duration_time_ns: int = 0
+    self_time_ns: int = 0
+    idle_time_ns: int = 0
+    queue_depth: int = 0
+
+    @property
+    def fraction_idle_time(self) -> float:
+        """The share of its time that was idle; 0 where it took no time."""
+        return self.idle_time_ns / self.duration_time_ns if self.duration_time_ns else 0.0
+
+
+class EventKey:
+    """An event of a tree as a key: two are equal where the events have the same ``id``."""
+
+    def __init__(self, event: Any) -> None:
+        self.event = event
+
+    def __hash__(self) -> int:
+        return hash(self.event.id)
+
+    def __eq__(self, other: object) -> bool:
+        return self.event.id == other.event.id if isinstance(other, EventKey) else NotImplemented
+
+    def __repr__(self) -> str:
+        return name_of(self.event)
+
+    def intervals_overlap(self, intervals: Sequence[Interval], *, compat: Compat | None = None) -> int:
+        """How much of the event lies in any of some stretches of time, nanoseconds.
+
+        Args:
+            intervals: In any order; they may overlap.
+            compat: ``"torch"`` gives torch's answer, and changes the stretches as torch does.
+        """
+        if compat == "torch":
+            return torch_overlap(self.event.start_time_ns, self.event.end_time_ns, intervals)[0]
+        return Cover(union(intervals)).overlap(self.event.start_time_ns, self.event.end_time_ns)
+
+
+class BasicEvaluation:
+    """What a profile says about a host and its devices.
+
+    Args:
+        prof: A profile of ours or of ``torch.profiler``, or anything with such ``kineto_results``.
+        compat: ``"torch"`` gives torch's numbers. Ours differ: calls of all kinds that launch kernels are
+            found, by their correlation number, also of graphs, of the driver and on ROCm; time on a device is
+            not taken off the self time of its launch; overlaps are exact; events that are all alike have a
+            ranking.
+
+    Attributes:
+        profile: What was given.
+        metrics: By `EventKey`, in the order of a walk through the tree.
+        event_keys: The same keys, in the order in which the events began.
+        events: The events of `event_keys`.
+        cuda_events: Launches and kernels, in the order in which they began.
+        queue_depth_list: Of each of these its time, and the depth of the queue when it began.
+
+    Raises:
+        AssertionError: The profile has no results, or two events have one id. Torch raises the same.
+    """
+
+    def __init__(self, prof: Any, *, compat: Compat | None = None) -> None:
+        self.profile = prof
+        self._compat = compat
+        self.metrics: dict[EventKey, EventMetrics] = {}
+        self._on_device: set[EventKey] = set()
+        self.compute_self_time()
+        self.event_keys = sorted(self.metrics, key=lambda key: int(key.event.start_time_ns))
+        self.events = [key.event for key in self.event_keys]
+        self.cuda_events: list[Any] = []
+        self.queue_depth_list = self.compute_queue_depth()
+        self.compute_idle_time()
+
+    @property
+    def _results(self) -> Any:
+        # torch.profiler.profile has them in its `profiler`, torch.autograd.profiler.profile itself.
+        owner = self.profile if hasattr(self.profile, "kineto_results") else self.profile.profiler
+        if owner.kineto_results is None:
+            raise AssertionError("kineto_results must not be None")
+        return owner.kineto_results
+
+    def compute_self_time(self) -> None:
+        """Find each event's duration, and its self time: less the events directly inside it on the host."""
+        results = self._results
+        device = frozenset[tuple[str, int]]() if self._compat else _device_events(results.events())
+        for event in last_first(results.experimental_event_tree()):
+            key = EventKey(event)
+            if key in self.metrics:
+                raise AssertionError(f"Duplicate id: {event.id}, {name_of(event)}")
+            if (name_of(event), event.start_time_ns) in device:
+                self._on_device.add(key)
+            duration = event.duration_time_ns
+            inside = sum(
+                child.duration_time_ns
+                for child in event.children
+                if (name_of(child), child.start_time_ns) not in device
+            )
+            self.metrics[key] = EventMetrics(duration_time_ns=duration, self_time_ns=duration - inside)
+
+    def compute_queue_depth(self) -> list[Interval]:
+        """Find how many kernels were waiting when each event of the tree, each launch and each kernel began.
+
+        Returns:
+            Time and depth of each launch and kernel; empty where there are none.
+        """
+        if self._compat == "torch":
+            queue = torch_evaluation.TorchQueue(self._results.events())
+            self.cuda_events = queue.events
+            points, depths = queue.depths(self.events)
+        else:
+            kernels = KernelQueue(self._results.events())
+            told = kernels.points()
+            self.cuda_events = [event for event, _ in told]
+            points = [point for _, point in told]
+            depths = [kernels.depth(event.start_time_ns) for event in self.events]
+            end = max((event.end_time_ns for event in self.events), default=0)
+            self._idle = kernels.idle(self.events[0].start_time_ns, end) if self.events else []
+        for key, depth in zip(self.event_keys, depths, strict=True):
+            self.metrics[key].queue_depth = depth
+        return points
+
+    def compute_idle_time(self) -> None:
+        """Find for how much of each event no kernel was waiting or running."""
+        if self._compat == "torch":
+            self._idle = torch_evaluation.idle_times(self.queue_depth_list, self.events)
+        for metrics, idle in zip(self.metrics.values(), self._overlaps(self._idle), strict=True):
+            metrics.idle_time_ns = idle
+
+    def rank_events(self, length: int) -> list[EventKey]:
+        """The events most worth a look, first things first.
+
+        These are events during which a queue of at least 4 kernels ran empty: of them those that stand out by
+        the share of their time that was idle, and by their self time.
+
+        Args:
+            length: How many, at most.
+        """
+        rules: Any = torch_evaluation if self._compat == "torch" else ranking
+        overlaps = self._overlaps(rules.falling_phases(self.queue_depth_list))
+        found = [
+            key
+            for key, overlap in zip(self.metrics, overlaps, strict=True)
+            if overlap and key not in self._on_device
+        ]
+        scores = rules.scores(
+            [self.metrics[key].fraction_idle_time for key in found],
+            [self.metrics[key].self_time_ns for key in found],
+        )
+        ranked = sorted(zip(scores, found, strict=True), key=lambda pair: float(pair[0]), reverse=True)
+        return [key for _, key in ranked[:length]]
+
+    def get_optimizable_events(
+        self,
+        length: int = 1,
+        print_enable: bool = True,  # noqa: FBT001, FBT002  # torch's signature
+    ) -> list[EventKey]:
+        """The events of `rank_events`.
+
+        Args:
+            length: How many, at most.
+            print_enable: Also print them, with the line of Python that they were called from.
+        """
+        found = self.rank_events(length)
+        if print_enable:
+            title = "Optimizable events:\n" if found else "No events to optimize\n"
+            print(title + "\n".join(self._told(key) for key in found))  # noqa: T201  # what it is asked for
+        return found
+
+    def _told(self, key: EventKey) -> str:
+        return (
+            f"{_LINE}\n"
+            f"Event:                {key}\n"
+            f"Source code location: {source_code_location(key.event)}\n"
+            f"Percentage idle time: {self.metrics[key].fraction_idle_time * 100:.2f}%\n"
+            f"{_LINE}"
+        )
+
+    def _overlaps(self, intervals: Sequence[Interval]) -> list[int]:
+        """How much of each event of `metrics` lies in any of some stretches."""
+        times = [(key.event.start_time_ns, key.event.end_time_ns) for key in self.metrics]
+        if self._compat == "torch":
+            return torch_overlaps(times, intervals)
+        cover = Cover(union(intervals))
+        return [cover.overlap(start, end) for start, end in times]
+
+
+def _device_events(kineto_events: Iterable[Any]) -> frozenset[tuple[str, int]]:
+    """Name and start of what ran on devices: a tree does not say where its events ran."""
+    return frozenset(
+        (name_of(event), event.start_ns()) for event in kineto_events if device_of(event) != DeviceType.CPU
+    )

@@ -1,0 +1,83 @@
+"""Which events would make a profile faster: those during which the queue of a device ran empty."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from pytest_opprof.analysis.intervals import Interval
+
+_T = TypeVar("_T")
+
+FULL: Final = 4  # kernels in a queue that a host keeps filled
+EMPTY: Final = 0
+SELF_TIME_WEIGHT: Final = 0.6
+
+
+def index_of_first_match(
+    seq: Sequence[_T], predicate: Callable[[_T], object], start: int = 0, end: int | None = None
+) -> int | None:
+    """The index of the first element that matches, from `start` up to `end`; None for none."""
+    stop = len(seq) if end is None else min(end, len(seq))
+    return next((index for index in range(start, stop) if predicate(seq[index])), None)
+
+
+def argmax(
+    seq: Sequence[_T],
+    key: Callable[[_T], object] = lambda element: element,
+    start: int = 0,
+    end: int | None = None,
+) -> int | None:
+    """The index of the first largest element, from `start` up to `end`; None where there is none."""
+    places = range(*slice(start, end).indices(len(seq)))
+    return max(places, key=lambda index: key(seq[index]), default=None)  # type: ignore[arg-type, return-value]  # what compares is the caller's
+
+
+def falling_phases(points: Sequence[Interval]) -> list[Interval]:
+    """From each peak of a filled queue to the moment at which it has run empty.
+
+    Args:
+        points: Launches and kernels with the depth of the queue, in the order of time.
+
+    Returns:
+        From the start of a stretch's last deepest point to the start of the empty one that ends the stretch.
+    """
+    phases = []
+    for begin, empty in filled_stretches([point.queue_depth for point in points]):
+        if empty is None:
+            continue
+        peak = max(range(begin, empty), key=lambda index: (points[index].queue_depth, index))
+        if points[peak].queue_depth >= FULL:
+            phases.append(Interval(points[peak].start, points[empty].start))
+    return phases
+
+
+def filled_stretches(depths: Sequence[int]) -> Iterator[tuple[int, int | None]]:
+    """Where the queue has something in it, and the point at which it is empty again; None for never."""
+    begin: int | None = None
+    for index, depth in enumerate(depths):
+        if depth > EMPTY and begin is None:
+            begin = index
+        elif depth <= EMPTY and begin is not None:
+            yield begin, index
+            begin = None
+    if begin is not None:
+        yield begin, None
+
+
+def scores(idle_fractions: Sequence[float], self_times: Sequence[float]) -> list[float]:
+    """How much each event stands out by its idle time, and a little less by its self time."""
+    return [
+        idle + SELF_TIME_WEIGHT * own
+        for idle, own in zip(_standardized(idle_fractions), _standardized(self_times), strict=True)
+    ]
+
+
+def _standardized(values: Sequence[float]) -> list[float]:
+    """Values in standard deviations from their mean; 0 where all are alike or there is but one."""
+    if len(values) < 2:  # noqa: PLR2004  # a deviation needs two
+        return [0.0] * len(values)
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return [(value - mean) / deviation if deviation else 0.0 for value in values]
