@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from children import answer_of, run_python
+from injected_ranges import PRELUDE, exported, unarmed
 
-from pytest_opprof.capture.injection import library_path
+from pytest_opprof.capture.injection import ITT, library_path
 
-OURS = {"INTEL_LIBITTNOTIFY64": str(library_path())}
-UNARMED: dict[str, str | None] = {"INTEL_LIBITTNOTIFY64": None, "OPPROF_ITT_ARMED": None}
+UNARMED = unarmed(ITT)
+EXPORTED = exported(ITT)
 EMITTER_ALLOWED = {"OPPROF_TESTS_ALLOW_TORCH_PROFILER": "torch's ITT emitter is part of its profiler"}
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -20,23 +21,6 @@ needs_ittapi = pytest.mark.skipif(
     importlib.util.find_spec("ittapi") is None, reason="ittapi is not installed"
 )
 
-PRELUDE = """
-    import json, sys, threading
-    from pytest_opprof import record_function
-    from pytest_opprof.capture.collector import Collector
-    from pytest_opprof.capture.injection import ITT
-
-    collector = Collector.instance()
-
-    def start(*sources):
-        collector.open(sources=frozenset({"ranges", *sources}))
-        collector.start()
-
-    def rows(recording):
-        names = [recording.name(event) for event in range(len(recording))]
-        callers = [names[parent] if parent >= 0 else None for parent in recording.parent]
-        return [list(row) for row in zip(names, callers, recording.kind, recording.scope)]
-"""
 
 # ---- torch's ops ----
 
@@ -48,7 +32,7 @@ STEP = """
         (weights * 3).sum().backward()
     recording = collector.stop()
     torch.zeros(2)
-    print(json.dumps({"sources": recording.sources, "problems": collector.problems, "rows": rows(recording)}))
+    print(json.dumps({"sources": recording.sources, "problems": collector.problems, "rows": rows(recording, recording.scope)}))
 """
 
 
@@ -72,7 +56,7 @@ def test_torch_ops_come_by_name() -> None:
 def test_variable_may_be_exported_before_python_starts() -> None:
     said = answer_of(
         PRELUDE + STEP.replace("SOURCE", '"ops-itt"'),
-        environment=UNARMED | OURS | EMITTER_ALLOWED,
+        environment=EXPORTED | EMITTER_ALLOWED,
     )
     assert said["sources"] == ["ranges", "ops-itt"]
     assert ["aten::mul", "step", 3, 0] in said["rows"]
@@ -171,7 +155,7 @@ def test_tasks_of_other_libraries_are_ranges() -> None:
     recording = collector.stop()
     with ittapi.task("after"):
         pass
-    print(json.dumps([recording.sources, rows(recording)]))
+    print(json.dumps([recording.sources, rows(recording, recording.scope)]))
     """,
         environment=UNARMED,
     )
@@ -202,7 +186,7 @@ def test_tasks_open_at_the_windows_edges() -> None:
     recording = collector.stop()
     late.end()
     late.end()  # one more than began
-    print(json.dumps([rows(recording), list(recording.duration_ns)]))
+    print(json.dumps([rows(recording, recording.scope), list(recording.duration_ns)]))
     """,
         environment=UNARMED,
     )
@@ -220,6 +204,6 @@ def test_our_library_does_nothing_where_nobody_records() -> None:
             pass
     assert not any(name.startswith("pytest_opprof") for name in sys.modules)
     """,
-        environment=UNARMED | OURS,
+        environment=EXPORTED,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -10,32 +10,14 @@ from typing import Any
 
 import pytest
 from children import answer_of, run_python
+from injected_ranges import PRELUDE, exported, unarmed
 
-from pytest_opprof.capture.injection import library_path
+from pytest_opprof.capture.injection import NVTX
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("nvtx") is None, reason="nvtx is not installed")
 
-OURS = {"NVTX_INJECTION64_PATH": str(library_path())}
-UNARMED: dict[str, str | None] = {"NVTX_INJECTION64_PATH": None, "OPPROF_NVTX_ARMED": None}
-
-PRELUDE = """
-    import json, sys, threading
-    from pytest_opprof import record_function
-    from pytest_opprof.capture.collector import Collector
-    from pytest_opprof.capture.injection import NVTX
-
-    collector = Collector.instance()
-
-    def start(*sources):
-        collector.open(sources=frozenset({"ranges", *sources}))
-        collector.start()
-
-    def rows(recording):
-        names = [recording.name(event) for event in range(len(recording))]
-        callers = [names[parent] if parent >= 0 else None for parent in recording.parent]
-        fields = [recording.fields(event) for event in range(len(recording))]
-        return [list(row) for row in zip(names, callers, recording.kind, fields)]
-"""
+UNARMED = unarmed(NVTX)
+EXPORTED = exported(NVTX)
 
 
 def test_ranges_of_a_library_nest_with_ours() -> None:
@@ -62,7 +44,7 @@ def test_ranges_of_a_library_nest_with_ours() -> None:
     recording = collector.stop()
     with nvtx.annotate("after"):
         pass
-    print(json.dumps([recording.sources, rows(recording)]))
+    print(json.dumps([recording.sources, rows(recording, fields(recording))]))
     """,
         environment=UNARMED,
     )
@@ -99,7 +81,7 @@ def test_started_ranges_end_on_any_thread() -> None:
     recording = collector.stop()
     nvtx.end_range(third)
     finished = [duration >= 0 for duration in recording.duration_ns]
-    print(json.dumps([rows(recording), [flag & 0x10 for flag in recording.flags], finished]))
+    print(json.dumps([rows(recording, fields(recording)), [flag & 0x10 for flag in recording.flags], finished]))
     """,
         environment=UNARMED,
     )
@@ -124,9 +106,9 @@ def test_ranges_are_recorded_only_when_asked_for() -> None:
     with nvtx.annotate("not asked for"):
         pass
     recording = collector.stop()
-    print(json.dumps([recording.sources, rows(recording)]))
+    print(json.dumps([recording.sources, rows(recording, fields(recording))]))
     """,
-        environment=UNARMED | OURS,
+        environment=EXPORTED,
     )
     assert said == [["ranges"], []]
 
@@ -144,7 +126,7 @@ def test_trace_shows_what_a_range_carries(tmp_path: Path) -> None:
     collector.stop().write_chrome_trace({str(trace)!r})
     print("null")
     """,
-        environment=UNARMED | OURS,
+        environment=EXPORTED,
     )
     events: list[dict[str, Any]] = json.loads(trace.read_text())["traceEvents"]
     (event,) = [event for event in events if event["name"] == "range"]
@@ -163,7 +145,7 @@ def test_our_library_does_nothing_where_nobody_records() -> None:
             nvtx.mark("mark")
     assert not any(name.startswith("pytest_opprof") for name in sys.modules)
     """,
-        environment=UNARMED | OURS,
+        environment=EXPORTED,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
