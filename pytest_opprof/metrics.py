@@ -102,7 +102,13 @@ _COUNT_FIELDS = _RANGE_FIELDS | {
     "determinism",
     "compile",
 }
-_MEMORY_FIELDS = _COUNT_FIELDS | {"threads"}  # some kernels take scratch memory for each thread
+# What the values of a metric depend on, by its source, where that is not what counts depend on.
+_FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
+    {
+        Source.RANGES: _RANGE_FIELDS,
+        Source.MEMORY: _COUNT_FIELDS | {"threads"},  # some kernels take scratch memory for each thread
+    }
+)
 _TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)
 
 
@@ -114,141 +120,83 @@ class Metric:
         name: how users write it; a total's whole path, or the part behind an op's name.
         label: what a table calls it.
         unit: what its integers count.
-        family: how it may be judged.
         scope: one op's value, or a test's total.
         source: what must have been listened to; None when every recording has it.
-        depends_on: the fingerprint fields that must agree before two values may be compared.
+        family: how it may be judged.
         worse: which way is worse.
-        watched: whether a rise fails a test without being asked for; ops have their own list, `WATCHED_OPS`.
     """
 
     name: str
     label: str
     unit: Unit
-    family: Family
     scope: Scope
-    source: Source | None
-    depends_on: frozenset[str]
+    source: Source | None = None
+    family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
-    watched: bool = False
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """The fingerprint fields that must agree before two values may be compared."""
+        if self.family is Family.TIME:
+            return _TIME_FIELDS
+        return _FIELDS_OF.get(self.source, _COUNT_FIELDS)
+
+    @property
+    def watched(self) -> bool:
+        """Whether a rise fails a test without being asked for; ops have their own list, `WATCHED_OPS`."""
+        return self.scope is Scope.TOTAL and self.family is not Family.TIME
 
     def answers(self, sources: Iterable[str]) -> bool:
         """Whether what was listened to can say the value of this metric."""
         return self.source is None or not ANSWERS[self.source].isdisjoint(sources)
 
 
-def _op_metric(
-    name: str,
-    label: str,
-    *,
-    unit: Unit,
-    family: Family = Family.EXACT,
-    source: Source | None = None,
-    depends_on: frozenset[str] = _COUNT_FIELDS,
+def _of_op(
+    name: str, label: str, unit: Unit, source: Source | None = None, *, family: Family = Family.EXACT
 ) -> Metric:
-    return Metric(
-        name=name,
-        label=label,
-        unit=unit,
-        family=family,
-        scope=Scope.OP,
-        source=source,
-        depends_on=depends_on,
-    )
+    return Metric(name=name, label=label, unit=unit, scope=Scope.OP, source=source, family=family)
 
 
 def _total(
-    name: str,
-    label: str,
-    *,
-    unit: Unit,
-    source: Source | None,
-    family: Family = Family.EXACT,
-    depends_on: frozenset[str] = _COUNT_FIELDS,
+    name: str, label: str, unit: Unit, source: Source | None, *, family: Family = Family.EXACT
 ) -> Metric:
-    return Metric(
-        name=name,
-        label=label,
-        unit=unit,
-        family=family,
-        scope=Scope.TOTAL,
-        source=source,
-        depends_on=depends_on,
-        watched=family is not Family.TIME,
-    )
+    return Metric(name=name, label=label, unit=unit, scope=Scope.TOTAL, source=source, family=family)
 
 
-COUNT = _op_metric("count", "count", unit=Unit.COUNT)
-CPU_TIME_TOTAL = _op_metric(
-    "cpu_time_total", "CPU total", unit=Unit.NS, family=Family.TIME, depends_on=_TIME_FIELDS
-)
-SELF_CPU_TIME_TOTAL = _op_metric(
-    "self_cpu_time_total", "self CPU", unit=Unit.NS, family=Family.TIME, depends_on=_TIME_FIELDS
-)
-CPU_MEMORY = _op_metric(
-    "cpu_memory", "CPU memory", unit=Unit.BYTES, source=Source.MEMORY, depends_on=_MEMORY_FIELDS
-)
+COUNT = _of_op("count", "count", Unit.COUNT)
+CPU_TIME_TOTAL = _of_op("cpu_time_total", "CPU total", Unit.NS, family=Family.TIME)
+SELF_CPU_TIME_TOTAL = _of_op("self_cpu_time_total", "self CPU", Unit.NS, family=Family.TIME)
+CPU_MEMORY = _of_op("cpu_memory", "CPU memory", Unit.BYTES, Source.MEMORY)
+FLOPS = _of_op("flops", "FLOPs", Unit.FLOPS, Source.FLOPS)
 
-FLOPS = _op_metric("flops", "FLOPs", unit=Unit.FLOPS, source=Source.FLOPS)
-
-OPS_COUNT = _total("ops.count", "ops", unit=Unit.COUNT, source=Source.OPS)
-RANGES_COUNT = _total(
-    "ranges.count", "ranges", unit=Unit.COUNT, source=Source.RANGES, depends_on=_RANGE_FIELDS
-)
-FLOPS_TOTAL = _total("flops.total", "FLOPs", unit=Unit.FLOPS, source=Source.FLOPS)
-CPU_MEMORY_ALLOCATED = _total(
-    "cpu_memory.allocated",
-    "allocated memory",
-    unit=Unit.BYTES,
-    source=Source.MEMORY,
-    depends_on=_MEMORY_FIELDS,
-)
-CPU_MEMORY_PEAK = _total(
-    "cpu_memory.peak",
-    "peak memory",
-    unit=Unit.BYTES,
-    source=Source.MEMORY,
-    family=Family.BOUNDED,
-    depends_on=_MEMORY_FIELDS,
-)
-CPU_MEMORY_ALLOCATIONS = _total(
-    "cpu_memory.allocations",
-    "allocations",
-    unit=Unit.COUNT,
-    source=Source.MEMORY,
-    depends_on=_MEMORY_FIELDS,
-)
-TOTAL_SELF_CPU_TIME = _total(
-    "total.self_cpu_time_total",
-    "self CPU",
-    unit=Unit.NS,
-    source=None,
-    family=Family.TIME,
-    depends_on=_TIME_FIELDS,
-)
+OPS_COUNT = _total("ops.count", "ops", Unit.COUNT, Source.OPS)
+RANGES_COUNT = _total("ranges.count", "ranges", Unit.COUNT, Source.RANGES)
+FLOPS_TOTAL = _total("flops.total", "FLOPs", Unit.FLOPS, Source.FLOPS)
+CPU_MEMORY_ALLOCATED = _total("cpu_memory.allocated", "allocated memory", Unit.BYTES, Source.MEMORY)
+CPU_MEMORY_PEAK = _total("cpu_memory.peak", "peak memory", Unit.BYTES, Source.MEMORY, family=Family.BOUNDED)
+CPU_MEMORY_ALLOCATIONS = _total("cpu_memory.allocations", "allocations", Unit.COUNT, Source.MEMORY)
+TOTAL_SELF_CPU_TIME = _total("total.self_cpu_time_total", "self CPU", Unit.NS, None, family=Family.TIME)
 
 
-def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
+def _by_name(*metrics: Metric) -> Mapping[str, Metric]:
     return MappingProxyType({metric.name: metric for metric in metrics})
 
 
-OP_METRICS: Mapping[str, Metric] = _by_name((COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS))
+OP_METRICS: Mapping[str, Metric] = _by_name(COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS)
 TOTALS: Mapping[str, Metric] = _by_name(
-    (
-        OPS_COUNT,
-        RANGES_COUNT,
-        _total("kernels.count", "kernels", unit=Unit.COUNT, source=Source.CUDA),
-        _total("launches.count", "launches", unit=Unit.COUNT, source=Source.CUDA),
-        _total("copies.count", "copies", unit=Unit.COUNT, source=Source.CUDA),
-        _total("host_copies.count", "copies from or to the host", unit=Unit.COUNT, source=Source.CUDA),
-        _total("copies.bytes", "copied bytes", unit=Unit.BYTES, source=Source.CUDA),
-        _total("syncs.count", "syncs", unit=Unit.COUNT, source=Source.CUDA),
-        FLOPS_TOTAL,
-        CPU_MEMORY_ALLOCATED,
-        CPU_MEMORY_PEAK,
-        CPU_MEMORY_ALLOCATIONS,
-        TOTAL_SELF_CPU_TIME,
-    )
+    OPS_COUNT,
+    RANGES_COUNT,
+    _total("kernels.count", "kernels", Unit.COUNT, Source.CUDA),
+    _total("launches.count", "launches", Unit.COUNT, Source.CUDA),
+    _total("copies.count", "copies", Unit.COUNT, Source.CUDA),
+    _total("host_copies.count", "copies from or to the host", Unit.COUNT, Source.CUDA),
+    _total("copies.bytes", "copied bytes", Unit.BYTES, Source.CUDA),
+    _total("syncs.count", "syncs", Unit.COUNT, Source.CUDA),
+    FLOPS_TOTAL,
+    CPU_MEMORY_ALLOCATED,
+    CPU_MEMORY_PEAK,
+    CPU_MEMORY_ALLOCATIONS,
+    TOTAL_SELF_CPU_TIME,
 )
 
 # Ready-made limits, by the name that `limits=["no_sync"]` gives.
