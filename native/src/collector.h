@@ -38,11 +38,13 @@ extern op_collector op_the_collector;
 
 /* Handlers for fork and the key that notices a thread's end; once a process. */
 int op_thread_setup(void);
+int op_fork_setup(void);                  /* by the above; 0 or an errno */
 void op_thread_sweep(const op_thread *t); /* by the thread itself */
 /* With the lock held, no window open. */
 void op_thread_release_window(uint32_t window);
 void op_thread_release_session(void);
 void op_thread_stop_counting(void);
+void op_thread_after_fork(void); /* in the child, where there is one thread */
 /* With the lock held: the window's events as they are, and what was lost of them, into a new result. */
 int op_collect(uint32_t window, op_result *result);
 /* The numbers of the counters that windows to come count; how many there are. */

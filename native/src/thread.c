@@ -1,10 +1,9 @@
-/* Threads: their first event in a window, a full chunk, exit, fork. */
+/* Threads: their first event in a window, a full chunk, exit. */
+#include "chunks.h"
 #include "collector.h"
 #include "counters.h"
 #include "error.h"
 #include "fault.h"
-#include "malloc_watch.h"
-#include "names.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -37,116 +36,18 @@ static op_thread *create(void) {
     return t;
 }
 
-/* An owned chunk as a reader of the dead process's file must see it: not valid until it is. */
-static void label_chunk(op_thread *t, op_chunk *c) {
-    t->session = self->session;
-    __atomic_store_n(&c->magic, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&c->count, 0, __ATOMIC_RELEASE);
-    c->arg_words = 0;
-    c->window = t->window;
-    c->thread = t->index;
-    c->os_tid = t->os_tid;
-    c->sequence = t->sequence++;
-    c->open = 0;
-    c->torch_thread = t->torch_thread;
-    __atomic_store_n(&c->magic, OP_CHUNK_MAGIC, __ATOMIC_RELEASE);
-    t->chunk = c;
-    t->next = (op_event *)(c + 1);
-    t->tail = (uint32_t *)c + c->bytes / sizeof(uint32_t);
-    self->window_bytes += c->bytes;
-}
-
-/* Nobody but the owner may drop its pinned chunks of a window gone by: it might be about to end
- * a record in them. Here it is the owner itself that asks. */
-static void drop_stale_chunks(const op_thread *t) {
-    for (op_chunk **link = &self->full; *link;) {
-        op_chunk *c = *link;
-        if (c->thread == t->index && c->window != t->window) {
-            *link = c->next;
-            op_pool_give(&self->pool, c);
-        } else {
-            link = &c->next;
-        }
-    }
-}
-
-/* No room for even one event, without a test of its own in op_begin(). */
-static void have_no_chunk(op_thread *t) {
-    static op_event nowhere;
-    t->chunk = NULL;
-    t->next = &nowhere;
-    t->tail = (uint32_t *)&nowhere;
-}
-
-/* Into the list of full chunks; one of a session gone by is only forgotten. */
-static void put_away(op_thread *t) {
-    if (t->chunk && t->session == self->session) {
-        t->chunk->next = self->full;
-        self->full = t->chunk;
-    }
-    have_no_chunk(t);
-}
-
 static void enter_window(op_thread *t, uint32_t window) {
     if (t->session != self->session)
-        put_away(t);
+        op_chunks_put_away(t);
     t->window = window;
     t->depth = t->sequence = t->exhausted = 0;
     t->bearable = DEEPEST / 4;
     __atomic_store_n(&t->holes, 0, __ATOMIC_RELAXED);
     t->dropped = t->unmatched = 0;
     t->chunk_bytes = OP_CHUNK_MIN;
-    drop_stale_chunks(t);
-    if (t->chunk) {
-        op_chunk *c = t->chunk;
-        t->chunk_bytes = c->bytes;
-        label_chunk(t, c);
-    }
-}
-
-static bool pool_is_half_used(void) {
-    const op_pool *pool = &self->pool;
-    return pool->used_units * 2 >= pool->segments * pool->segment_units;
-}
-
-/* More room for a thread whose chunk is full. Past the budget, or when neither the pool nor the
- * disk has room, the recording ends for this window; what was recorded stays. Short of that a
- * thread that outruns the drain spills a chunk itself: it loses a write's time every 8,000 events
- * rather than an event. Writing drops the lock, so the window may be closed afterwards, and even
- * the session. */
-static op_chunk *find_room(uint32_t window, uint32_t bytes) {
-    if (self->window_bytes + bytes > self->max_bytes)
-        return NULL;
-    op_chunk *c = op_pool_take(&self->pool, bytes);
-    while (!c && op_recording() == window && (op_spill_one() || op_pool_grow(&self->pool)))
-        c = op_pool_take(&self->pool, bytes);
-    /* The room that is left may be in pieces. */
-    while (!c && (bytes /= 2) >= OP_CHUNK_MIN)
-        c = op_pool_take(&self->pool, bytes);
-    if (op_recording() == window && pool_is_half_used())
-        op_spill_start_drain();
-    return c;
-}
-
-static bool refill(op_thread *t) {
-    put_away(t);
-    uint32_t window = t->window;
-    op_chunk *c = find_room(window, t->chunk_bytes);
-    if (op_recording() != window) {
-        if (c)
-            op_pool_give(&self->pool, c);
-        return false;
-    }
-    if (!c) {
-        t->exhausted = 1;
-        self->truncated = true;
-        self->pool.header->truncated = 1;
-        return false;
-    }
-    if (t->chunk_bytes < OP_CHUNK_MAX)
-        t->chunk_bytes *= 2;
-    label_chunk(t, c);
-    return true;
+    op_chunks_drop_stale(t);
+    if (t->chunk)
+        op_chunks_reuse(t);
 }
 
 static bool deepen(op_thread *t) {
@@ -175,7 +76,7 @@ static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
         return false;
     /* Two tries: the first chunk of a window may be too small for the largest argument block. */
     for (int i = 0; i < 2 && !has_room(t, arg_words); i++)
-        if (!refill(t))
+        if (!op_chunks_refill(t))
             return false;
     return has_room(t, arg_words);
 }
@@ -234,35 +135,26 @@ static void at_thread_exit(void *value) {
     t->dead = 1;
     op_counters_close(t->counters);
     pthread_getname_np(pthread_self(), t->name, sizeof t->name);
-    put_away(t);
+    op_chunks_put_away(t);
     if (t->window == 0 || (t->window != op_open_window() && t->window != self->stopping)) {
         t->window = 0;
-        drop_stale_chunks(t);
+        op_chunks_drop_stale(t);
         discard(t);
     }
     pthread_mutex_unlock(&self->lock);
 }
 
-/* After a window's columns were made: chunks that nobody can touch any more go back. A pinned
- * chunk waits for its living owner's next window, or its exit. */
+/* After a window's columns were made. */
 void op_thread_release_window(uint32_t window) {
     for (op_thread *t = self->threads, *next; t; t = next) {
         next = t->link;
         if (t->dead) {
             t->window = 0;
-            drop_stale_chunks(t);
+            op_chunks_drop_stale(t);
             discard(t);
         }
     }
-    for (op_chunk **link = &self->full; *link;) {
-        op_chunk *c = *link;
-        if (c->window <= window && __atomic_load_n(&c->open, __ATOMIC_ACQUIRE) == 0) {
-            *link = c->next;
-            op_pool_give(&self->pool, c);
-        } else {
-            link = &c->next;
-        }
-    }
+    op_chunks_release(window);
 }
 
 /* The session's end. Other threads learn of it by its number, at their next begin: until then they
@@ -270,9 +162,9 @@ void op_thread_release_window(uint32_t window) {
 void op_thread_release_session(void) {
     op_thread *t = op_self;
     if (t && t != &gone) {
-        put_away(t);
+        op_chunks_put_away(t);
         t->window = 0;
-        drop_stale_chunks(t);
+        op_chunks_drop_stale(t);
     }
     self->full = NULL;
     self->session++;
@@ -284,24 +176,9 @@ void op_thread_stop_counting(void) {
         op_counters_close(t->counters);
 }
 
-static void before_fork(void) {
-    op_memory_paused = true;
-    pthread_mutex_lock(&self->lock);
-    op_spill_pause();
-    op_spill_join_drain();
-    op_names_lock();
-}
-
-static void after_fork_in_parent(void) {
-    op_names_unlock();
-    op_spill_resume();
-    pthread_mutex_unlock(&self->lock);
-    op_memory_paused = false;
-}
-
 /* The other threads do not exist here. What torch's observer keeps for them may be half written,
  * so it is left where it is. */
-static void forget_other_threads(void) {
+void op_thread_after_fork(void) {
     for (op_thread *t = self->threads, *next; t; t = next) {
         next = t->link;
         if (t == op_self)
@@ -312,30 +189,9 @@ static void forget_other_threads(void) {
         free(t);
     }
     self->threads = NULL;
-}
-
-/* The child records nothing until it opens a session of its own. Its window number never matches
- * one of the parent's, so ranges begun before the fork end as no-ops. */
-static void after_fork_in_child(void) {
-    pthread_cond_init(&self->changed, NULL); /* it still counts waiters that do not exist here */
-    op_names_after_fork();
-    __atomic_store_n(&op_window, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&op_paused, 0, __ATOMIC_RELAXED);
-    self->open = false;
-    self->stopping = 0;
-    self->session++;
-    self->full = NULL;
-    forget_other_threads();
-    op_pool_forget(&self->pool);
-    if (self->spill.fd >= 0)
-        close(self->spill.fd);
-    free(self->spill.index);
-    self->spill = (op_spill){.fd = -1};
-    op_steps_clear(&self->steps);
-    op_timeline_clear(&self->timeline);
     op_thread *t = op_self;
     if (t && t != &gone) {
-        have_no_chunk(t);
+        op_chunks_have_none(t);
         op_counters_abandon(t->counters);
         t->counters = NULL;
         t->window = t->depth = 0;
@@ -344,8 +200,6 @@ static void after_fork_in_child(void) {
         t->link = NULL;
         self->threads = t;
     }
-    pthread_mutex_unlock(&self->lock);
-    op_memory_paused = false;
 }
 
 static int setup_result;
@@ -353,7 +207,7 @@ static int setup_result;
 static void setup_once(void) {
     setup_result = pthread_key_create(&exit_key, at_thread_exit);
     if (setup_result == 0)
-        setup_result = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        setup_result = op_fork_setup();
 }
 
 int op_thread_setup(void) {
