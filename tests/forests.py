@@ -167,6 +167,9 @@ class HandMadeRecording:
         del event
         return ""
 
+    def keywords(self, _event: int) -> dict[str, Any]:
+        return {}
+
     def inputs(self, event: int) -> Inputs | None:
         shapes = self.spans[event].shapes
         if shapes is None:

@@ -121,7 +121,10 @@ enum op_input_tag {
     OP_INPUT_IDENTITY = 15,
     /* Before the inputs, no input itself: the name id of the op's overload, where there is one and it
      * was asked for. */
-    OP_INPUT_OVERLOAD = 16
+    OP_INPUT_OVERLOAD = 16,
+    /* Before the inputs too, behind an overload: length words, a block of named values
+     * (OP_ARGS_FIELDS) that the op was given by keyword. */
+    OP_INPUT_KEYWORDS = 17
 };
 
 /* What the torch observer looks at besides the ops themselves. */

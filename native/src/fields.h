@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define OP_FIELDS_MAX_WORDS 256u
 
 enum op_field_type {
@@ -47,4 +51,7 @@ bool op_fields_next(const uint32_t *block, const uint32_t *limit, const uint32_t
 /* Gives the names in a block from a file the ids that they have here. */
 void op_fields_rename(uint32_t *block, const uint32_t *limit, const uint32_t *names, uint32_t count);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -1,6 +1,7 @@
 #include "inputs.h"
 
 #include "event.h"
+#include "fields.h"
 #include "names.h"
 #include "result.h"
 
@@ -70,19 +71,35 @@ bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) 
     out->end = block + 1 + words;
     if (words >= 4 && TAG(*out->at) == OP_INPUT_OVERLOAD)
         out->at += 2;
+    if (out->at < out->end && TAG(*out->at) == OP_INPUT_KEYWORDS &&
+        LENGTH(*out->at) < out->end - out->at)
+        out->at += 1 + LENGTH(*out->at);
     return true;
 }
 
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit) {
     op_inputs inputs;
-    bool has = op_inputs_of(block, limit, &inputs) && inputs.at > block + 3;
+    bool has = op_inputs_of(block, limit, &inputs) && inputs.at > block + 3 &&
+               TAG(block[3]) == OP_INPUT_OVERLOAD;
     return has ? block + 4 : NULL;
+}
+
+const uint32_t *op_inputs_keywords(const uint32_t *block, const uint32_t *limit) {
+    op_inputs inputs;
+    if (!op_inputs_of(block, limit, &inputs))
+        return NULL;
+    const uint32_t *at = block + (op_inputs_overload(block, limit) ? 5 : 3);
+    bool has = inputs.at > at + 1 && *(at + 1) >> 8 < LENGTH(*at);
+    return has ? at + 1 : NULL;
 }
 
 void op_inputs_rename(uint32_t *block, const uint32_t *limit, const uint32_t *names, uint32_t count) {
     const uint32_t *overload = op_inputs_overload(block, limit);
     if (overload)
         block[overload - block] = *overload < count ? names[*overload] : 0;
+    const uint32_t *keywords = op_inputs_keywords(block, limit);
+    if (keywords)
+        op_fields_rename(block + (keywords - block), limit, names, count);
 }
 
 uint32_t op_result_overload(const op_result *r, uint64_t row) {

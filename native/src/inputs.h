@@ -14,7 +14,9 @@ typedef struct op_inputs {
 bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out);
 /* Where a block has the name id of its op's overload; NULL: it has none. */
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit);
-/* A block read from a file has the file's ids: the overload's becomes ours. */
+/* Where it has a block of named values (fields.h), given by keyword; NULL: it has none. */
+const uint32_t *op_inputs_keywords(const uint32_t *block, const uint32_t *limit);
+/* A block read from a file has the file's ids: the overload's and the keywords' become ours. */
 void op_inputs_rename(uint32_t *block, const uint32_t *limit, const uint32_t *names, uint32_t count);
 /* One token and its payload, and the place of the next; false at the end or where cut. */
 bool op_inputs_next(op_inputs *inputs, const uint32_t **token);

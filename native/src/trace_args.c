@@ -219,6 +219,9 @@ void op_trace_put_args(op_trace *t, uint64_t row) {
     op_inputs inputs;
     if (op_inputs_of(block, limit, &inputs)) {
         put_inputs(&t->out, inputs);
+        const uint32_t *keywords = op_inputs_keywords(block, limit);
+        if (keywords)
+            put_fields(t, keywords, limit);
     } else if ((*block & 0xff) == OP_ARGS_TEXT && block + 1 < limit &&
                block[1] <= (size_t)(limit - block - 2) * sizeof(uint32_t)) {
         PUT(&t->out, "\"args\":\"");

@@ -314,7 +314,58 @@ static void overload_of_a_file_is_renamed(void) {
     CHECK_EQ(other[4], 2);
 }
 
+/* A block of one named number, in the inputs' block of an op. */
+enum { KEYWORDS = 5 };
+#define NAMED(key)                                                                                     \
+    OP_INPUT_KEYWORDS | KEYWORDS << 16, OP_ARGS_HEADER(OP_ARGS_FIELDS, KEYWORDS - 1), key,             \
+        OP_FIELD_SIGNED | 1 << 8, 7, 0
+
+static void keywords_are_no_inputs(void) {
+    const uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 9), 0, 0, NAMED(3), OP_INPUT_NONE};
+    const uint32_t behind[] = {
+        OP_ARGS_HEADER(OP_ARGS_TORCH, 11), 0, 0, OP_INPUT_OVERLOAD, 9, NAMED(3), OP_INPUT_NONE};
+    const uint32_t *token, *const blocks[] = {words, behind}, ends[] = {10, 12};
+    for (int i = 0; i < 2; i++) {
+        const uint32_t *limit = blocks[i] + ends[i], *at = NULL;
+        const uint32_t *keywords = op_inputs_keywords(blocks[i], limit);
+        op_field field;
+        CHECK(keywords && op_fields_next(keywords, limit, &at, &field));
+        CHECK_EQ(field.key, 3);
+        CHECK_EQ(field.values[0], 7);
+        CHECK(!op_fields_next(keywords, limit, &at, &field));
+        CHECK_EQ(op_inputs_overload(blocks[i], limit) ? 9 : 0, i ? 9 : 0);
+        op_inputs inputs;
+        CHECK(op_inputs_of(blocks[i], limit, &inputs));
+        CHECK(op_inputs_next(&inputs, &token) && *token == OP_INPUT_NONE);
+        CHECK(!op_inputs_next(&inputs, &token));
+    }
+}
+
+static void damaged_keywords_are_none(void) {
+    const uint32_t too_long[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_KEYWORDS | 2 << 16,
+                                 OP_ARGS_HEADER(OP_ARGS_FIELDS, 1)};
+    CHECK(op_inputs_keywords(too_long, too_long + 5) == NULL);
+    const uint32_t empty[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 4), 0, 0, OP_INPUT_KEYWORDS,
+                              OP_ARGS_HEADER(OP_ARGS_FIELDS, 1)};
+    CHECK(op_inputs_keywords(empty, empty + 5) == NULL);
+    uint32_t reaches_on[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 9), 0, 0, NAMED(3), OP_INPUT_NONE};
+    reaches_on[4] = OP_ARGS_HEADER(OP_ARGS_FIELDS, KEYWORDS);
+    CHECK(op_inputs_keywords(reaches_on, reaches_on + 10) == NULL);
+    const uint32_t text[] = {OP_ARGS_HEADER(OP_ARGS_TEXT, 2), 4, OP_INPUT_KEYWORDS};
+    CHECK(op_inputs_keywords(text, text + 3) == NULL);
+}
+
+static void keywords_of_a_file_are_renamed(void) {
+    const uint32_t names[] = {0, 1, 2, 42};
+    uint32_t words[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 9), 0, 0, NAMED(3), OP_INPUT_NONE};
+    op_inputs_rename(words, words + 10, names, 4);
+    CHECK_EQ(words[5], 42);
+}
+
 int main(void) {
+    RUN(keywords_are_no_inputs);
+    RUN(damaged_keywords_are_none);
+    RUN(keywords_of_a_file_are_renamed);
     RUN(overload_is_told_of_its_op);
     RUN(overload_of_a_file_is_renamed);
     RUN(nothing_recorded_is_an_empty_result);

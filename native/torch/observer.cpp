@@ -86,8 +86,9 @@ inline Context *context_at(ThreadTable *table, uint32_t depth) {
 // While it lies on a thread, _RecordFunctionFast (torch.compile's and Triton's launch ranges)
 // makes RecordFunctions, as it does under torch.profiler. It derives from torch's own base class,
 // because torch casts whatever lies in that slot, and it says that it is disabled: that there is a
-// state is enough for those ranges. Torch's allocators ask it too, at each allocation and each free
-// on such a thread, whether to report them.
+// state is enough for those ranges. Only where inputs are recorded it says that it is on: else those
+// ranges keep what they were given to themselves. Torch's allocators ask it too, at each allocation and
+// each free on such a thread, whether to report them.
 
 std::atomic<bool> with_memory{false};
 uint32_t memory_name = 0, out_of_memory_name = 0;
@@ -104,7 +105,14 @@ void record_memory(uint32_t name, const void *address, int64_t bytes, size_t all
 class OpenState final : public ProfilerStateBase {
   public:
     OpenState() : ProfilerStateBase(ProfilerConfig(ProfilerState::Disabled)) {}
-    ActiveProfilerType profilerType() override { return ActiveProfilerType::LEGACY; }
+    // Torch asks on any thread, at any time, and not for both at once.
+    void tell_inputs(bool wanted) {
+        __atomic_store_n(&config_.report_input_shapes, wanted, __ATOMIC_RELAXED);
+        ProfilerState told = wanted ? ProfilerState::CPU : ProfilerState::Disabled;
+        __atomic_store(&config_.state, &told, __ATOMIC_RELAXED);
+    }
+    // Of the legacy profiler, where it is on, torch's RPC would ask for a profile on the other side.
+    ActiveProfilerType profilerType() override { return ActiveProfilerType::KINETO; }
     bool memoryProfilingEnabled() const override { return with_memory.load(std::memory_order_relaxed); }
     void reportMemoryUsage(void *address, int64_t bytes, size_t allocated, size_t reserved,
                            c10::Device device) override {
@@ -118,8 +126,8 @@ class OpenState final : public ProfilerStateBase {
 
 // One for all threads and windows, never destroyed: a forked child finds it as it is, with no lock
 // that its parent may have held.
-const std::shared_ptr<ProfilerStateBase> &open_state() {
-    static const auto *state = new std::shared_ptr<ProfilerStateBase>(std::make_shared<OpenState>());
+const std::shared_ptr<OpenState> &open_state() {
+    static const auto *state = new std::shared_ptr<OpenState>(std::make_shared<OpenState>());
     return *state;
 }
 
@@ -316,6 +324,7 @@ __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flag
     with_identities = (flags & OP_OBSERVE_IDENTITIES) != 0;
     with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
     with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
+    open_state()->tell_inputs((flags & (OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS)) != 0);
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
     constexpr uint32_t kWays =
         OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS | OP_OBSERVE_COUNTERS;
@@ -330,6 +339,7 @@ __attribute__((visibility("default"))) void opprof_observer_disable() {
         at::disableCallback(handle);
     }
     with_memory = false;
+    open_state()->tell_inputs(false);
     pop_state(); // on other threads it lies where it is, until torch's own profiler starts there
 }
 

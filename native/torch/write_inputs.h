@@ -10,6 +10,7 @@
 
 #include "event.h"
 #include "names.h"
+#include "write_keywords.h"
 
 #include <algorithm>
 #include <atomic>
@@ -217,12 +218,29 @@ void write_overload(InputWriter &w, const at::RecordFunction &fn) {
     }
 }
 
+// Out of line: its block would be every op's stack frame.
+__attribute__((noinline)) void write_keywords(InputWriter &w, const Keywords &keywords) {
+    op_fields fields;
+    uint32_t count = fields_of(&fields, keywords);
+    if (count == 0 || !w.fits(1 + count))
+        return;
+    w.token(OP_INPUT_KEYWORDS, 0, count);
+    for (uint32_t i = 0; i < count; i++)
+        w.put(fields.words[i]);
+}
+
 // Torch refuses to tell the inputs where they were not asked for.
 template <bool with_inputs> uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
     InputWriter w(words + 1);
     w.put64(static_cast<int64_t>(fn.forwardThreadId()));
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
+    }
+    if (with_inputs) {
+        const auto keywords = keywords_of(fn, 0);
+        if (!keywords.empty()) {
+            write_keywords(w, keywords);
+        }
     }
     for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {
         if (!write_input(w, input)) {

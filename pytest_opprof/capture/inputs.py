@@ -16,6 +16,9 @@ _FORWARD_WORDS: Final = 2
 _OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
 
+# Under these names a `_RecordFunctionFast` of ours keeps its inputs.
+INPUT_KEYS: Final = frozenset({"Input Dims", "Input type", "Concrete Inputs"})
+
 # Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
 DTYPES: Final = (
     "unsigned char",
@@ -75,6 +78,7 @@ class Tag(enum.IntEnum):
     TENSOR_UNSTRIDED = 14
     IDENTITY = 15
     OVERLOAD = 16
+    KEYWORDS = 17
 
 
 _TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED})
@@ -226,10 +230,21 @@ def input_words(block: memoryview[int]) -> memoryview[int] | None:
     """The words of a torch op's inputs in its block; None where there are none."""
     if block[0] & 0xFF != _ARGS_TORCH:
         return None
-    words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
-    if len(words) and words[0] & 0xFF == Tag.OVERLOAD:
-        words = words[_OVERLOAD_WORDS:]
+    words = _without_overload(block)
+    if len(words) and words[0] & 0xFF == Tag.KEYWORDS:
+        words = words[1 + (words[0] >> 16) :]
     return words if len(words) else None
+
+
+def keyword_words(block: memoryview[int]) -> memoryview[int] | None:
+    """The block of named values (`fields`) in a torch op's block; None where there is none."""
+    words = _without_overload(block) if block[0] & 0xFF == _ARGS_TORCH else block[:0]
+    return words[1 : 1 + (words[0] >> 16)] if len(words) and words[0] & 0xFF == Tag.KEYWORDS else None
+
+
+def _without_overload(block: memoryview[int]) -> memoryview[int]:
+    words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
+    return words[_OVERLOAD_WORDS:] if len(words) and words[0] & 0xFF == Tag.OVERLOAD else words
 
 
 def tokens_of(words: memoryview[int]) -> Iterator[Token]:

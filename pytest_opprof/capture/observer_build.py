@@ -30,11 +30,13 @@ _HEADERS: Final = (
     "counters.h",
     "emit.h",
     "event.h",
+    "fields.h",
     "clock.h",
     "names.h",
     "record.h",
     "thread_table.h",
     "write_inputs.h",
+    "write_keywords.h",
 )
 
 

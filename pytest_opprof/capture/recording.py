@@ -12,16 +12,19 @@ from pytest_opprof.capture.call_tree import CallNode, read_call_tree
 from pytest_opprof.capture.device_use import DeviceUse, read_device_use
 from pytest_opprof.capture.fields import FieldValue, decode_counters, decode_fields
 from pytest_opprof.capture.inputs import (
+    INPUT_KEYS,
     Inputs,
     TensorIdentity,
     decode_identities,
     decode_inputs,
     decode_text,
+    keyword_words,
 )
 from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change, memory_use
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_groups import OpGroup, read_groups
+from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.op_values import (
     OpOutputs,
     OpValue,
@@ -42,6 +45,7 @@ from pytest_opprof.capture.window import (
     read_threads,
 )
 
+_GIVEN_KEYWORDS: Final = frozenset({OpKind.RANGE, OpKind.TORCH})
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
 
 # As torch's ``use_device`` has them, by torch's numbers.
@@ -209,6 +213,17 @@ class Recording:
         """
         block = self._block(event)
         return {} if block is None else decode_fields(block, name_text)
+
+    def keywords(self, event: int) -> dict[str, Any]:
+        """What an op was given by keyword, as torch.compile's and Triton's launches are.
+
+        Torch's own ranges need recorded shapes.
+        """
+        block = self._block(event) if self.kind[event] in _GIVEN_KEYWORDS else None
+        if block is None:
+            return {}
+        found = decode_fields(keyword_words(block) or block, name_text)
+        return {key: value for key, value in found.items() if key not in INPUT_KEYS}
 
     def counters(self, event: int) -> dict[str, int]:
         """What was counted in an event, what is inside it included, by the counters' names.

@@ -271,6 +271,11 @@ class KinetoRecording:
             crash_recovery=False,
         )
 
+    def keywords(self, event: int) -> dict[str, Any]:
+        """What Kineto tells that an op was given by keyword."""
+        told_of: dict[str, Any] = told(self._rows[event].event, "kwinputs")
+        return told_of
+
     @property
     def counted(self) -> tuple[str, ...]:
         """None: Kineto keeps its counters for its traces."""

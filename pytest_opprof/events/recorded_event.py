@@ -285,7 +285,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "is_remote": _always(value=False),
     "is_user_annotation": _annotation,
     "kernels": _kernels,
-    "kwinputs": _as_told("kwinputs"),
+    "kwinputs": lambda event: event.forest.recording.keywords(event.index),
     "linked_correlation_id": _as_told("linked_correlation_id"),
     "name": lambda event: summed_name(event.recorded_name),
     "node_id": _always(-1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs
@@ -114,6 +114,9 @@ class RecordingView(Protocol):
 
     def inputs(self, event: int) -> Inputs | None:
         """What an event was given, where that was recorded."""
+
+    def keywords(self, event: int) -> dict[str, Any]:
+        """What an op was given by keyword, where that was recorded."""
 
     @property
     def counted(self) -> Sequence[str]:

@@ -10,8 +10,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.op_kind import OpKind
@@ -101,6 +102,7 @@ class _Nodes:
             caller = numbers.get(around, _PROCESS_ID)
         text = recording.args_text(event)
         values = recording.values(event) if text is None else [_text(text)]
+        kernel = _Kernel.of(recording.keywords(event))
         attrs = _attrs(
             rf_id=event + 1,
             fw_parent=caller,
@@ -109,13 +111,15 @@ class _Nodes:
             tid=thread.torch_thread,
             fw_tid=forward_thread,
             op_schema=name_text(outputs.schema_id) if outputs and outputs.schema_id else "",
+            kernel_backend=kernel.backend,
+            kernel_file=kernel.file,
         )
         return _node(
             numbers[event],
             name,
             control=control,
             attrs=attrs,
-            inputs=self._values(values),
+            inputs=self._values([*values, *kernel.inputs]),
             outputs=self._values(outputs.values if outputs else []),
         )
 
@@ -177,6 +181,32 @@ def _op_around(recording: Recording, event: int) -> int:
     return parent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kernel:
+    """What a launch by torch.compile or Triton says of its kernel."""
+
+    backend: str = ""
+    file: str = ""
+    inputs: tuple[OpValue, ...] = ()
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> Self:
+        """As torch reads it: of a Triton kernel also its file's name, and its stream as one more input."""
+        backend = keywords.get("kernel_backend")
+        if not isinstance(backend, str):
+            return cls()
+        if backend != "triton":
+            return cls(backend=backend)
+        file, stream = keywords.get("kernel_file"), keywords.get("stream")
+        return cls(
+            backend=backend,
+            file=file.rpartition("/")[2] if isinstance(file, str) else "",
+            inputs=(OpValue(type="Int", value=stream, shape=[], strides=[]),)
+            if isinstance(stream, int)
+            else (),
+        )
+
+
 def _text(text: str) -> OpValue:
     return OpValue(type="String", value=text, shape=[], strides=[])
 
@@ -210,9 +240,16 @@ def _attrs(
     tid: int = 0,
     fw_tid: int = 0,
     op_schema: str = "",
+    kernel_backend: str = "",
+    kernel_file: str = "",
 ) -> list[dict[str, Any]]:
     numbers = {"rf_id": rf_id, "fw_parent": fw_parent, "seq_id": seq_id, "scope": scope, "tid": tid}
-    texts = {"op_schema": op_schema, "kernel_backend": "", "kernel_file": "", "tensor_range": ""}
+    texts = {
+        "op_schema": op_schema,
+        "kernel_backend": kernel_backend,
+        "kernel_file": kernel_file,
+        "tensor_range": "",  # torch leaves it empty too, unless a variable of its environment says otherwise
+    }
     return [
         *(
             {"name": name, "type": "int64" if name == "seq_id" else "uint64", "value": value}

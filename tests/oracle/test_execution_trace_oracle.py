@@ -174,6 +174,34 @@ def test_attributes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[An
     assert started == sorted(started)
 
 
+LAUNCHED = {"kernel_file": "/a/folder/kernel.py", "grid": "grid(8,)", "stream": 3, "num_warps": 4}
+
+
+@pytest.mark.parametrize("backend", ["triton", "other", None])
+def test_launched_kernels_are_named(torch: Any, tmp_path: Path, backend: str | None) -> None:
+    """Torch gives the stream no strides, though all other inputs have an entry there."""
+
+    def program(torch: Any) -> None:
+        named = LAUNCHED | ({} if backend is None else {"kernel_backend": backend})
+        with torch._C._profiler._RecordFunctionFast("launched", [torch.ones(2, 3), 6], named):
+            pass
+
+    (our,), (their,) = (
+        [node for node in ops(trace) if node["name"] == "launched"]
+        for trace in traced_by_both(torch, program, tmp_path)
+    )
+    ours, theirs = attributes(our), attributes(their)
+    for name in ("kernel_backend", "kernel_file", "tensor_range", "op_schema", "scope"):
+        assert ours[name] == theirs[name], name
+    assert ours["kernel_file"] == ("kernel.py" if backend == "triton" else "")
+    for field in ("types", "shapes"):
+        assert our["inputs"][field] == their["inputs"][field]
+    types = our["inputs"]["types"]
+    assert without_ids(our["inputs"]["values"], types) == without_ids(their["inputs"]["values"], types)
+    assert our["inputs"]["values"][2:] == ([3] if backend == "triton" else [])
+    assert our["inputs"]["strides"] == their["inputs"]["strides"] + [[] for _ in types[2:]]
+
+
 def test_head_is_torchs(torch: Any, tmp_path: Path) -> None:
     ours, theirs = traced_by_both(torch, scalars, tmp_path)
     assert ours.keys() == theirs.keys()

@@ -82,6 +82,27 @@ def hostile_names(torch: Any) -> None:
             torch.ones(1)
 
 
+def launches(torch: Any) -> None:
+    """As torch.compile's code and Triton name what they launch."""
+    named = {
+        "kernel_backend": "triton",
+        "kernel_file": "/tmp/cache/kernel.py",  # noqa: S108  # no file
+        "grid": "grid(8,)",
+        "stream": 0,
+        "num_warps": 4,
+        "ratio": 0.5,
+        "autotuned": True,
+        "signature": ["*fp32", "i32"],
+    }
+    launch = torch._C._profiler._RecordFunctionFast
+    with launch("triton_poi_fused_add_0", [torch.ones(2, 3), 6, "text", None], named):
+        pass
+    with launch("extern_kernel", [torch.ones(2)]), launch("no values"):
+        pass
+    with launch("annotation", [], {"scope": "user_scope"}):
+        pass
+
+
 PROGRAMS: dict[str, Callable[[Any], None]] = {
     "encoder": encoder_step,
     "double-backward": double_backward,
@@ -90,6 +111,7 @@ PROGRAMS: dict[str, Callable[[Any], None]] = {
     "own-function": own_function,
     "many-inputs": many_inputs,
     "names": hostile_names,
+    "launches": launches,
 }
 
 
