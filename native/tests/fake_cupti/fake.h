@@ -61,7 +61,6 @@ enum fake_need { FAKE_ANYWHERE, FAKE_WITHOUT_GPU, FAKE_WITH_GPU };
 /* First thing in each entry point: the code to give back at once, 0 to go on. */
 CUptiResult fake_enter(const char *symbol, enum fake_need need);
 uint32_t fake_api_version(void);
-int fake_current_mode(void);
 void fake_reset_entries(void);
 
 /* ---- buffers.c: where records go; all with the lock held ----------------------------------- */

@@ -25,7 +25,13 @@ static const char *find(const named *table, size_t count, uint32_t number) {
     return NULL;
 }
 
-const char *fake_result_name(CUptiResult result) { return find(results, COUNT(results), result); }
+/* The real libraries have no text for these two. */
+const char *fake_result_name(CUptiResult result) {
+    if (result == CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED ||
+        result == CUPTI_ERROR_OPENACC_UNDEFINED_ROUTINE)
+        return NULL;
+    return find(results, COUNT(results), result);
+}
 
 const char *fake_call_name(CUpti_CallbackDomain domain, uint32_t cbid) {
     if (domain == CUPTI_CB_DOMAIN_RUNTIME_API)

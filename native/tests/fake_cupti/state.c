@@ -152,13 +152,6 @@ void fake_mode(int other) {
     pthread_mutex_unlock(&entries_lock);
 }
 
-int fake_current_mode(void) {
-    pthread_mutex_lock(&entries_lock);
-    int current = mode;
-    pthread_mutex_unlock(&entries_lock);
-    return current;
-}
-
 void fake_reset_entries(void) {
     pthread_mutex_lock(&entries_lock);
     memset(entries, 0, sizeof entries);
