@@ -167,7 +167,7 @@ def test_nothing_is_left_behind(folder: Path) -> None:
     [
         ("signal.signal(signal.SIGUSR2, print)", "this program handles SIGUSR2 itself"),
         (
-            "threading.Thread(target=attempt).start(); time.sleep(0.5); raise SystemExit",
+            "one = threading.Thread(target=attempt); one.start(); one.join(); raise SystemExit",
             "listen() must be called on the main thread",
         ),
     ],
@@ -175,7 +175,7 @@ def test_nothing_is_left_behind(folder: Path) -> None:
 )
 def test_where_it_cannot_listen_it_says_why(folder: Path, before: str, message: str) -> None:
     program = f"""
-        import json, signal, threading, time
+        import json, signal, threading
         import pytest_opprof
         from pytest_opprof.errors import UsageError
 
