@@ -24,6 +24,9 @@ from xml.etree import ElementTree as ET
 
 CAUGHT, NOT_CAUGHT, USAGE = 0, 1, 2
 BASE = "base"
+EDITABLE = (
+    "ignore:Module already imported so cannot be rewritten; _editable:pytest.PytestAssertRewriteWarning"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +112,9 @@ class Suite:
     def pytest(self, *options: str, report: str) -> int:
         """Runs the suite for the reader to see, keeps both reports, and gives pytest's exit code."""
         say(f"$ pytest {shlex.join(options)}")
-        # Other plugins' notes are not what is shown here: asyncio warns of its settings, randomly shuffles.
-        quiet = ("-p", "no:asyncio", "-p", "no:randomly")
+        # Others' notes are not what is shown here: asyncio warns of its settings, randomly shuffles, and
+        # pytest warns of the import hook of an editable install.
+        quiet = ("-p", "no:asyncio", "-p", "no:randomly", "-W", EDITABLE)
         kept = (f"--junitxml={self.reports / report}.xml", f"--opprof-json={self.reports / report}.json")
         command = [sys.executable, "-m", "pytest", *options, *quiet, *kept]
         return subprocess.run(command, cwd=self.folder, env=environment(), check=False).returncode

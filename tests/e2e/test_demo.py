@@ -60,6 +60,7 @@ def test_a_caught_regression_ends_with_0() -> None:
         "Caught: test_loudest_frequency failed, and pipeline: window is named (1 a step, now 2)"
         in shown.stdout
     )
+    assert "warnings summary" not in shown.stdout
 
 
 def test_a_missed_regression_ends_with_1() -> None:
