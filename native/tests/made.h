@@ -82,6 +82,22 @@ static inline op_result *build_from(const op_raw *raw, uint32_t count, const op_
     return r;
 }
 
+/* Each event inside the one before, each with a name of its own. */
+static inline op_result *build_tower(op_event *events, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "many %u", i);
+        events[i] = (op_event){.start = MADE_START + i,
+                               .end = MADE_START + 2 * count - i,
+                               .name = name_id(name),
+                               .kind = OP_RANGE,
+                               .depth = (uint16_t)i};
+    }
+    const op_raw raw = {.count = count, .events = events};
+    const op_steps none = {0};
+    return build_from(&raw, 1, &none);
+}
+
 static inline op_result *build(made *m) {
     op_raw raw[MADE_THREADS];
     uint32_t count = 0;

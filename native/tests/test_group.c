@@ -173,6 +173,18 @@ static void background_is_a_row_of_its_own(void) {
     op_result_free(r);
 }
 
+/* The table grows, and all of it stays proportional to the events. */
+static void many_names_are_many_rows(void) {
+    enum { MANY = 20000 };
+    static op_event events[MANY];
+    op_result *r = build_tower(events, MANY);
+    rows g = group(r, 0);
+    CHECK_EQ(g.count, MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        CHECK_EQ(g.rows[i].first_event, i);
+    op_result_free(r);
+}
+
 /* ---- inputs --------------------------------------------------------------------------------- */
 
 #define TOKEN(tag, dtype, length) ((uint32_t)(tag) | (uint32_t)(dtype) << 8 | (uint32_t)(length) << 16)
@@ -240,124 +252,6 @@ static void wide_and_listed_tensors_have_shapes(void) {
     op_result_free(r);
 }
 
-/* ---- call paths ----------------------------------------------------------------------------- */
-
-static void check_path(const op_path *nodes, uint64_t count, uint64_t i, const char *name,
-                       int32_t parent, uint64_t times, int64_t total) {
-    CHECK(i < count);
-    CHECK_EQ(nodes[i].name, name_id(name));
-    CHECK_EQ(nodes[i].parent, parent);
-    CHECK_EQ(nodes[i].count, times);
-    CHECK_EQ(nodes[i].total_ns, total);
-}
-
-static void add_calls(void) {
-    start_over();
-    for (uint32_t i = 0; i < 2; i++) { /* the same calls on two threads */
-        made_thread *t = &m.threads[i];
-        add_event(t, "linear", 0, 100, 300);
-        add_event(t, "mm", 1, 110, 150);
-        add_event(t, "mm", 1, 160, 200);
-        add_event(t, "copy_", 2, 170, 180);
-        add_event(t, "mm", 0, 400, 410);
-    }
-}
-
-static void call_paths_merge_equal_callers(void) {
-    add_calls();
-    op_result *r = build(&m);
-    const op_path *nodes;
-    uint64_t count;
-    CHECK_OK(op_result_paths(r, 100, &nodes, &count));
-    CHECK_EQ(count, 4);
-    check_path(nodes, count, 0, "linear", -1, 2, 400);
-    check_path(nodes, count, 1, "mm", 0, 4, 160);
-    check_path(nodes, count, 2, "copy_", 1, 2, 20);
-    check_path(nodes, count, 3, "mm", -1, 2, 20);
-    CHECK_EQ(nodes[0].self_ns, 2 * (200 - 80));
-    CHECK_EQ(nodes[1].self_ns, 2 * 70);
-    op_result_free(r);
-}
-
-static void cheap_paths_go_first(void) {
-    add_calls();
-    add_event(&m.threads[2], "dear root", 0, 100, 900);
-    add_event(&m.threads[2], "dear leaf", 1, 150, 890);
-    op_result *r = build(&m);
-    const op_path *nodes;
-    uint64_t count;
-    CHECK_OK(op_result_paths(r, 3, &nodes, &count));
-    CHECK_EQ(count, 3);
-    check_path(nodes, count, 0, "linear", -1, 2, 400);
-    check_path(nodes, count, 1, "dear root", -1, 1, 800);
-    check_path(nodes, count, 2, "dear leaf", 1, 1, 740);
-    CHECK_OK(op_result_paths(r, 0, &nodes, &count));
-    CHECK_EQ(count, 0);
-    op_result_free(r);
-}
-
-/* An async event may take longer than its caller: the caller is kept with it all the same. */
-static void kept_paths_have_their_callers(void) {
-    start_over();
-    made_thread *t = &m.threads[0];
-    add_event(t, "short", 0, 100, 110);
-    add_event(t, "long future", 1, 105, 905)->flags = OP_FLAG_ASYNC;
-    add_event(t, "middling", 0, 200, 400);
-    op_result *r = build(&m);
-    const op_path *nodes;
-    uint64_t count;
-    CHECK_OK(op_result_paths(r, 2, &nodes, &count));
-    CHECK_EQ(count, 2);
-    check_path(nodes, count, 0, "short", -1, 1, 10);
-    check_path(nodes, count, 1, "long future", 0, 1, 800);
-    CHECK_OK(op_result_paths(r, 1, &nodes, &count));
-    check_path(nodes, count, 0, "middling", -1, 1, 200);
-    op_result_free(r);
-}
-
-static void paths_of_steps_leave_out_the_rest(void) {
-    add_calls();
-    add_step(&m, 0, 390, 420, 0);
-    op_result *r = build(&m);
-    const op_path *nodes;
-    uint64_t count;
-    CHECK_OK(op_result_paths(r, 100, &nodes, &count));
-    CHECK_EQ(count, 1);
-    check_path(nodes, count, 0, "mm", -1, 2, 20);
-    op_result_free(r);
-}
-
-/* Many rows and many paths: both tables grow, and all of it stays proportional to the events. */
-static void many_names_and_deep_paths(void) {
-    enum { MANY = 20000 };
-    static op_event events[MANY];
-    for (uint32_t i = 0; i < MANY; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "many %u", i);
-        events[i] = (op_event){.start = MADE_START + i,
-                               .end = MADE_START + 2 * MANY - i,
-                               .name = name_id(name),
-                               .kind = OP_RANGE,
-                               .depth = (uint16_t)i};
-    }
-    const op_raw raw = {.count = MANY, .events = events};
-    const op_steps none = {0};
-    op_result *r = build_from(&raw, 1, &none);
-    rows g = group(r, 0);
-    CHECK_EQ(g.count, MANY);
-    for (uint32_t i = 0; i < MANY; i++)
-        CHECK_EQ(g.rows[i].first_event, i);
-    const op_path *nodes;
-    uint64_t count;
-    CHECK_OK(op_result_paths(r, MANY, &nodes, &count));
-    CHECK_EQ(count, MANY);
-    CHECK_EQ(nodes[MANY - 1].parent, MANY - 2);
-    CHECK_OK(op_result_paths(r, 500, &nodes, &count));
-    CHECK_EQ(count, 500);
-    CHECK_EQ(nodes[499].parent, 498);
-    op_result_free(r);
-}
-
 static void overloads_are_rows_when_asked_for(void) {
     start_over();
     made_thread *t = &m.threads[0];
@@ -389,12 +283,8 @@ int main(void) {
     RUN(steps_of_the_profiler_are_one_row);
     RUN(samples_are_per_step);
     RUN(background_is_a_row_of_its_own);
+    RUN(many_names_are_many_rows);
     RUN(rows_by_inputs_differ_in_shape_only);
     RUN(wide_and_listed_tensors_have_shapes);
-    RUN(call_paths_merge_equal_callers);
-    RUN(cheap_paths_go_first);
-    RUN(kept_paths_have_their_callers);
-    RUN(paths_of_steps_leave_out_the_rest);
-    RUN(many_names_and_deep_paths);
     return 0;
 }
