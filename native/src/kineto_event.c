@@ -2,101 +2,11 @@
 #include "error.h"
 #include "fault.h"
 #include "names.h"
-#include "trace_reader.h"
+#include "trace_members.h"
 
 #include <string.h>
 
-#define LONGEST_PLACE 4096                     /* bytes of a pid or tid */
 #define MOST_NAMES (OP_NAME_MAX_COUNT / 4 * 3) /* the table is the process's, and is never emptied */
-
-enum { MOST_MEMBERS = 24 };
-
-typedef struct members {
-    op_span ph, cat, name, pid, tid, ts, dur, args;
-    op_span keys[MOST_MEMBERS], values[MOST_MEMBERS]; /* all others */
-    int others;
-    bool too_many;
-} members;
-
-static bool is_key(const op_span *key, const char *name) {
-    return key->length == strlen(name) && memcmp(key->text, name, key->length) == 0;
-}
-
-static op_span *place_of(members *m, const op_span *key) {
-    switch (key->length) {
-    case 2:
-        return is_key(key, "ph") ? &m->ph : is_key(key, "ts") ? &m->ts : NULL;
-    case 3:
-        return is_key(key, "cat")   ? &m->cat
-               : is_key(key, "pid") ? &m->pid
-               : is_key(key, "tid") ? &m->tid
-               : is_key(key, "dur") ? &m->dur
-                                    : NULL;
-    case 4:
-        return is_key(key, "name") ? &m->name : is_key(key, "args") ? &m->args : NULL;
-    default:
-        return NULL;
-    }
-}
-
-/* At the `{` of an event; a member that comes twice counts as it comes last. */
-static int scan_members(op_trace_reader *r, members *m) {
-    op_scan *j = &r->scan;
-    bool first = true, more = true;
-    m->others = 0;
-    m->too_many = false;
-    m->ph = m->cat = m->name = m->pid = m->tid = m->ts = m->dur = m->args = (op_span){0};
-    j->at++;
-    for (;;) {
-        op_span key, value;
-        int rc = op_scan_next(j, '}', &first, &more);
-        if (rc != OP_SCAN_OK || !more)
-            return rc;
-        if ((rc = op_scan_key(j, &key)) || (rc = op_scan_value(j, &value)))
-            return rc;
-        op_span *place = place_of(m, &key);
-        if (place) {
-            *place = value;
-        } else if (m->others == MOST_MEMBERS) {
-            m->too_many = true;
-        } else {
-            m->keys[m->others] = key;
-            m->values[m->others++] = value;
-        }
-    }
-}
-
-/* The inside of a string, unescaped where need be; false where it is none. */
-static bool text_of(op_trace_reader *r, const op_span *value, op_span *out) {
-    if (value->length < 2 || *value->text != '"')
-        return false;
-    *out = (op_span){.text = value->text + 1, .length = value->length - 2};
-    if (!value->is_escaped)
-        return true;
-    r->name.used = 0;
-    char *to = op_buffer_extend(&r->name, out->length);
-    if (!to) {
-        r->failed = op_trace_no_memory();
-        return false;
-    }
-    *out = (op_span){.text = to, .length = op_scan_unescape(out, to)};
-    return true;
-}
-
-static bool is_word(const op_span *value, const char *word) {
-    size_t length = strlen(word);
-    return value->length == length + 2 && memcmp(value->text + 1, word, length) == 0;
-}
-
-/* A string or a number: what a process or a thread is called. */
-static bool is_plain(const op_span *value) {
-    if (!value->length || value->length > LONGEST_PLACE)
-        return false;
-    char first = value->text[*value->text == '-' && value->length > 1];
-    return first == '"' || (first >= '0' && first <= '9');
-}
-
-/* ---- one event -------------------------------------------------------------------------- */
 
 static int keep_as_it_stands(op_trace_reader *r, const op_span *event) {
     if (op_extras_add_all(r->imported, &r->imported->others, event, r->scan.has_constant))
@@ -106,23 +16,24 @@ static int keep_as_it_stands(op_trace_reader *r, const op_span *event) {
 }
 
 /* What the profiler says of its window, and what threads are called. */
-static int note(op_trace_reader *r, const members *m) {
+static int note(op_trace_reader *r, const op_members *m) {
     int64_t at;
-    if (is_word(&m->ph, "i") && op_scan_nanoseconds(&m->ts, &at) && m->name.length > 2) {
+    if (op_member_is(&m->ph, "i") && op_scan_nanoseconds(&m->ts, &at) && m->name.length > 2) {
         if (m->name.length > 17 && memcmp(m->name.text + 1, "Iteration Start:", 16) == 0 &&
             at < r->read.first_ns)
             r->read.first_ns = at;
-        if (is_word(&m->name, "Record Window End") && at > r->read.last_ns)
+        if (op_member_is(&m->name, "Record Window End") && at > r->read.last_ns)
             r->read.last_ns = at;
         return OP_OK;
     }
-    if (!is_word(&m->ph, "M") || !is_word(&m->name, "thread_name") || !is_plain(&m->pid) ||
-        !is_plain(&m->tid) || m->args.length < 2 || *m->args.text != '{')
+    if (!op_member_is(&m->ph, "M") || !op_member_is(&m->name, "thread_name") ||
+        !op_member_is_plain(&m->pid) || !op_member_is_plain(&m->tid) || m->args.length < 2 ||
+        *m->args.text != '{')
         return OP_OK;
     return op_trace_label_lane(r, &m->pid, &m->tid, &m->args);
 }
 
-static int add_extras(op_trace_reader *r, const members *m, op_read_event *e, op_read_args *args) {
+static int add_extras(op_trace_reader *r, const op_members *m, op_read_event *e, op_read_args *args) {
     op_imported *i = r->imported;
     bool constant = r->scan.has_constant;
     int rc = op_extras_begin(i, &e->extras);
@@ -180,7 +91,7 @@ static int take_args(op_trace_reader *r, op_read_event *e, const op_read_args *a
 static void refine_kind(op_trace_reader *r, const op_span *name, op_read_event *e) {
     const char *category = op_categories[e->category].name;
     static const char memory[] = "[memory]", out_of_memory[] = "[OutOfMemory]", builtin[] = "<built-in";
-    if (e->kind == OP_MARK && (is_key(name, memory) || is_key(name, out_of_memory)))
+    if (e->kind == OP_MARK && (op_key_is(name, memory) || op_key_is(name, out_of_memory)))
         e->kind = OP_MEMORY;
     if (e->kind == OP_PYTHON_CALL && name->length >= sizeof builtin - 1 &&
         memcmp(name->text, builtin, sizeof builtin - 1) == 0)
@@ -206,7 +117,7 @@ static int add_event(op_trace_reader *r, op_read_event **out) {
     return OP_OK;
 }
 
-static int take_event(op_trace_reader *r, const members *m, const op_span *name,
+static int take_event(op_trace_reader *r, const op_members *m, const op_span *name,
                       const op_read_event *is) {
     op_read_event *e = NULL;
     op_read_args args = {.correlation = -1,
@@ -251,7 +162,7 @@ static int has_id(const op_imported *i, const op_read_event *e, const op_span *i
 }
 
 /* The end of an async event that is open: with its id, category, name and place. */
-static int end_async(op_trace_reader *r, const members *m, const op_span *name, op_read_event *end,
+static int end_async(op_trace_reader *r, const op_members *m, const op_span *name, op_read_event *end,
                      bool *found) {
     *found = false;
     if (m->others != 1 || m->args.length)
@@ -280,10 +191,10 @@ static int end_async(op_trace_reader *r, const members *m, const op_span *name, 
 }
 
 /* Whether the columns have a place for it, and what they hold of it. */
-static bool is_modelled(const op_trace_reader *r, const members *m, op_read_event *e) {
+static bool is_modelled(const op_trace_reader *r, const op_members *m, op_read_event *e) {
     *e = (op_read_event){.link = -1, .sequence_nr = -1};
     if (m->ph.length != 3 || *m->ph.text != '"' || m->cat.length < 2 || m->cat.is_escaped ||
-        m->too_many || !is_plain(&m->pid) || !is_plain(&m->tid) ||
+        m->too_many || !op_member_is_plain(&m->pid) || !op_member_is_plain(&m->tid) ||
         !op_scan_nanoseconds(&m->ts, &e->start_ns) || (m->args.length && *m->args.text != '{'))
         return false;
     int category = op_category_find(m->cat.text + 1, m->cat.length - 2);
@@ -311,17 +222,17 @@ static bool is_modelled(const op_trace_reader *r, const members *m, op_read_even
 }
 
 int op_trace_read_event(op_trace_reader *r) {
-    members m;
+    op_members m;
     op_read_event e;
     op_span name;
     const char *start = r->scan.at;
     r->scan.has_constant = false;
-    int rc = scan_members(r, &m);
+    int rc = op_members_scan(&r->scan, &m);
     if (rc != OP_SCAN_OK)
         return rc;
     const op_span event = {.text = start, .length = (size_t)(r->scan.at - start)};
     bool modelled =
-        is_modelled(r, &m, &e) && text_of(r, &m.name, &name) && name.length <= OP_NAME_MAX_BYTES;
+        is_modelled(r, &m, &e) && op_member_text(r, &m.name, &name) && name.length <= OP_NAME_MAX_BYTES;
     bool taken = modelled;
     if (r->failed)
         return OP_SCAN_OK;
