@@ -52,7 +52,7 @@ def torch_profiler_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOW_TORCH_PROFILER, "asked for")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def torch() -> Iterator[Any]:
     """Torch on one thread: which of several runs an op first is nobody's promise."""
     module = pytest.importorskip("torch")

@@ -165,19 +165,22 @@ def test_context_managers_are_not_reentrant(listen: Listen, interface: str) -> N
     assert begun(heard) == ["first", "nested", "still emitted"]
 
 
+UNHEARD = """
+    import json, warnings
+    from pytest_opprof import emit_{interface}, record_function
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with emit_{interface}(), record_function("unheard"):
+            pass
+    print(json.dumps([str(warning.message) for warning in caught]))
+"""
+
+
 @each
 def test_without_a_tool_a_warning_names_the_variable(interface: str) -> None:
     said = answer_of(
-        f"""
-        import json, warnings
-        from pytest_opprof import emit_{interface}, record_function
-
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with emit_{interface}(), record_function("unheard"):
-                pass
-        print(json.dumps([str(warning.message) for warning in caught]))
-        """,
+        UNHEARD.format(interface=interface),
         environment=dict.fromkeys(VARIABLES.values()),
     )
     assert said == [f"nothing is emitted: no tool listens: {VARIABLES[interface]} names none"]
@@ -188,16 +191,7 @@ def test_without_a_tool_a_warning_names_the_variable(interface: str) -> None:
 def test_what_is_no_tool_is_told(interface: str, tool: str, tools: dict[str, Path]) -> None:
     path = str(tools.get(tool, "/no/such/tool.so"))
     (said,) = answer_of(
-        f"""
-        import json, warnings
-        from pytest_opprof import emit_{interface}, record_function
-
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with emit_{interface}(), record_function("unheard"):
-                pass
-        print(json.dumps([str(warning.message) for warning in caught]))
-        """,
+        UNHEARD.format(interface=interface),
         environment={VARIABLES[interface]: path},
     )
     why = "is no such tool" if tool == "deaf" else "cannot be loaded"

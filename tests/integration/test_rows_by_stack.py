@@ -142,13 +142,10 @@ def test_rows_of_calls_that_go_astray(depth: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained() -> Recording:
+def trained(torch: Any) -> Recording:
     """Two steps of a model, forward and backward, with all that is recorded of ops."""
-    torch = pytest.importorskip("torch")
     import stack_model as model  # it is a model of torch's
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     net, x = model.Net(), torch.ones(3, 2)
     model.train(net, x)
     config = _ExperimentalConfig(capture_overload_names=True)
@@ -157,7 +154,6 @@ def trained() -> Recording:
     ) as prof:
         model.train(net, x)
         model.train(net, x * 2)
-    torch.set_num_threads(threads)
     event: Any = prof.events()[0]
     recording: Recording = event.forest.recording
     return recording

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,9 @@ from pytest_opprof.events.recorded_event import RecordedEvent
 torch = pytest.importorskip("torch")
 import stack_model as model  # noqa: E402  # it is a model of torch's
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 FILE = "stack_model.py"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """O5: FLOPs against torch.profiler's, op by op, over random shapes and arguments."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,17 +11,9 @@ from pytest_opprof import ProfilerActivity, profile
 from pytest_opprof.events.flop_formulas import TORCHS
 from pytest_opprof.events.flops import flops_of
 
+pytestmark = pytest.mark.usefixtures("torch")
+
 Call = Callable[[Any], object]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def torch() -> Iterator[Any]:
-    """Torch on one thread: which of several runs an op first is nobody's promise."""
-    module = pytest.importorskip("torch")
-    threads = module.get_num_threads()
-    module.set_num_threads(1)
-    yield module
-    module.set_num_threads(threads)
 
 
 size = st.integers(1, 6)

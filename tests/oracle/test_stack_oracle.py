@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,12 @@ import stack_model as model  # noqa: E402  # it is a model of torch's
 
 SOURCES = frozenset({"ranges", "ops", "python", "modules"})
 
-pytestmark = pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="what torch's tracer sees of a thread changed with Python 3.12"
-)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = [
+    pytest.mark.usefixtures("torch"),
+    pytest.mark.skipif(
+        sys.version_info >= (3, 12), reason="what torch's tracer sees of a thread changed with Python 3.12"
+    ),
+]
 
 
 @pytest.fixture

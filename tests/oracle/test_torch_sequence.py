@@ -6,7 +6,7 @@ program, and must agree on how often each op ran.
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -269,13 +269,20 @@ def test_both_count_the_same_ops_of_the_example(
     check_counts(torch, lambda: training.step(*batch))
 
 
+@pytest.fixture
+def two_threads(torch: Any) -> Iterator[None]:
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
+
+
+@pytest.mark.usefixtures("two_threads")
 def test_both_count_the_same_ops_with_threads_of_torch(
     torch: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(repository)
     from examples.model import Training, batches
 
-    torch.set_num_threads(2)
     training, batch = Training(seed=0), next(batches(seed=0))
     check_counts(torch, lambda: training.step(*batch))
 

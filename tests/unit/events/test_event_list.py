@@ -9,8 +9,6 @@ from hypothesis import given
 
 from pytest_opprof.capture.window import StepInfo
 from pytest_opprof.events import EventList
-from pytest_opprof.events.forest import EventForest
-from pytest_opprof.events.recorded_event import RecordedEvent
 
 NAMES = ("aten::add", "aten::mul", "forward")
 
@@ -67,20 +65,12 @@ def test_events_nobody_holds_are_dropped() -> None:
     assert event() is None
 
 
-def test_nothing_is_made_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    original = RecordedEvent.__init__
-
-    def counting(self: RecordedEvent, forest: EventForest, index: int) -> None:
-        made.append(index)
-        original(self, forest, index)
-
-    monkeypatch.setattr(RecordedEvent, "__init__", counting)
+def test_nothing_is_made_before_it_is_asked_for(made_events: list[int]) -> None:
     events = EventList([nested()])
     assert len(events) == 5
-    assert made == []
+    assert made_events == []
     assert events[1].name == "aten::linear"
-    assert made == [1]
+    assert made_events == [1]
 
 
 def test_step_keeps_its_number_in_the_trace_name() -> None:

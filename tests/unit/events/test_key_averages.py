@@ -5,8 +5,6 @@ from forests import HandMadeRecording, Span, forests
 from hypothesis import given
 
 from pytest_opprof.events import EventList, FunctionEventAvg
-from pytest_opprof.events.forest import EventForest
-from pytest_opprof.events.recorded_event import RecordedEvent
 
 NAMES = ("aten::add", "aten::mul", "aten::is_leaf", "ProfilerStep#1")
 
@@ -35,19 +33,11 @@ def test_events_of_one_name_are_one_row() -> None:
     }
 
 
-def test_no_event_becomes_an_object_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_event_becomes_an_object_of_its_own(made_events: list[int]) -> None:
     recording = HandMadeRecording(spans())
-    made: list[int] = []
-    original = RecordedEvent.__init__
-
-    def counting(self: RecordedEvent, forest: EventForest, index: int) -> None:
-        made.append(index)
-        original(self, forest, index)
-
-    monkeypatch.setattr(RecordedEvent, "__init__", counting)
     EventList([recording]).key_averages()
     assert recording.group_calls == 1
-    assert len(made) == 3  # the first of each row
+    assert len(made_events) == 3  # the first of each row
 
 
 def test_shapes_part_the_rows() -> None:
