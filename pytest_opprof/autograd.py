@@ -17,6 +17,7 @@ from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.events.memory_records import MemRecordsAcc
 from pytest_opprof.profiler import enabled as _enabled
 from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
@@ -206,6 +207,11 @@ class profile(Averaged):  # noqa: N801  # torch's name
     @property
     def _is_done(self) -> bool:
         return self._finished or not self.enabled
+
+    @property
+    def kineto_results(self) -> KinetoResults | None:
+        """The events as torch's profile offers them; None before the block has ended."""
+        return self._profile.kineto_results if self.enabled and self._finished else None
 
     @property
     def function_events(self) -> EventList:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.flop_formulas import TORCHS
 from pytest_opprof.events.flops import flops_of
@@ -105,14 +106,20 @@ class RecordedKinetoEvent:
         event: The event.
         thread: Torch's number of its thread.
         cause: The ``id`` of the op that caused it, 0 for none.
+        call: Of work of a device: the ``id`` of the call of a runtime or driver that launched it, 0 for none.
+        begin_ns: When the window began, on the clock that it is to be told by.
     """
 
-    __slots__ = ("_cause", "_event", "_thread")
+    __slots__ = ("_begin_ns", "_call", "_cause", "_event", "_thread")
 
-    def __init__(self, event: RecordedEvent, *, thread: int, cause: int) -> None:
+    def __init__(
+        self, event: RecordedEvent, *, thread: int, cause: int, call: int = 0, begin_ns: int = 0
+    ) -> None:
         self._event = event
         self._thread = thread
         self._cause = cause
+        self._call = call
+        self._begin_ns = begin_ns
 
     def __getattr__(self, what: str) -> Callable[[], Any]:
         if what not in _SAME_NAMES:
@@ -128,12 +135,16 @@ class RecordedKinetoEvent:
         return self._event.torch_stack
 
     def start_ns(self) -> int:
-        """From the window's start."""
-        return self._event.start_ns
+        """When it began."""
+        return self._begin_ns + self._event.start_ns
 
     def end_ns(self) -> int:
-        """From the window's start; the window's end for an event that was open then."""
-        return self._event.end_ns
+        """When it ended; the window's end for an event that was open then."""
+        return self._begin_ns + self._event.end_ns
+
+    def duration_ns(self) -> int:
+        """How long it took."""
+        return self._event.end_ns - self._event.start_ns
 
     def start_thread_id(self) -> int:
         """Torch's number of the thread."""
@@ -144,17 +155,20 @@ class RecordedKinetoEvent:
         return 0 if self._event.is_unfinished else self._thread
 
     def correlation_id(self) -> int:
-        """The event's number."""
-        return self._event.id
+        """The event's number; of work of a device that of the call that launched it."""
+        return self._call or self._event.id
 
     def linked_correlation_id(self) -> int:
         """The number of the op that caused it."""
         return self._cause
 
-    def device_type(self) -> DeviceType:
-        """Where it ran; of a record of memory: whose memory."""
+    def device_type(self) -> Any:
+        """Where it ran; of a record of memory: whose memory. Torch's own member where torch is imported."""
         memory = self._event.memory
-        return self._event.device_type if memory is None else DeviceType(memory.device_type)
+        device = self._event.device_type if memory is None else DeviceType(memory.device_type)
+        torch = imported_torch()
+        # Torch's code compares with its own enumeration, whose members equal nothing else.
+        return device if torch is None else torch.autograd.DeviceType(int(device))
 
     def flops(self) -> int:
         """Of the ops that torch has a formula for, where FLOPs were counted."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.attribution import launching_op
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from pytest_opprof.events.forest import EventForest
     from pytest_opprof.events.recording_view import RecordingView
 
+_CALLS: Final = frozenset({OpKind.RUNTIME, OpKind.DRIVER})
+
 
 def kineto_events(forest: EventForest) -> tuple[list[KinetoEvent], int]:
     """What Kineto told, or would have told, of a recording's events, and when its window began.
@@ -19,30 +22,48 @@ def kineto_events(forest: EventForest) -> tuple[list[KinetoEvent], int]:
     Returns:
         The events in Kineto's order, or in the order of their start; and nanoseconds on the events' clock.
     """
-    recording = forest.recording
-    given = recording.kineto_result
+    given = forest.recording.kineto_result
     if given is not None:
         return list(given.events()), given.trace_start_ns()
-    rows = sorted(range(len(recording)), key=recording.start_ns.__getitem__)
-    return [
-        RecordedKinetoEvent(
-            forest.event(row), thread=_torch_thread(recording, row), cause=_cause(forest, row)
+    return list(recorded_events(forest)), 0
+
+
+def recorded_events(forest: EventForest, *, begin_ns: int = 0) -> Iterator[RecordedKinetoEvent]:
+    """The events of a recording as Kineto would have told of them, in the order of their start.
+
+    Args:
+        forest: Of the recording.
+        begin_ns: When the window began, on the clock that they are to be told by.
+    """
+    recording = forest.recording
+    for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
+        yield RecordedKinetoEvent(
+            forest.event(row),
+            thread=torch_thread(recording, row),
+            cause=_cause(forest, row),
+            call=_call(forest, row),
+            begin_ns=begin_ns,
         )
-        for row in rows
-    ], 0
 
 
-def _torch_thread(recording: RecordingView, row: int) -> int:
+def torch_thread(recording: RecordingView, row: int) -> int:
     """Torch's number of a thread; one that ran no op has none, and gets one that torch gives no thread."""
     thread = recording.threads[recording.thread[row]]
     return thread.torch_thread or -1 - thread.index
+
+
+def _call(forest: EventForest, row: int) -> int:
+    """The number of the runtime's or driver's call that launched work of a device, 0 for none known."""
+    recording = forest.recording
+    launcher = recording.launcher[row]
+    return forest.event(launcher).id if launcher >= 0 and recording.kind[launcher] in _CALLS else 0
 
 
 def _cause(forest: EventForest, row: int) -> int:
     """The number of the op that caused an event of a device or of its runtime, 0 for none."""
     recording = forest.recording
     kind = OpKind(recording.kind[row])
-    if kind in (OpKind.RUNTIME, OpKind.DRIVER):
+    if kind in _CALLS:
         op = recording.parent[row]
     elif kind.is_on_device and kind is not OpKind.DEVICE_RANGE:
         op = launching_op(recording, row)

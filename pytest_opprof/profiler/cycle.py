@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.flops import flops_of
 from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 from pytest_opprof.traces.speedscope import export_speedscope
 
@@ -54,6 +56,11 @@ class Cycle(Averaged):
     def events(self) -> EventList:
         """The events, one by one."""
         return self._events
+
+    @functools.cached_property
+    def kineto_results(self) -> KinetoResults:
+        """The events as torch's ``profile.kineto_results`` offers them."""
+        return KinetoResults(self.recording)
 
     def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         return self._events.averages(grouping, compat=compat)

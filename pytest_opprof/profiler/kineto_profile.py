@@ -14,6 +14,7 @@ from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.activities import (
     ProfilerActivity,
     parse_activities,
@@ -174,6 +175,16 @@ class KinetoProfile(Averaged):
     def cycles(self) -> tuple[Cycle, ...]:
         """The finished cycles that are kept, oldest first, also those of earlier uses of this profiler."""
         return tuple(self._recorder.cycles)
+
+    @property
+    def kineto_results(self) -> KinetoResults | None:
+        """The last finished cycle, as torch's profile offers its events; None before the first."""
+        return None if self._recorder.latest is None else self._recorder.latest.kineto_results
+
+    @property
+    def profiler(self) -> Self:
+        """This profiler: torch's has a second one inside, and code for it asks that one for its results."""
+        return self
 
     def events(self) -> EventList:
         """The events of the last finished cycle, or of all of them with ``acc_events``.

@@ -12,6 +12,7 @@ from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.event_list import EventList
+from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.traces.byte_stream import pieces_of
 from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
 
@@ -43,6 +44,11 @@ class TraceFile(Averaged):
     def events(self) -> EventList:
         """The events of the host and of devices, one by one."""
         return self._events
+
+    @functools.cached_property
+    def kineto_results(self) -> KinetoResults:
+        """The events as torch's ``profile.kineto_results`` offers them, for `BasicEvaluation`."""
+        return KinetoResults(self.recording)
 
     def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         return self._events.averages(grouping, compat=compat)

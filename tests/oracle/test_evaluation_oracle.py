@@ -44,7 +44,8 @@ def numbers(evaluation: Any) -> list[Any]:
         ],
         [key.event.id for key in evaluation.event_keys],
         [(one.start, one.end, one.queue_depth) for one in evaluation.queue_depth_list],
-        [id(event) for event in evaluation.cuda_events],
+        # A profile makes its events anew for whoever asks.
+        [(one.start_ns(), one.duration_ns(), one.linked_correlation_id()) for one in evaluation.cuda_events],
     ]
 
 
@@ -137,3 +138,22 @@ def test_check_fails_where_numbers_differ() -> None:
     prof = random_profile(3, of_torch)
     other = profile_of(prof.kineto_results.events(), prof.kineto_results.experimental_event_tree()[:1])
     assert numbers(BasicEvaluation(prof)) != numbers(BasicEvaluation(other))
+
+
+def test_our_profile_has_torchs_numbers() -> None:
+    from pytest_opprof import profile, record_function
+
+    with profile(with_stack=True, profile_memory=True) as prof, record_function("outer"):
+        torch.ones(3, requires_grad=True).sum().backward()
+    assert len(check(prof).events) > 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["alexnet_inference_cuda.json.gz", "event_sync_multi_stream_cuda.json.gz", "triton_kernel_cuda.json.gz"],
+)
+def test_our_traces_have_torchs_numbers(traces: Path, name: str) -> None:
+    from pytest_opprof import load_trace
+
+    ours = check(load_trace(traces / name))
+    assert ours.cuda_events
