@@ -7,12 +7,13 @@ its name, and what waits is charged to no op (docs/decisions.md): torch is not t
 
 import gzip
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kineto_forests import KinetoEvent, KinetoResult
 
 from pytest_opprof import load_trace
 
@@ -33,80 +34,32 @@ FILES = (
     "triton_kernel_cuda.json.gz",
 )
 
-# What an event of Kineto's answers when a trace does not say.
-UNKNOWN: dict[str, Any] = {
-    "activity_type": "",
-    "concrete_inputs": [],
-    "cuda_elapsed_us": -1,
-    "device_resource_id": 0,
-    "dtypes": [],
-    "external_id": 0,
-    "extra_meta": {},
-    "flops": 0,
-    "flow_id": 0,
-    "flow_start": False,
-    "flow_type": 0,
-    "is_async": False,
-    "is_hidden_event": False,
-    "is_python_function": False,
-    "kwinputs": {},
-    "metadata_json": "",
-    "nbytes": 0,
-    "overload_name": "",
-    "privateuse1_elapsed_us": -1,
-    "python_id": -1,
-    "python_module_id": -1,
-    "python_parent_id": -1,
-    "scope": 0,
-    "stack": [],
-    "structured_input_strides": [],
-}
 
-
-class KinetoEvent:
+def kineto_event(slice_: dict[str, Any], *, linked_to: int) -> KinetoEvent:
     """A slice of a trace, as Kineto would tell torch of it."""
-
-    def __init__(self, slice_: dict[str, Any], *, linked_to: int) -> None:
-        args, category = slice_["args"], slice_["cat"]
-        start_ns = int(slice_["ts"] * 1000)
-        on_device = category in ON_DEVICE
-        thread = hash((slice_["pid"], slice_["tid"]))
-        shapes = args.get("Input Dims", [])
-        device_types = torch.autograd.DeviceType
-        self._answers = UNKNOWN | {
-            "name": slice_["name"],
-            "start_ns": start_ns,
-            "end_ns": start_ns + int(slice_["dur"] * 1000),
-            "correlation_id": int(args["External id"]) if category in OPS else 0,
-            "linked_correlation_id": linked_to,
-            "device_type": device_types.CUDA if on_device else device_types.CPU,
-            "device_index": int(slice_["pid"]) if on_device else 0,
-            "start_thread_id": thread,
-            "end_thread_id": thread,
-            "fwd_thread_id": int(args.get("Fwd thread id", 0)),
-            "sequence_nr": int(args.get("Sequence number", -1)),
-            "is_user_annotation": category in {"user_annotation", "gpu_user_annotation"},
-            "shapes": [[] if shape and isinstance(shape[0], list) else shape for shape in shapes],
-            "structured_input_shapes": shapes,
-        }
-
-    def __getattr__(self, name: str) -> Callable[[], Any]:
-        if name.startswith("_") or name not in self._answers:
-            raise AttributeError(name)
-        return lambda: self._answers[name]
-
-
-class KinetoResult:
-    """A result of Kineto's."""
-
-    def __init__(self, events: Sequence[KinetoEvent]) -> None:
-        self._events = events
-
-    def events(self) -> list[KinetoEvent]:
-        return list(self._events)
-
-    def trace_start_ns(self) -> int:
-        return min(int(event.start_ns()) for event in self._events)
+    args, category = slice_["args"], slice_["cat"]
+    start_ns = int(slice_["ts"] * 1000)
+    on_device = category in ON_DEVICE
+    thread = hash((slice_["pid"], slice_["tid"]))
+    shapes = args.get("Input Dims", [])
+    device_types = torch.autograd.DeviceType
+    return KinetoEvent(
+        activity_type="",
+        name=slice_["name"],
+        start_ns=start_ns,
+        end_ns=start_ns + int(slice_["dur"] * 1000),
+        correlation_id=int(args["External id"]) if category in OPS else 0,
+        linked_correlation_id=linked_to,
+        device_type=device_types.CUDA if on_device else device_types.CPU,
+        device_index=int(slice_["pid"]) if on_device else 0,
+        start_thread_id=thread,
+        end_thread_id=thread,
+        fwd_thread_id=int(args.get("Fwd thread id", 0)),
+        sequence_nr=int(args.get("Sequence number", -1)),
+        is_user_annotation=category in {"user_annotation", "gpu_user_annotation"},
+        shapes=[[] if shape and isinstance(shape[0], list) else shape for shape in shapes],
+        structured_input_shapes=shapes,
+    )
 
 
 def slices_of(path: Path) -> list[dict[str, Any]]:
@@ -148,17 +101,17 @@ def torch_rows(path: Path, *, launched: frozenset[str] = WORK) -> list[Any]:
     launched_by = launching_ops(slices)
     profile = torch.autograd.profiler.profile(use_kineto=True)
     profile.use_device = "cuda"
-    profile.kineto_results = KinetoResult(
-        [
-            KinetoEvent(
-                slice_,
-                linked_to=launched_by.get(slice_["args"].get("correlation", 0), 0)
-                if slice_["cat"] in launched
-                else 0,
-            )
-            for slice_ in slices
-        ]
-    )
+    events = [
+        kineto_event(
+            slice_,
+            linked_to=launched_by.get(slice_["args"].get("correlation", 0), 0)
+            if slice_["cat"] in launched
+            else 0,
+        )
+        for slice_ in slices
+    ]
+    begin_ns = min(int(event.start_ns()) for event in events)
+    profile.kineto_results = KinetoResult(events, trace_start_ns=begin_ns)
     profile._needs_processing = True
     return list(profile.key_averages())
 
