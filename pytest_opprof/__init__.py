@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_opprof.analysis.evaluation import BasicEvaluation, EventKey, EventMetrics
     from pytest_opprof.analysis.event_trees import source_code_location
+    from pytest_opprof.analysis.fx_markers import map_recorded_events_to_aten_ops_with_stack_trace
     from pytest_opprof.capture.ranges import RecordFunctionFast as _RecordFunctionFast
     from pytest_opprof.capture.ranges import range_pop, range_push, record_function
     from pytest_opprof.events.device import DeviceType
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_opprof.profiler.handlers import tensorboard_trace_handler
     from pytest_opprof.profiler.kineto_profile import KinetoProfile as _KinetoProfile
     from pytest_opprof.profiler.on_demand import listen
+    from pytest_opprof.profiler.profile import init_for_cuda_graphs as _init_for_cuda_graphs
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
     from pytest_opprof.profiler.step_tracker import KinetoStepTracker
@@ -81,6 +83,7 @@ __all__ = [
     "_RecordFunctionFast",
     "_filter_name",
     "_filter_stack_entry",
+    "_init_for_cuda_graphs",
     "_rewrite_name",
     "_run_on_profiler_start",
     "_run_on_profiler_stop",
@@ -91,6 +94,7 @@ __all__ = [
     "load_nsys",
     "load_nvprof",
     "load_trace",
+    "map_recorded_events_to_aten_ops_with_stack_trace",
     "parse_nvprof_trace",
     "profile",
     "range_pop",
@@ -134,6 +138,7 @@ _ROOMS = {
     "_RecordFunctionFast": "capture.ranges:RecordFunctionFast",
     "_filter_name": "events.names:filter_name",
     "_filter_stack_entry": "events.names:filter_stack_entry",
+    "_init_for_cuda_graphs": "profiler.profile:init_for_cuda_graphs",
     "_rewrite_name": "events.names:rewrite_name",
     "emit_itt": "profiler.emit",
     "emit_nvtx": "profiler.emit",
@@ -141,6 +146,7 @@ _ROOMS = {
     "load_nsys": "traces.nsys",
     "load_nvprof": "traces.nvprof",
     "load_trace": "traces.kineto",
+    "map_recorded_events_to_aten_ops_with_stack_trace": "analysis.fx_markers",
     "parse_nvprof_trace": "traces.nvprof",
     "profile": "profiler.profile",
     "range_pop": "capture.ranges",

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final
 
 from pytest_opprof.capture.sampling import EVERY_OP
-from pytest_opprof.profiler.activities import without_or_with_cuda
+from pytest_opprof.profiler.activities import supported_activities, without_or_with_cuda
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.recorder import WindowObserver
 from pytest_opprof.profiler.schedule import ProfilerAction, record_always
@@ -132,3 +132,20 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
                 "before its schedule came to record; take more steps, or wait for fewer"
             )
         return ": this profiler was never started; use it in a with statement"
+
+
+def init_for_cuda_graphs(*, window: bool = False) -> None:
+    """Torch's ``_init_for_cuda_graphs``, which opens an empty profile before a CUDA graph is captured.
+
+    It works around CUDA 11, where CUPTI had to come first. On CUDA 13 that very window costs the kernels of
+    all later ones, so that nothing is done here unless it is asked for.
+
+    Args:
+        window: Open and close a window with all activities of this machine.
+
+    Raises:
+        CaptureBusyError: A window is open in this process.
+    """
+    if window:
+        with profile(activities=supported_activities()):
+            pass

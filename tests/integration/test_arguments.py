@@ -16,11 +16,13 @@ from pytest_opprof import (
     BasicEvaluation,
     EventKey,
     _ExperimentalConfig,
+    _init_for_cuda_graphs,
     _RecordFunctionFast,
     autograd,
     emit_itt,
     emit_nvtx,
     itt,
+    map_recorded_events_to_aten_ops_with_stack_trace,
     profile,
     schedule,
     source_code_location,
@@ -52,8 +54,10 @@ CALLABLES: dict[str, Callable[..., Any]] = {
     "EventKey.intervals_overlap": EventKey.intervals_overlap,
     "_ExperimentalConfig": _ExperimentalConfig,
     "_RecordFunctionFast": _RecordFunctionFast,
+    "_init_for_cuda_graphs": _init_for_cuda_graphs,
     "emit_itt": emit_itt,
     "emit_nvtx": emit_nvtx,
+    "map_recorded_events_to_aten_ops_with_stack_trace": map_recorded_events_to_aten_ops_with_stack_trace,
     "schedule": schedule,
     "source_code_location": source_code_location,
     "tensorboard_trace_handler": tensorboard_trace_handler,
@@ -64,6 +68,13 @@ WRITTEN_OUT = {"record_function": ("name", "args")}
 
 # Where another test shows it: that test must be there and must give the argument.
 SHOWN = {
+    "_init_for_cuda_graphs.window": "test_profile.py::test_window_for_cuda_graphs_is_opened_when_asked_for",
+    "map_recorded_events_to_aten_ops_with_stack_trace.traced_data": (
+        "../unit/analysis/test_fx_markers.py::test_op_has_the_line_of_its_node"
+    ),
+    "map_recorded_events_to_aten_ops_with_stack_trace.registry": (
+        "../unit/analysis/test_fx_markers.py::test_unknown_graphs_and_bare_nodes_have_no_lines"
+    ),
     "BasicEvaluation.prof": "../unit/analysis/test_evaluation.py::test_published_depths",
     "BasicEvaluation.compat": "../unit/analysis/test_evaluation.py::test_names_that_are_methods_are_read",
     "BasicEvaluation.get_optimizable_events.length": (

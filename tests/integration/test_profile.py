@@ -15,6 +15,7 @@ from pytest_opprof import (
     ProfilerAction,
     ProfilerActivity,
     _ExperimentalConfig,
+    _init_for_cuda_graphs,
     profile,
     record_function,
     schedule,
@@ -416,3 +417,11 @@ def test_torch_ops_are_summed_up_by_name_and_shape() -> None:
     assert len(backward) == 3
     assert all(event.sequence_nr >= 0 for event in backward)
     assert "Input Shapes" in by_shape.table(sort_by="self_cpu_time_total", row_limit=5)
+
+
+def test_window_for_cuda_graphs_is_opened_when_asked_for() -> None:
+    _init_for_cuda_graphs(window=True)
+    with profile():
+        _init_for_cuda_graphs()
+        with pytest.raises(CaptureBusyError):
+            _init_for_cuda_graphs(window=True)

@@ -1,0 +1,152 @@
+"""The lines of a model behind the ops of its compiled graph, by the markers that torch.compile leaves.
+
+Generated code runs between markers: ``## path/of/the/graph.py ##`` around all of a graph, ``## 7 ##`` around
+the node of number 7. A registry says from which line of the model each node of each graph came.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_opprof.errors import UsageError
+
+Registry = Mapping[str, Mapping[str, Any]]
+
+_UNKNOWN: Final = "No model stack trace available"
+_OPEN, _CLOSE = "## ", " ##"
+# Of what happens at one moment: what ends there is over before anything else begins.
+_END, _START, _WORK = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A marker's start or end, or the start of an op or of work on a device."""
+
+    ts: float
+    what: int
+    marker: str | int | None
+    event: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A graph or a node that is running."""
+
+    marker: str | int
+    metadata: Mapping[str, Any] | None
+
+    @property
+    def is_graph(self) -> bool:
+        return isinstance(self.marker, str)
+
+
+def map_recorded_events_to_aten_ops_with_stack_trace(
+    traced_data: Mapping[str, Any], *, registry: Registry | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """Write into the events of a trace from which line of the model they came.
+
+    An event that began while a node of a graph was running, on the same thread, gets
+    ``args["stack_trace"]`` and ``args["node_name"]`` of the innermost node that has any. Unlike torch's
+    function this takes no other marker for a node, ends a marker on its own thread only, and gives what torch
+    documents.
+
+    Args:
+        traced_data: A Chrome trace as JSON objects; its events are changed.
+        registry: By the path of a graph what is known of it, with ``node_metadata`` by the node's number;
+            that of torch in this process unless given.
+
+    Returns:
+        The events that were changed, by their names.
+
+    Raises:
+        UsageError: No registry is given, and there is no torch in this process that has one.
+    """
+    known = _torchs_registry() if registry is None else registry
+    moments = sorted(
+        _moments(traced_data.get("traceEvents", ())), key=lambda moment: (moment.ts, moment.what)
+    )
+    running: defaultdict[Any, list[_Scope]] = defaultdict(list)
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for moment in moments:
+        scopes = running[moment.event.get("tid")]
+        if moment.marker is None:
+            if _tell(moment.event, scopes):
+                found[str(moment.event.get("name", ""))].append(moment.event)
+        elif moment.what == _START:
+            _enter(moment.marker, scopes, known)
+        else:
+            _leave(moment.marker, scopes)
+    return dict(found)
+
+
+def _torchs_registry() -> Registry:
+    module = sys.modules.get("torch.fx.traceback")
+    known: Registry | None = getattr(module, "_FX_METADATA_REGISTRY", None)
+    if known is None:
+        raise UsageError(
+            "no registry of compiled graphs: torch.fx is not imported in this process; "
+            "run this where the model was compiled, or give registry="
+        )
+    return known
+
+
+def _moments(events: Sequence[dict[str, Any]]) -> Iterator[_Moment]:
+    for event in events:
+        if "ts" not in event or "dur" not in event:
+            continue
+        name = event.get("name")
+        if not _is_marker(event, name):
+            yield _Moment(event["ts"], _WORK, None, event)
+            continue
+        marker = _marker_of(str(name)[len(_OPEN) : -len(_CLOSE)])
+        # Nothing begins in a marker of no duration.
+        if marker is not None and event["dur"] > 0:
+            yield _Moment(event["ts"], _START, marker, event)
+            yield _Moment(event["ts"] + event["dur"], _END, marker, event)
+
+
+def _is_marker(event: Mapping[str, Any], name: object) -> bool:
+    is_op = event.get("cat") == "cpu_op" and isinstance(name, str)
+    return is_op and str(name).startswith(_OPEN) and str(name).endswith(_CLOSE)
+
+
+def _marker_of(content: str) -> str | int | None:
+    """A graph's path, a node's number, or None for a marker of something else."""
+    if content.endswith(".py"):
+        return content
+    try:
+        return int(content)
+    except ValueError:
+        return None
+
+
+def _enter(marker: str | int, scopes: list[_Scope], registry: Registry) -> None:
+    if isinstance(marker, str):
+        scopes.append(_Scope(marker, registry.get(marker)))
+        return
+    graph = next((scope.metadata for scope in reversed(scopes) if scope.is_graph), None)
+    nodes: Mapping[int, Mapping[str, Any]] = (graph or {}).get("node_metadata", {})
+    if marker in nodes:
+        scopes.append(_Scope(marker, nodes[marker]))
+
+
+def _leave(marker: str | int, scopes: list[_Scope]) -> None:
+    for place in range(len(scopes) - 1, -1, -1):
+        if scopes[place].marker == marker:
+            del scopes[place]
+            return
+
+
+def _tell(event: dict[str, Any], scopes: Sequence[_Scope]) -> bool:
+    node = next((scope.metadata for scope in reversed(scopes) if not scope.is_graph and scope.metadata), None)
+    if node is None:
+        return False
+    told = {"stack_trace": node.get("stack_trace", _UNKNOWN), "node_name": node.get("name", "")}
+    told = {key: text for key, text in told.items() if text}
+    if told:
+        event.setdefault("args", {}).update(told)
+    return bool(told)
