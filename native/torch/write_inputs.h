@@ -236,7 +236,7 @@ template <bool with_inputs> uint32_t write_args(uint32_t *words, const at::Recor
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }
-    if (with_inputs) {
+    if (with_inputs && may_have_keywords(fn.name())) {
         const auto keywords = keywords_of(fn, 0);
         if (!keywords.empty()) {
             write_keywords(w, keywords);
