@@ -27,6 +27,7 @@ from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_pr
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.older_arguments import device_of, use_device_of
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
+from pytest_opprof.profiler.without_effect import warn_of_accumulation, warn_of_python_export
 
 if TYPE_CHECKING:
     _is_profiler_enabled: bool
@@ -82,6 +83,7 @@ class _ProfilerStats:
 class profile(Averaged):  # noqa: N801  # torch's name
     """Record ops while the block runs, as ``torch.autograd.profiler.profile`` does, with its arguments.
 
+    What torch does not have, such as ``sampling`` and ``keep_cycles``, only `pytest_opprof.profile` takes.
     Unlike torch's, it sees the ops of all threads; its results are there as often as they are asked for; a
     profile that was not enabled has empty results rather than none.
 
@@ -98,7 +100,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
         use_kineto: There is one collector here, which records the CPU either way; needed without the CPU.
         use_cpu: False leaves ops out, and keeps ranges.
         experimental_config: An `_ExperimentalConfig`.
-        acc_events: Results are over every time that the profile was entered.
+        acc_events: Accepted with a warning: the profile is entered once, and has nothing to add up.
         custom_trace_id_callback: Names the trace.
         post_processing_timeout_s: Accepted: there is nothing that would take long.
         activity_filters: Accepted with a warning: activity types are not chosen one by one here.
@@ -136,6 +138,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
             return
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        warn_of_accumulation(asked=acc_events)
         self.use_cpu = use_cpu
         self.use_device = use_device_of(use_device, use_cuda=use_cuda)
         self.with_stack = with_stack
@@ -274,13 +277,13 @@ class profile(Averaged):  # noqa: N801  # torch's name
         Args:
             path: The file; compressed where it ends in ``.gz``.
             metadata: JSON texts for the trace to say about itself.
-            use_python_export: Accepted: there is one way to write a trace here.
+            use_python_export: Accepted with a warning: there is one way to write a trace here.
 
         Raises:
             AssertionError: The block has not ended.
             OSError: The file cannot be written.
         """
-        del use_python_export
+        warn_of_python_export(asked=use_python_export)
         if not self.enabled or not self._finished:
             raise AssertionError("Expected profiling results")
         for key, value in (metadata or {}).items():

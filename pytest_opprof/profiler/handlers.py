@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from pytest_opprof.profiler.without_effect import warn_of_python_export
+
 
 class ExportsTrace(Protocol):
     """A profiler, as far as a handler that writes a trace needs it."""
@@ -31,9 +33,9 @@ def tensorboard_trace_handler(
         dir_name: The directory; it is made when the first trace is written.
         worker_name: Tells the workers of one job apart; ``<host>_<pid>`` unless given.
         use_gzip: Compress the files.
-        use_python_export: Accepted: there is one way to write a trace here.
+        use_python_export: Accepted with a warning: there is one way to write a trace here.
     """
-    del use_python_export
+    warn_of_python_export(asked=use_python_export)
 
     def handler(profiler: ExportsTrace) -> None:
         nonlocal worker_name

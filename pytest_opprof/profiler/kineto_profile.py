@@ -24,6 +24,7 @@ from pytest_opprof.profiler.activities import (
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.experimental import TRACE_ONLY, settings_of
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, WindowObserver, sources_of
+from pytest_opprof.profiler.without_effect import warn_of_python_export
 
 _RANGES_ONLY: Final = frozenset({"ranges"})
 
@@ -216,13 +217,13 @@ class KinetoProfile(Averaged):
 
         Args:
             path: The file.
-            use_python_export: Accepted: there is one way to write a trace here.
+            use_python_export: Accepted with a warning: there is one way to write a trace here.
 
         Raises:
             UsageError: Nothing has been recorded to its end.
             OSError: The file cannot be written.
         """
-        del use_python_export
+        warn_of_python_export(asked=use_python_export)
         self._latest("export_chrome_trace()").export_chrome_trace(path)
 
     def export_memory_timeline(self, path: str | os.PathLike[str], device: str | None = None) -> None:

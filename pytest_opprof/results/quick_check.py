@@ -1,7 +1,7 @@
 """A schema as Python closures: the same answer as jsonschema's, yes or no, at a fraction of its cost.
 
-A run of many tests is made of very many small objects, and all are checked at the start of every session. So a
-schema is compiled once, and jsonschema is asked only about what this refuses, to say what is wrong and where. A
+A run of many tests is made of very many small objects, and all are checked when a session starts. So a schema
+is compiled once, and jsonschema is asked only about what this refuses, to say what is wrong and where. A
 keyword that is not known here fails at once, so that no rule is ever skipped;
 `tests/unit/results/test_quick_check.py` holds both to one answer.
 """

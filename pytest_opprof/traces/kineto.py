@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,6 +52,11 @@ class TraceFile(Averaged):
         return KinetoResults(self.recording)
 
     def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
+        if grouping.overloads:
+            warnings.warn(
+                "group_by_overload_name: a trace names its ops with their overloads: rows are apart anyway",
+                stacklevel=3,
+            )
         return self._events.averages(grouping, compat=compat)
 
     @functools.cached_property

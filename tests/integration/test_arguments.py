@@ -3,68 +3,25 @@
 The arguments are read from the signatures, so that a new one without a proof here fails.
 """
 
+import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import method_proofs  # noqa: F401  # it registers its proofs
 import pytest
-from argument_proofs import PROFILERS, PROOFS
+from argument_proofs import PROFILERS, PROOFS, Make, Proof
+from event_arguments import COVERED
+from file_proofs import LastCycle, Reread
+from public_calls import public_arguments, public_calls
 
-from pytest_opprof import (
-    BasicEvaluation,
-    EventKey,
-    _ExperimentalConfig,
-    _init_for_cuda_graphs,
-    _RecordFunctionFast,
-    autograd,
-    emit_itt,
-    emit_nvtx,
-    itt,
-    map_recorded_events_to_aten_ops_with_stack_trace,
-    profile,
-    schedule,
-    source_code_location,
-    tensorboard_trace_handler,
-)
+from pytest_opprof import profile
 
-METHODS = (
-    "key_averages",
-    "export_chrome_trace",
-    "export_stacks",
-    "toggle_collection_dynamic",
-    "add_metadata",
-    "add_metadata_json",
-    "preset_metadata_json",
-    "set_custom_trace_id_callback",
-)
-CALLABLES: dict[str, Callable[..., Any]] = {
-    **PROFILERS,
-    **{
-        f"{name}.{method}": getattr(one, method)
-        for name, one in PROFILERS.items()
-        for method in METHODS
-        if hasattr(one, method)
-    },
-    "autograd.profile.table": autograd.profile.table,
-    "BasicEvaluation": BasicEvaluation,
-    "BasicEvaluation.get_optimizable_events": BasicEvaluation.get_optimizable_events,
-    "BasicEvaluation.rank_events": BasicEvaluation.rank_events,
-    "EventKey.intervals_overlap": EventKey.intervals_overlap,
-    "_ExperimentalConfig": _ExperimentalConfig,
-    "_RecordFunctionFast": _RecordFunctionFast,
-    "_init_for_cuda_graphs": _init_for_cuda_graphs,
-    "emit_itt": emit_itt,
-    "emit_nvtx": emit_nvtx,
-    "map_recorded_events_to_aten_ops_with_stack_trace": map_recorded_events_to_aten_ops_with_stack_trace,
-    "schedule": schedule,
-    "source_code_location": source_code_location,
-    "tensorboard_trace_handler": tensorboard_trace_handler,
-    **{f"itt.{name}": getattr(itt, name) for name in itt.__all__},
-}
-# Of C, and without a signature.
-WRITTEN_OUT = {"record_function": ("name", "args")}
+CALLS = public_calls()
+OWNERS: dict[str, Make] = {**PROFILERS, "Cycle": LastCycle, "TraceFile": Reread}
+# Of these a test gives the value alone.
+FIRST = {"prof", "event", "intervals", "msg", "args", "kwargs", "name", "inputs", "length"}
 
 # Where another test shows it: that test must be there and must give the argument.
 SHOWN = {
@@ -146,57 +103,104 @@ SHOWN = {
 }
 
 
-def arguments() -> list[str]:
-    found = [
-        f"{name}.{argument}"
-        for name, one in CALLABLES.items()
-        for argument in inspect.signature(one).parameters
-        if argument != "self"
-    ]
-    return found + [f"{name}.{argument}" for name, names in WRITTEN_OUT.items() for argument in names]
+def is_shown_with_the_events(name: str, argument: str) -> bool:
+    return any(call is CALLS[name] and argument in known for call, known in COVERED)
 
 
-@pytest.mark.parametrize("key", arguments())
-def test_argument_shows(key: str, tmp_path: Path) -> None:
-    if key in SHOWN:
-        check_shown(SHOWN[key], key.rpartition(".")[2])
-        return
+def proof_of(key: str) -> tuple[Proof | None, Make]:
+    """What shows an argument, and the profiler that it is shown with."""
     name, _, argument = key.rpartition(".")
-    owner = next((one for one in PROFILERS if name == one or name.startswith(f"{one}.")), "profile")
+    owner = next((one for one in OWNERS if name == one or name.startswith(f"{one}.")), None)
+    if owner is None:
+        return PROOFS.get(key), profile
     method = name.removeprefix(owner).removeprefix(".")
-    proof = PROOFS.get(key) or PROOFS.get(f"{method}.{argument}" if method else argument)
+    return PROOFS.get(key) or PROOFS.get(f"{method}.{argument}" if method else argument), OWNERS[owner]
+
+
+@pytest.mark.parametrize("key", public_arguments())
+def test_argument_shows(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, _, argument = key.rpartition(".")
+    if key in SHOWN:
+        check_shown(SHOWN[key], argument)
+        return
+    if is_shown_with_the_events(name, argument):
+        return
+    monkeypatch.setattr(Reread, "folder", tmp_path, raising=False)
+    proof, owner = proof_of(key)
     assert proof is not None, f"nothing shows what {key} does: write a proof here"
-    proof(PROFILERS[owner], tmp_path)
+    proof(owner, tmp_path)
 
 
 def check_shown(place: str, argument: str) -> None:
+    """The test is there, and what it says names the argument, but for a first one, which has no name there."""
     path, _, test = place.partition("::")
     text = (Path(__file__).parent / path).read_text(encoding="utf-8")
     assert f"def {test}(" in text, f"{place} is gone"
-    assert test, argument
+    assert argument in FIRST or argument in text, f"{path} has no {argument}"
 
 
 def test_proofs_are_of_arguments_that_there_are() -> None:
-    names = {key.rpartition(".")[2] for key in arguments()}
+    arguments = public_arguments()
+    names = {key.rpartition(".")[2] for key in arguments}
     assert {key.rpartition(".")[2] for key in {*PROOFS, *SHOWN}} <= names
-    assert set(SHOWN) <= set(arguments())
+    assert set(SHOWN) <= set(arguments)
 
 
-def test_one_proof_fails_when_its_argument_does_nothing(tmp_path: Path) -> None:
-    """The proofs prove: a profiler that ignores its arguments is found out."""
+def test_no_public_call_is_overlooked() -> None:
+    """That what looks for them finds them: of each kind some."""
+    known = {
+        "profile",
+        "profile.step",
+        "load_nsys",
+        "EventList.to_pandas",
+        "itt.mark",
+        "autograd.profile.table",
+    }
+    assert known <= CALLS.keys()
+    assert {f"{name}.key_averages" for name in (*OWNERS, "EventList")} <= CALLS.keys()
 
-    def deaf(**_options: object) -> profile:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return profile()
 
-    ignored: Iterable[str] = (
-        "record_shapes",
-        "with_flops",
-        "with_stack",
-        "acc_events",
-        "experimental_config",
-    )
-    for argument in ignored:
-        with pytest.raises((AssertionError, StopIteration)):
-            PROOFS[argument](deaf, tmp_path)
+# ---- that the proofs prove ----
+
+
+def optional_arguments() -> list[tuple[str, str, str]]:
+    """Of the profilers and their methods, what may be left out and has a proof of its own here."""
+    found = []
+    for key in public_arguments():
+        name, _, argument = key.rpartition(".")
+        owner = next((one for one in PROFILERS if name == one or name.startswith(f"{one}.")), None)
+        optional = inspect.signature(CALLS[name]).parameters[argument].default if owner else None
+        if owner and optional is not inspect.Parameter.empty and key not in SHOWN:
+            found.append((owner, name.removeprefix(owner).removeprefix(".") or "__init__", argument))
+    return found
+
+
+def deaf_to(owner: Any, method: str, argument: str) -> Any:
+    """The same profiler, but what this method is given as this argument makes no difference."""
+    original = getattr(owner, method)
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def deaf(*arguments: Any, **options: Any) -> Any:
+        bound = signature.bind(*arguments, **options)
+        bound.arguments.pop(argument, None)
+        return original(*bound.args, **bound.kwargs)
+
+    return type("Deaf", (owner,), {method: deaf})
+
+
+FOUND_OUT = (AssertionError, LookupError, StopIteration, TypeError, pytest.fail.Exception)
+
+
+@pytest.mark.parametrize(("owner", "method", "argument"), optional_arguments(), ids=str)
+def test_a_proof_finds_out_who_ignores_its_argument(
+    owner: str, method: str, argument: str, tmp_path: Path
+) -> None:
+    key = f"{owner}.{argument}" if method == "__init__" else f"{owner}.{method}.{argument}"
+    proof, profiler = proof_of(key)
+    assert proof is not None
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(FOUND_OUT),
+    ):
+        proof(deaf_to(profiler, method, argument), tmp_path)

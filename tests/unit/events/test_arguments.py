@@ -1,11 +1,12 @@
 """Each argument of the events' public calls changes something: a new one without an entry here fails."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from event_arguments import COVERED, EVENT_ARGUMENTS, GROUPING, TABLE
 from kineto_forests import CUDA, KinetoEvent, KinetoResult
 from nvidia_databases import NvprofRows, write_nvprof
 
@@ -13,6 +14,7 @@ from pytest_opprof import (
     EnforceUnique,
     EventList,
     EventMetadata,
+    EventMetrics,
     FunctionEvent,
     FunctionEventAvg,
     Interval,
@@ -25,52 +27,7 @@ from pytest_opprof import (
     load_nvprof,
     parse_nvprof_trace,
 )
-from pytest_opprof.events.key_averages import KeyAverages
-
-# What an argument is given, besides its default, and what then differs.
-EVENT_ARGUMENTS: dict[str, tuple[Any, str]] = {
-    "id": (7, "id"),
-    "name": ("aten::mul", "key"),
-    "thread": (9, "device_resource_id"),
-    "start_us": (1.0, "cpu_time_total"),
-    "end_us": (8.0, "cpu_time_total"),
-    "overload_name": ("Tensor", "overload_name"),
-    "fwd_thread": (3, "fwd_thread"),
-    "input_shapes": ([[2]], "input_shapes"),
-    "stack": (["f"], "stack"),
-    "scope": (7, "scope"),
-    "use_device": ("cuda", "use_device"),
-    "cpu_memory_usage": (5, "self_cpu_memory_usage"),
-    "device_memory_usage": (5, "self_device_memory_usage"),
-    "is_async": (True, "self_cpu_time_total"),
-    "is_remote": (True, "is_remote"),
-    "sequence_nr": (5, "sequence_nr"),
-    "node_id": (5, "node_id"),
-    "device_type": (CUDA, "cpu_time_total"),
-    "device_index": (1, "device_index"),
-    "device_resource_id": (13, "device_resource_id"),
-    "is_legacy": (True, "is_legacy"),
-    "flops": (5, "flops"),
-    "trace_name": ("x", "trace_name"),
-    "concrete_inputs": (["1"], "concrete_inputs"),
-    "kwinputs": ({"a": 1}, "kwinputs"),
-    "is_user_annotation": (True, "is_user_annotation"),
-    "is_python_function": (True, "is_python_function"),
-    "activity_type": ("kernel", "activity_type"),
-    "metadata_json": ("{}", "_metadata_json"),
-    "flow_id": (1, "flow_id"),
-    "flow_type": (1, "flow_type"),
-    "flow_start": (True, "flow_start"),
-    "external_id": (1, "external_id"),
-    "linked_correlation_id": (1, "linked_correlation_id"),
-    "extra_meta": ({"Rank": "3"}, "event_metadata"),
-    "structured_input_shapes": ([[2]], "structured_input_shapes"),
-    "structured_input_strides": ([[1]], "structured_input_strides"),
-    "input_dtypes": (["float"], "input_dtypes"),
-    "python_id": (1, "python_id"),
-    "python_parent_id": (1, "python_parent_id"),
-    "python_module_id": (1, "python_module_id"),
-}
+from pytest_opprof.events.key_averages import Grouping, KeyAverages
 
 
 def made(**known: Any) -> FunctionEvent:
@@ -116,24 +73,6 @@ def listed(**options: Any) -> EventList:
     built = EventList(events(), **{"use_device": "cuda", **options})
     built._build_tree()
     return built
-
-
-TABLE: Mapping[str, Any] = {
-    "sort_by": "count",
-    "row_limit": 1,
-    "max_src_column_width": 20,
-    "max_name_column_width": 20,
-    "max_shapes_column_width": 20,
-    "header": "a header",
-    "top_level_events_only": True,
-    "time_unit": "s",
-    "compat": "torch",
-}
-GROUPING: Mapping[str, Any] = {
-    "group_by_input_shapes": True,
-    "group_by_stack_n": 1,
-    "group_by_overload_name": True,
-}
 
 
 @pytest.mark.parametrize("argument", TABLE)
@@ -207,6 +146,59 @@ def test_arguments_of_an_averages_list_are_in_its_table() -> None:
         assert KeyAverages(rows, **option).table() != plain
 
 
+def written_stacks(path: Path, *items: FunctionEvent, **options: Any) -> list[str]:
+    EventList(items).export_stacks(path, **options)
+    return path.read_text().splitlines()
+
+
+def test_arguments_of_export_stacks_matter(tmp_path: Path) -> None:
+    """Two events of one stack, of 2.5 microseconds, and as much on the device."""
+    path = tmp_path / "stacks"
+    work = [made(id=i, start_us=10 * i, end_us=10 * i + 2.5, stack=["f", "main"]) for i in range(2)]
+    assert written_stacks(path, *work) == ["main;f 5000"]
+    assert written_stacks(path, *work, compat="torch") == ["main;f 2", "main;f 2"]
+    assert written_stacks(path, *work, metric="self_cuda_time_total") == []
+    EventList(work).export_stacks(str(tmp_path / "other"))
+    assert (tmp_path / "other").read_text() == "main;f 5000\n"
+
+
+def test_arguments_of_averages_matter() -> None:
+    plain, parted = Grouping(), Grouping(shapes=True)
+    assert len(listed().averages(parted)) > len(listed().averages(plain))
+    overlapping = EventList([KinetoRecording(KinetoResult([KinetoEvent(name="aten::is_leaf", end_ns=5)]))])
+    assert len(overlapping.averages(plain)) > len(overlapping.averages(plain, compat="torch"))
+
+
+def test_arguments_of_changes_to_a_list_matter() -> None:
+    numbers = EventList([made(id=number) for number in (2, 1, 3)])
+    numbers.insert(1, made(id=7))
+    numbers.insert(0, made(id=8))
+    assert [event.id for event in numbers] == [8, 2, 7, 1, 3]
+    numbers.sort(key=lambda event: event.id)
+    assert [event.id for event in numbers] == [1, 2, 3, 7, 8]
+    numbers.sort(key=lambda event: -event.id, reverse=True)
+    assert [event.id for event in numbers] == [1, 2, 3, 7, 8]
+    numbers.sort(key=lambda event: event.id % 3)
+    assert [event.id for event in numbers] == [3, 1, 7, 2, 8]
+
+
+def test_arguments_of_sums_matter() -> None:
+    row = FunctionEventAvg().add(made()).add(made(end_us=5.0))
+    assert (row.count, row.cpu_time_total) == (2, 15)
+    assert FunctionEventAvg(count=3).absorb(row).count == 5
+    row.add_counters({"cycles": 7})
+    row.add_counters({"cycles": 1, "branches": 2})
+    assert row.counters == {"cycles": 8, "branches": 2}
+    timed = FunctionEventAvg().add_with_device_time(made(end_us=4.0), 3.0, 2.0)
+    assert (timed.cpu_time_total, timed.device_time_total, timed.self_device_time_total) == (4, 3, 2)
+
+
+@pytest.mark.parametrize("field", inspect.signature(EventMetrics).parameters)
+def test_each_argument_of_a_metric_is_in_it(field: str) -> None:
+    some: dict[str, Any] = {field: 5}
+    assert getattr(EventMetrics(**some), field) == 5 != getattr(EventMetrics(), field)
+
+
 def test_arguments_of_the_small_ones_matter() -> None:
     assert _filter_name("[memory]") != _filter_name("aten::add")
     assert _filter_stack_entry("torch/tensor.py: backward") != _filter_stack_entry("model.py: backward")
@@ -227,32 +219,6 @@ def test_arguments_of_nvprofs_readers_matter(tmp_path: Path) -> None:
     for read in (load_nvprof, parse_nvprof_trace):
         assert len(read(some)) != len(read(none))
         assert read(some)[0].cpu_time_total != read(some, compat="torch")[0].cpu_time_total
-
-
-COVERED: tuple[tuple[Callable[..., Any], set[str]], ...] = (
-    (FunctionEvent, set(EVENT_ARGUMENTS)),
-    (EventList, {"items", "use_device", "profile_memory", "with_flops"}),
-    (EventList.export_chrome_trace, {"path"}),
-    (EventList.table, set(TABLE)),
-    (KeyAverages.table, set(TABLE)),
-    (EventList.key_averages, {*GROUPING, "compat"}),
-    (KeyAverages, {"rows", "profile_memory", "with_flops", "notes"}),
-    (KinetoRecording, {"result", "use_device"}),
-    (Interval, {"start", "end"}),
-    (Kernel, {"name", "device", "duration"}),
-    (MemRecordsAcc, {"mem_records"}),
-    (MemRecordsAcc.in_interval, {"start_ns", "end_ns"}),
-    (_filter_name, {"name"}),
-    (_filter_stack_entry, {"entry"}),
-    (_rewrite_name, {"name", "with_wildcard"}),
-    (EnforceUnique.see, {"key"}),
-    (load_nvprof, {"path", "compat"}),
-    (parse_nvprof_trace, {"path", "compat"}),
-    (FunctionEvent.append_kernel, {"name", "device", "duration"}),
-    (FunctionEvent.append_cpu_child, {"child"}),
-    (FunctionEvent.set_cpu_parent, {"parent"}),
-    (FunctionEventAvg.add, {"other"}),
-)
 
 
 @pytest.mark.parametrize(("call", "known"), COVERED, ids=lambda part: getattr(part, "__qualname__", ""))

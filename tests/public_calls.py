@@ -1,0 +1,70 @@
+"""All public callables: those of the package's names, the methods of their classes, and of what they give."""
+
+import enum
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest_opprof
+from pytest_opprof import autograd, itt
+from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.profiler.cycle import Cycle
+from pytest_opprof.traces.kineto import TraceFile
+
+MODULES = {"": pytest_opprof, "autograd.": autograd, "itt.": itt}
+# What public calls give: nobody makes one, but its methods are called.
+GIVEN: dict[str, Any] = {"KeyAverages": KeyAverages, "TraceFile": TraceFile, "Cycle": Cycle}
+# Of C, and without a signature.
+WRITTEN_OUT = {"record_function": ("name", "args")}
+
+
+def public_calls() -> dict[str, Callable[..., Any]]:
+    """By the name that a user writes."""
+    named = {
+        f"{prefix}{name}": getattr(module, name)
+        for prefix, module in MODULES.items()
+        for name in module.__all__
+    }
+    calls: dict[str, Callable[..., Any]] = {}
+    seen: set[int] = set()  # autograd has some of the package's names too
+    for name, one in named.items():
+        if id(one) not in seen:
+            calls.update(_calls_of(name, one))
+        seen.add(id(one))
+    for name, one in GIVEN.items():
+        calls.update(_methods_of(name, one))
+    return calls
+
+
+def public_arguments() -> list[str]:
+    """Each argument as ``callable.argument``."""
+    found = []
+    for name, one in public_calls().items():
+        arguments = WRITTEN_OUT.get(name) or [
+            argument for argument in inspect.signature(one).parameters if argument not in {"self", "cls"}
+        ]
+        found += [f"{name}.{argument}" for argument in arguments]
+    return found
+
+
+def _calls_of(name: str, one: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    if not inspect.isclass(one):
+        if callable(one):
+            yield name, one
+        return
+    if issubclass(one, enum.Enum | dict):
+        return
+    # Without an initializer of its own a class takes nothing.
+    if one.__init__ is not object.__init__ or one.__new__ is not object.__new__:
+        yield name, one
+    yield from _methods_of(name, one)
+
+
+def _methods_of(name: str, one: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for method, call in inspect.getmembers(one, inspect.isroutine):
+        is_ours = (getattr(call, "__module__", None) or "").startswith("pytest_opprof")
+        # How the events ask a recording is their own affair.
+        is_asked = name == "KinetoRecording" and hasattr(RecordingView, method)
+        if is_ours and not is_asked and not method.startswith("_"):
+            yield f"{name}.{method}", call
