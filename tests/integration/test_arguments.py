@@ -21,7 +21,7 @@ from pytest_opprof import profile
 CALLS = public_calls()
 OWNERS: dict[str, Make] = {**PROFILERS, "Cycle": LastCycle, "TraceFile": Reread}
 # Of these a test gives the value alone.
-FIRST = {"prof", "event", "intervals", "msg", "args", "kwargs", "name", "inputs", "length"}
+FIRST = {"prof", "event", "intervals", "msg", "args", "kwargs", "name", "inputs", "length", "traced_data"}
 
 # Where another test shows it: that test must be there and must give the argument.
 SHOWN = {
