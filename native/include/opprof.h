@@ -44,8 +44,21 @@ typedef struct op_stats {
     uint32_t uncounted;      /* threads on which the counters asked for could not be opened */
     uint32_t counted;        /* how many counters there are, and their numbers */
     uint32_t counters[OP_COUNTERS_MAX];
-    double sampling; /* the share of torch's ops that was recorded, drawn at random; 1: all */
+    double sampling;         /* the share of torch's ops that was recorded, drawn at random; 1: all */
+    uint32_t cuda;           /* enum op_cuda_recorded; what follows is 0 where it was not */
+    uint64_t device_events;  /* kernels, copies and the like on record */
+    uint64_t device_dropped; /* records for which CUPTI, or we, had no room */
+    uint64_t device_untimed; /* of device_events: CUPTI does not know when they ran */
+    uint64_t device_unlaunched;  /* of device_events: the call that launched them is not on record */
+    uint64_t launches_unseen;    /* calls that launched kernels none of which is on record */
+    uint64_t device_overhead_ns; /* time that CUPTI says it took itself */
 } op_stats;
+
+enum op_cuda_recorded {
+    OP_CUDA_NOT_RECORDED = 0,
+    OP_CUDA_RECORDED = 1,
+    OP_CUDA_TAKEN_AWAY = 2 /* by another profiler, in the window: what is on record is a part */
+};
 
 typedef struct op_step {
     int64_t number;
@@ -113,6 +126,26 @@ typedef struct op_memory_columns {
     const int64_t *cpu, *self_cpu, *device, *self_device;
 } op_memory_columns;
 
+/* A call of CUDA's runtime or driver (an event of kind OP_RUNTIME or OP_DRIVER). */
+typedef struct op_device_call {
+    uint32_t correlation; /* CUPTI's number, which its work has too */
+    uint32_t callback;    /* CUPTI's number of the function */
+    uint32_t result;      /* cudaError_t or CUresult; 0: it succeeded */
+} op_device_call;
+
+/* What ran on a device. */
+typedef struct op_device_work {
+    uint64_t bytes;      /* copied or set */
+    uint64_t graph_node; /* 0: not of a CUDA graph */
+    uint32_t correlation, context, graph;
+    uint32_t grid[3]; /* of a kernel, as its registers (of a thread) and shared memory (bytes) */
+    uint16_t block[3], registers;
+    uint32_t static_shared, dynamic_shared;
+    uint32_t value;                              /* of a memset; of a synchronization: the event */
+    uint8_t copy_kind, source_kind, target_kind; /* CUPTI's numbers: CUpti_ActivityMemcpyKind, */
+    uint8_t sync_type; /* CUpti_ActivityMemoryKind, CUpti_ActivitySynchronizationType */
+} op_device_work;
+
 typedef struct op_memory_use {
     int64_t allocated, freed; /* bytes taken, and of these given back */
     int64_t peak;             /* the most of these bytes in use at once */
@@ -162,6 +195,28 @@ int op_counter_refusal(uint32_t counter); /* 0: it can be counted here; else the
 /* These are counted in all windows to come; none at first. OP_EIO: the kernel does not count them
  * together, and then none is. Not while a window is open: OP_EBUSY. */
 int op_window_count(const uint32_t *counters, uint32_t count);
+
+/* CUDA's activities, by CUPTI: why they cannot be recorded. */
+enum op_cuda {
+    OP_CUDA_READY = 0,
+    OP_CUDA_ABSENT = 1,    /* nothing in this process has started CUDA */
+    OP_CUDA_NO_CUPTI = 2,  /* there is no libcupti */
+    OP_CUDA_TOO_OLD = 3,   /* the driver, or libcupti */
+    OP_CUDA_TAKEN = 4,     /* another profiler has it */
+    OP_CUDA_FORBIDDEN = 5, /* the driver lets this user not */
+    OP_CUDA_FORKED = 6,    /* the parent had started CUDA */
+    OP_CUDA_FAILED = 7
+};
+/* Finds CUPTI where CUDA was started: the file `named`, unless NULL; else the library in the process,
+ * else the first of these that loads. An enum op_cuda, and in op_last_error() why. Again only costs a
+ * look. */
+int op_cuda_open(const char *named, const char *const *paths, uint32_t count);
+/* Whether windows to come record it; only where it is ready. */
+void op_cuda_record(int wanted);
+/* Why the last window that should have recorded it did not, or not all of it; "": it did. */
+const char *op_cuda_problem(void);
+const char *op_cuda_library(void); /* the file; "": none */
+uint32_t op_cuda_version(void);    /* of CUPTI's API; 0: none */
 
 /* What the loaded libraries take by malloc() and its like is recorded; a library loaded since then
  * is seen from the next call on. */
@@ -239,6 +294,9 @@ int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t co
 const int64_t *op_result_flops(const op_result *result);
 /* 1: the event is memory taken or given back, and *out says what; 0: it is not. */
 int op_result_memory(const op_result *result, uint64_t event, op_memory *out);
+/* 1: the event is of that kind, and was recorded here. */
+int op_result_device_call(const op_result *result, uint64_t event, op_device_call *out);
+int op_result_device_work(const op_result *result, uint64_t event, op_device_work *out);
 /* Made when first asked for; it belongs to the result. */
 int op_result_memory_columns(op_result *result, op_memory_columns *out);
 /* One entry a step, and one more for the whole window. Belongs to the result until the next call. */

@@ -244,13 +244,13 @@ typedef struct op_cupti_functions {
     int (*GetVersion)(uint32_t *version);
     int (*GetResultString)(int code, const char **text); /* may leave `text` as it is */
     int (*ActivityRegisterCallbacks)(op_cupti_request request, op_cupti_complete complete);
+    int (*ActivityRegisterTimestampCallback)(op_cupti_timestamp now); /* 11.6 */
     int (*ActivityEnable)(int kind); /* forgets what was said of single functions */
     int (*ActivityDisable)(int kind);
     int (*ActivityFlushAll)(uint32_t flag);
     int (*ActivityGetNextRecord)(uint8_t *buffer, size_t valid, op_cupti_record **record);
     int (*ActivityGetNumDroppedRecords)(void *context, uint32_t stream, size_t *dropped);
     /* ---- may be missing ---- */
-    int (*ActivityRegisterTimestampCallback)(op_cupti_timestamp now);   /* 11.6 */
     int (*ActivityEnableRuntimeApi)(uint32_t callback, uint8_t enable); /* 12.4 */
     int (*ActivityEnableDriverApi)(uint32_t callback, uint8_t enable);  /* 12.4 */
     int (*ActivityEnableAllSyncRecords)(uint8_t enable);                /* 12.9 */

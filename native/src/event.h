@@ -90,7 +90,10 @@ enum op_args_type {
     /* Named values (fields.h), each a word of its key's name id, a word of its type (low byte) and
      * count, and then so many values. */
     OP_ARGS_FIELDS = 4,
-    OP_ARGS_OUTPUTS = 5 /* id of the op's schema, then one token an output */
+    OP_ARGS_OUTPUTS = 5, /* id of the op's schema, then one token an output */
+    /* Results only: of a call of CUDA an op_device_call, of what ran on a device an op_device_work. */
+    OP_ARGS_DEVICE_CALL = 6,
+    OP_ARGS_DEVICE_WORK = 7
 };
 #define OP_ARGS_MEMORY_WORDS 10u
 /* Of what is given back; a result has the bytes of when it was taken, 0 if before the window. */

@@ -1,5 +1,6 @@
 /* Around a fork: no lock may be held in the child, and no thread of ours be left behind. */
 #include "collector.h"
+#include "cupti.h"
 #include "malloc_watch.h"
 #include "names.h"
 
@@ -11,6 +12,7 @@ static op_collector *const self = &op_the_collector;
 
 static void before_fork(void) {
     op_memory_paused = true;
+    op_cupti_before_fork();
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
     op_spill_join_drain();
@@ -21,6 +23,7 @@ static void after_fork_in_parent(void) {
     op_names_unlock();
     op_spill_resume();
     pthread_mutex_unlock(&self->lock);
+    op_cupti_after_fork_in_parent();
     op_memory_paused = false;
 }
 
@@ -44,6 +47,7 @@ static void after_fork_in_child(void) {
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
     pthread_mutex_unlock(&self->lock);
+    op_cupti_after_fork_in_child();
     op_memory_paused = false;
 }
 

@@ -1,5 +1,6 @@
 /* What a window recorded, from wherever its chunks lie. */
 #include "collector.h"
+#include "cupti.h"
 #include "error.h"
 #include "fault.h"
 #include "names.h"
@@ -104,17 +105,49 @@ static void count_losses(uint32_t window, op_stats *stats) {
     stats->crash_recovery = self->pool.fd >= 0;
 }
 
+/* The threads by CUPTI's handles. */
+static int list_handles(op_cuda_window *out) {
+    uint32_t count = 0;
+    for (const op_thread *t = self->threads; t; t = t->link)
+        count++;
+    out->threads = op_malloc(count * sizeof *out->threads + 1);
+    if (!out->threads)
+        return op_error_set(OP_ENOMEM, "no memory for the list of threads");
+    for (const op_thread *t = self->threads; t; t = t->link)
+        out->threads[out->thread_count++] = (op_cuda_thread){.handle = t->handle,
+                                                             .index = t->index,
+                                                             .os_tid = t->os_tid,
+                                                             .born = t->born,
+                                                             .gone = t->gone ? t->gone : UINT64_MAX};
+    return OP_OK;
+}
+
+static int build_with_cuda(op_source *source, op_result *result) {
+    op_cuda_window cuda = {.from = source->timeline->pairs[0].ticks};
+    cuda.records = op_cupti_records_lock(&cuda.pauses, &cuda.pause_count);
+    if (!cuda.records)
+        return op_tree_build(source, result);
+    source->cuda = &cuda;
+    int rc = list_handles(&cuda);
+    if (rc == OP_OK)
+        rc = op_tree_build(source, result);
+    op_cupti_records_unlock();
+    op_cuda_window_release(&cuda);
+    result->stats.cuda = op_cupti_recorded();
+    return rc;
+}
+
 int op_collect(uint32_t window, op_result *result) {
     gathered chunks = {0};
     int rc = op_timeline_add(&self->timeline);
     if (rc == OP_OK)
         rc = gather(window, &chunks);
     if (rc == OP_OK) {
-        const op_source source = {.raw = chunks.raw,
-                                  .raw_count = chunks.count,
-                                  .timeline = &self->timeline,
-                                  .steps = &self->steps};
-        rc = op_tree_build(&source, result);
+        op_source source = {.raw = chunks.raw,
+                            .raw_count = chunks.count,
+                            .timeline = &self->timeline,
+                            .steps = &self->steps};
+        rc = build_with_cuda(&source, result);
     }
     if (rc == OP_OK) {
         name_threads(result);

@@ -57,6 +57,8 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint32_t call_window;    /* that the calls belong to */
     uint32_t counted_window; /* for which its counters were opened, or refused (counters.h) */
     struct op_counters *counters;
+    uint32_t handle;     /* the low half of its pthread_self(), by which CUPTI knows it */
+    uint64_t born, gone; /* ticks; 0: it lives */
 } op_thread;
 
 /* What a range keeps to find its own record again. */

@@ -36,6 +36,23 @@ void op_result_free(op_result *r) {
     free(r);
 }
 
+#define EACH_COLUMN(DO)                                                                                \
+    DO(start_ns)                                                                                       \
+    DO(duration_ns)                                                                                    \
+    DO(self_ns)                                                                                        \
+    DO(sequence_nr)                                                                                    \
+    DO(name)                                                                                           \
+    DO(thread)                                                                                         \
+    DO(forward_thread)                                                                                 \
+    DO(args)                                                                                           \
+    DO(parent)                                                                                         \
+    DO(step)                                                                                           \
+    DO(launcher)                                                                                       \
+    DO(line)                                                                                           \
+    DO(kind)                                                                                           \
+    DO(flags)                                                                                          \
+    DO(scope)
+
 int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
     size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + sizeof(uint16_t) + 3) + 64;
     char *at = r->storage = op_malloc(bytes);
@@ -43,29 +60,45 @@ int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
         return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
                             (unsigned long long)n);
 #define TAKE(field)                                                                                    \
-    do {                                                                                               \
-        w->field = (void *)at;                                                                         \
-        r->columns.field = w->field;                                                                   \
-        at += n * sizeof *w->field;                                                                    \
-    } while (0)
-    TAKE(start_ns);
-    TAKE(duration_ns);
-    TAKE(self_ns);
-    TAKE(sequence_nr);
-    TAKE(name);
-    TAKE(thread);
-    TAKE(forward_thread);
-    TAKE(args);
-    TAKE(parent);
-    TAKE(step);
-    TAKE(launcher);
-    TAKE(line);
-    TAKE(kind);
-    TAKE(flags);
-    TAKE(scope);
+    w->field = (void *)at;                                                                             \
+    r->columns.field = w->field;                                                                       \
+    at += n * sizeof *w->field;
+    EACH_COLUMN(TAKE)
 #undef TAKE
     memset(w->line, 0, n * sizeof *w->line);
     r->columns.count = n;
+    return OP_OK;
+}
+
+/* A column that most results lack. */
+static int extend_rare(uint32_t **column, uint64_t count, uint64_t more) {
+    if (!*column)
+        return OP_OK;
+    uint32_t *grown = op_realloc(*column, (count + more) * sizeof *grown);
+    if (!grown)
+        return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events more",
+                            (unsigned long long)more);
+    memset(grown + count, 0, more * sizeof *grown);
+    *column = grown;
+    return OP_OK;
+}
+
+int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
+    void *before = r->storage;
+    uint64_t count = r->columns.count;
+    op_writable old = *w;
+    int rc;
+    if ((rc = extend_rare(&r->outputs, count, more)) || (rc = extend_rare(&r->counters, count, more)))
+        return rc;
+    if ((rc = op_columns_allocate(r, w, count + more)) != OP_OK) {
+        r->storage = before;
+        return rc;
+    }
+#define COPY(field) memcpy(w->field, old.field, count * sizeof *w->field);
+    EACH_COLUMN(COPY)
+#undef COPY
+    free(before);
+    r->columns.count = count;
     return OP_OK;
 }
 

@@ -58,6 +58,7 @@ typedef struct op_source {
     const op_steps *steps;
     const uint32_t *names; /* id in the file -> id here; NULL: the same */
     uint32_t name_count;
+    struct op_cuda_window *cuda; /* NULL: it was not recorded */
 } op_source;
 
 op_result *op_result_new(void);
@@ -78,5 +79,7 @@ typedef struct op_writable {
 
 /* One block for all columns of `n` events; the result's too. */
 int op_columns_allocate(op_result *r, op_writable *w, uint64_t n);
+/* Room for `more` after those that are filled, which stay. */
+int op_columns_extend(op_result *r, op_writable *w, uint64_t more);
 
 #endif

@@ -1,5 +1,6 @@
 /* The session and its windows. */
 #include "collector.h"
+#include "cupti.h"
 #include "error.h"
 #include "names.h"
 #include "result.h"
@@ -88,10 +89,16 @@ static int start_locked(void) {
     return OP_OK;
 }
 
+/* What CUPTI records begins sooner, so that nothing in the window waits for that. */
 int op_window_start(void) {
+    bool with_cuda = !op_open_window() && op_cupti_window_start();
     pthread_mutex_lock(&self->lock);
     int rc = start_locked();
     pthread_mutex_unlock(&self->lock);
+    if (rc != OP_OK && with_cuda) {
+        op_cupti_window_stop();
+        op_cupti_window_forget();
+    }
     return rc;
 }
 
@@ -134,14 +141,17 @@ static int stop_locked(op_result **out) {
 
 int op_window_stop(op_result **out) {
     *out = NULL;
+    op_cupti_window_stop();
     pthread_mutex_lock(&self->lock);
     int rc = stop_locked(out);
     pthread_mutex_unlock(&self->lock);
+    op_cupti_window_forget();
     return rc;
 }
 
 void op_session_close(void) {
     op_result *unread = NULL;
+    op_cupti_window_stop();
     pthread_mutex_lock(&self->lock);
     while (self->stopping)
         pthread_cond_wait(&self->changed, &self->lock);
@@ -154,10 +164,12 @@ void op_session_close(void) {
         op_pool_close(&self->pool);
     }
     pthread_mutex_unlock(&self->lock);
+    op_cupti_window_forget();
 }
 
 int op_window_peek(op_result **out) {
     *out = NULL;
+    op_cupti_window_update();
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
     uint32_t window = op_open_window();
@@ -186,9 +198,15 @@ static void move_window(uint32_t *from, uint32_t *to) {
     pthread_mutex_unlock(&self->lock);
 }
 
-void op_window_pause(void) { move_window(&op_window, &op_paused); }
+void op_window_pause(void) {
+    move_window(&op_window, &op_paused);
+    op_cupti_window_pause(true);
+}
 
-void op_window_resume(void) { move_window(&op_paused, &op_window); }
+void op_window_resume(void) {
+    op_cupti_window_pause(false);
+    move_window(&op_paused, &op_window);
+}
 
 #define RECALIBRATE_NS 1000000000u
 

@@ -160,7 +160,7 @@ void op_spill_start_drain(void) {
 
 /* A joined thread is still counted among the process's own for an instant, and Python's os.fork()
  * warns by that count. */
-static void wait_until_unlisted(int tid) {
+void op_wait_until_unlisted(int tid) {
     for (int tries = 0; tries < 10000 && syscall(SYS_tgkill, getpid(), tid, 0) == 0; tries++)
         sched_yield();
 }
@@ -176,7 +176,7 @@ void op_spill_join_drain(void) {
     pthread_cond_broadcast(&self->changed);
     pthread_mutex_unlock(&self->lock);
     pthread_join(drain_thread, NULL);
-    wait_until_unlisted(spill->drain_tid);
+    op_wait_until_unlisted(spill->drain_tid);
     pthread_mutex_lock(&self->lock);
     spill->drain_runs = spill->drain_stops = false;
     pthread_cond_broadcast(&self->changed);

@@ -40,7 +40,8 @@ bool op_spill_one(void); /* true: wrote a chunk, or waited for others, so try ag
 void op_spill_start_drain(void);
 /* Afterwards no drain thread runs: one left running makes the user's os.fork() warn. */
 void op_spill_join_drain(void);
-void op_spill_pause(void); /* from its return to op_spill_resume() nobody writes */
+void op_wait_until_unlisted(int tid); /* a thread that was joined; needs no lock */
+void op_spill_pause(void);            /* from its return to op_spill_resume() nobody writes */
 void op_spill_resume(void);
 void op_spill_reset(void);
 void op_spill_close(void);

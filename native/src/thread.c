@@ -30,6 +30,8 @@ static op_thread *create(void) {
     t->stack = stack;
     t->capacity = FIRST_STACK;
     t->os_tid = (uint32_t)syscall(SYS_gettid);
+    t->handle = (uint32_t)(uintptr_t)pthread_self();
+    t->born = op_ticks();
     t->index = self->thread_count++;
     t->link = self->threads;
     self->threads = t;
@@ -133,6 +135,7 @@ static void at_thread_exit(void *value) {
     op_self = &gone;
     pthread_mutex_lock(&self->lock);
     t->dead = 1;
+    t->gone = op_ticks();
     op_counters_close(t->counters);
     pthread_getname_np(pthread_self(), t->name, sizeof t->name);
     op_chunks_put_away(t);

@@ -3,6 +3,7 @@
 #include "result.h"
 
 #include "backward.h"
+#include "cuda_window.h"
 #include "error.h"
 #include "fault.h"
 #include "fields.h"
@@ -20,39 +21,14 @@ int op_raw_order(const void *a, const void *b) {
     return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* ---- time ------------------------------------------------------------------------------- */
-
-typedef struct timeline {
-    op_clock_line *lines; /* one between each two pairs; the last also beyond */
-    uint32_t count;
-} timeline;
-
-static int make_lines(const op_timeline *pairs, timeline *out) {
-    out->count = pairs->count - 1;
-    out->lines = op_malloc(out->count * sizeof *out->lines);
-    if (!out->lines)
-        return OP_ENOMEM;
-    const op_clock_pair *first = &pairs->pairs[0];
-    for (uint32_t i = 0; i < out->count; i++) {
-        out->lines[i] = op_clock_through(&pairs->pairs[i], &pairs->pairs[i + 1]);
-        /* Joined end to end: wall-clock steps inside the window move nothing. */
-        out->lines[i].base_ns = (int64_t)(pairs->pairs[i].monotonic_ns - first->monotonic_ns);
-    }
-    return OP_OK;
-}
-
-static int64_t to_ns(const timeline *t, uint32_t *at, uint64_t ticks) {
-    while (*at + 1 < t->count && ticks >= t->lines[*at + 1].from_ticks)
-        ++*at;
-    return op_clock_ns(&t->lines[*at], ticks);
-}
-
 /* ---- storage ---------------------------------------------------------------------------- */
 
 static int copy_args(const op_source *s, op_result *r) {
     uint64_t words = 0;
     for (uint32_t i = 0; i < s->raw_count; i++)
         words += s->raw[i].arg_words;
+    uint64_t recorded = words;
+    words += s->cuda ? op_cuda_arg_words(s->cuda) : 0;
     r->args = op_malloc(words * sizeof(uint32_t) + 1);
     if (!r->args)
         return op_error_set(OP_ENOMEM, "no memory for %llu argument words", (unsigned long long)words);
@@ -63,6 +39,8 @@ static int copy_args(const op_source *s, op_result *r) {
             memcpy(r->args + words, s->raw[i].args, s->raw[i].arg_words * sizeof(uint32_t));
         words += s->raw[i].arg_words;
     }
+    if (s->cuda)
+        op_cuda_put_args(s->cuda, r->args + recorded);
     return OP_OK;
 }
 
@@ -87,7 +65,7 @@ typedef struct walk {
     const op_source *source;
     op_result *result;
     op_writable w;
-    timeline time;
+    op_lines time;
     uint32_t line;
     uint32_t arg_base;
     uint64_t row;
@@ -96,6 +74,8 @@ typedef struct walk {
     bool takes_part;
     bool no_memory;
     op_nest calls;
+    uint64_t cuda_row, cuda_end; /* the last call of CUDA on the thread, and its end in ticks */
+    uint64_t cuda_args;          /* word offset of its calls' argument blocks */
 } walk;
 
 /* The record below it, or the nearest further down where that one is async. */
@@ -157,7 +137,7 @@ static void add_open_call(walk *k, const op_raw *raw, const op_event *e) {
                    (op_open_call){.thread = raw->thread,
                                   .name = name_here(k->source, e->name),
                                   .line = e->line,
-                                  .end_ns = end ? to_ns(&k->time, &line, end) : -1});
+                                  .end_ns = end ? op_lines_ns(&k->time, &line, end) : -1});
 }
 
 /* No event either: its block belongs to the op around it, in a column of which most results need none.
@@ -178,24 +158,13 @@ static void add_to_op(walk *k, uint32_t **column, const op_raw *raw, const op_ev
         rename_args(k, (*column)[op]);
 }
 
-static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+static void put_record(walk *k, const op_raw *raw, const op_event *e, uint64_t row) {
     op_writable *w = &k->w;
-    if (e->kind == OP_OUTPUTS || e->kind == OP_COUNTERS) {
-        op_result *r = k->result;
-        add_to_op(k, e->kind == OP_OUTPUTS ? &r->outputs : &r->counters, raw, e, first_row);
-        return;
-    }
-    bool is_call = e->kind == OP_PYTHON_CALL || e->kind == OP_C_CALL;
-    if (is_call && e->flags & OP_FLAG_BEFORE) {
-        add_open_call(k, raw, e);
-        return;
-    }
-    uint64_t row = k->row++;
     uint64_t end = __atomic_load_n(&e->end, __ATOMIC_RELAXED);
     uint8_t flags = __atomic_load_n(&e->flags, __ATOMIC_RELAXED);
     uint32_t ends_on = k->line;
-    w->start_ns[row] = to_ns(&k->time, &k->line, e->start);
-    w->duration_ns[row] = end ? to_ns(&k->time, &ends_on, end) - w->start_ns[row] : -1;
+    w->start_ns[row] = op_lines_ns(&k->time, &k->line, e->start);
+    w->duration_ns[row] = end ? op_lines_ns(&k->time, &ends_on, end) - w->start_ns[row] : -1;
     if (end && w->duration_ns[row] < 0)
         w->duration_ns[row] = 0;
     w->self_ns[row] = end && !(flags & OP_FLAG_ASYNC) ? w->duration_ns[row] : 0;
@@ -209,20 +178,61 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     w->forward_thread[row] = 0;
     w->launcher[row] = -1;
     w->args[row] = 0;
+    w->line[row] = e->line;
+}
+
+static void take_self_time(walk *k, uint64_t row) {
+    const op_writable *w = &k->w;
+    if (w->parent[row] >= 0 && !(w->flags[row] & (OP_FLAG_ASYNC | OP_FLAG_UNFINISHED)))
+        w->self_ns[w->parent[row]] -= w->duration_ns[row];
+}
+
+/* A call of CUDA, put among the events by cuda_calls.c: around nothing but calls of its own kind. */
+static void add_cuda_call(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+    uint64_t row = k->row++;
+    put_record(k, raw, e, row);
+    bool nested = k->cuda_row >= first_row && e->end <= k->cuda_end;
+    k->w.parent[row] = nested ? (int32_t)k->cuda_row : parent_of(k, e->depth, first_row);
+    k->w.args[row] = (uint32_t)(1 + k->cuda_args + (uint64_t)e->aux * OP_CUDA_CALL_WORDS);
+    k->source->cuda->row_of[e->aux] = (uint32_t)row;
+    if (!nested) {
+        k->cuda_row = row;
+        k->cuda_end = e->end;
+    }
+    take_self_time(k, row);
+    place_in_step(k, raw->os_tid, e->start, row);
+}
+
+static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+    op_writable *w = &k->w;
+    if (e->kind == OP_OUTPUTS || e->kind == OP_COUNTERS) {
+        op_result *r = k->result;
+        add_to_op(k, e->kind == OP_OUTPUTS ? &r->outputs : &r->counters, raw, e, first_row);
+        return;
+    }
+    bool is_call = e->kind == OP_PYTHON_CALL || e->kind == OP_C_CALL;
+    if (is_call && e->flags & OP_FLAG_BEFORE) {
+        add_open_call(k, raw, e);
+        return;
+    }
+    if (k->source->cuda && (e->kind == OP_RUNTIME || e->kind == OP_DRIVER)) {
+        add_cuda_call(k, raw, e, first_row);
+        return;
+    }
+    uint64_t row = k->row++;
+    put_record(k, raw, e, row);
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
         read_torch_args(k, row);
         rename_args(k, w->args[row]);
     }
-    w->line[row] = e->line;
     w->parent[row] =
         is_call ? op_nest_call(&k->calls, e->depth, row, first_row) : parent_of(k, e->depth, first_row);
     if (e->kind == OP_MEMORY) /* around nothing */
         w->flags[row] |= op_memory_note(k->result, row);
     else if (!is_call)
-        k->nearest[e->depth] = flags & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
-    if (w->parent[row] >= 0 && !(flags & OP_FLAG_ASYNC) && end)
-        w->self_ns[w->parent[row]] -= w->duration_ns[row];
+        k->nearest[e->depth] = w->flags[row] & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
+    take_self_time(k, row);
     place_in_step(k, raw->os_tid, e->start, row);
 }
 
@@ -236,6 +246,7 @@ static void walk_threads(walk *k) {
             index++;
             k->line = 0;
             k->step = 0;
+            k->cuda_end = 0;
             first_row = k->row;
         }
         op_raw numbered = *raw;
@@ -252,7 +263,7 @@ static void walk_threads(walk *k) {
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static int convert_steps(const op_source *s, op_result *r, const timeline *time) {
+static int convert_steps(const op_source *s, op_result *r, const op_lines *time) {
     r->steps = op_calloc(s->steps->count + 1, sizeof *r->steps);
     if (!r->steps)
         return op_error_set(OP_ENOMEM, "no memory for the list of steps");
@@ -261,9 +272,9 @@ static int convert_steps(const op_source *s, op_result *r, const timeline *time)
     for (uint32_t i = 0; i < s->steps->count; i++) {
         const op_step_mark *m = &s->steps->marks[i];
         r->steps[i].number = m->number;
-        r->steps[i].start_ns = to_ns(time, &line, m->start);
+        r->steps[i].start_ns = op_lines_ns(time, &line, m->start);
         uint32_t ends_on = line;
-        r->steps[i].end_ns = m->end ? to_ns(time, &ends_on, m->end) : -1;
+        r->steps[i].end_ns = m->end ? op_lines_ns(time, &ends_on, m->end) : -1;
     }
     return OP_OK;
 }
@@ -275,9 +286,9 @@ static int build(const op_source *s, op_result *r, walk *k) {
     if (n > INT32_MAX)
         return op_error_set(OP_ENOMEM, "%llu events: more than a result can hold (2^31)",
                             (unsigned long long)n);
-    int rc = make_lines(s->timeline, &k->time);
+    int rc = op_lines_make(&k->time, s->timeline);
     if (rc != OP_OK)
-        return op_error_set(rc, "no memory for the clock's lines");
+        return rc;
     r->trace_start = (int64_t)s->timeline->pairs[0].realtime_ns;
     r->trace_duration = (int64_t)(s->timeline->pairs[s->timeline->count - 1].monotonic_ns -
                                   s->timeline->pairs[0].monotonic_ns);
@@ -288,6 +299,7 @@ static int build(const op_source *s, op_result *r, walk *k) {
     if ((rc = op_columns_allocate(r, &k->w, n)) || (rc = copy_args(s, r)) ||
         (rc = list_threads(s, r)) || (rc = convert_steps(s, r, &k->time)))
         return rc;
+    k->cuda_args = r->arg_words - (s->cuda ? op_cuda_arg_words(s->cuda) : 0);
     walk_threads(k);
     r->columns.count = k->row;
     r->stats.events = k->row;
@@ -300,11 +312,34 @@ static int build(const op_source *s, op_result *r, walk *k) {
     return rc == OP_OK ? op_backward_settle(r, &k->w) : rc;
 }
 
+/* With the calls of CUDA among the events, and after these what ran on devices. */
+static int build_with_cuda(const op_source *s, op_result *r, walk *k) {
+    op_cuda_window *cuda = s->cuda;
+    int rc = op_cuda_place_calls(cuda, s->raw, s->raw_count);
+    if (rc != OP_OK)
+        return rc;
+    op_source merged = *s;
+    merged.raw = cuda->raw;
+    merged.raw_count = cuda->raw_count;
+    k->source = &merged;
+    if ((rc = build(&merged, r, k)) != OP_OK)
+        return rc;
+    const op_cuda_rows rows = {.window = cuda,
+                               .result = r,
+                               .columns = &k->w,
+                               .lines = &k->time,
+                               .work_args =
+                                   k->cuda_args + cuda->records->call_count * OP_CUDA_CALL_WORDS};
+    rc = op_cuda_add_rows(&rows);
+    r->stats.events = r->columns.count;
+    return rc == OP_OK ? op_cuda_count(cuda, &r->stats) : rc;
+}
+
 int op_tree_build(const op_source *source, op_result *result) {
     walk k = {.source = source, .result = result};
-    int rc = build(source, result, &k);
+    int rc = source->cuda ? build_with_cuda(source, result, &k) : build(source, result, &k);
     op_nest_release(&k.calls);
     free(k.nearest);
-    free(k.time.lines);
+    op_lines_free(&k.time);
     return rc;
 }

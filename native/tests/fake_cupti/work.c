@@ -51,10 +51,18 @@ static fake_record kernel_record(const fake_activity *a) {
     return r;
 }
 
+/* The host's memory is pageable here. */
+static uint8_t memory_kind(bool of_host) {
+    return of_host ? CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+}
+
 static fake_record copy_record(const fake_activity *a) {
     fake_record r = {0};
+    bool within_host = a->copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
     r.copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
     r.copy.copyKind = (uint8_t)a->copy_kind;
+    r.copy.srcKind = memory_kind(within_host || a->copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD);
+    r.copy.dstKind = memory_kind(within_host || a->copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH);
     r.copy.bytes = a->bytes;
     r.copy.deviceId = a->device;
     r.copy.contextId = a->context;

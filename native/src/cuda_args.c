@@ -1,0 +1,41 @@
+/* What calls of CUDA and work of devices say of themselves: argument blocks, as of any event. */
+#include "cuda_window.h"
+
+#include <string.h>
+
+uint64_t op_cuda_arg_words(const op_cuda_window *w) {
+    return w->records->call_count * OP_CUDA_CALL_WORDS + w->records->work_count * OP_CUDA_WORK_WORDS;
+}
+
+void op_cuda_put_args(const op_cuda_window *w, uint32_t *words) {
+    const op_cuda_records *r = w->records;
+    for (uint64_t i = 0; i < r->call_count; i++) {
+        *words = OP_ARGS_HEADER(OP_ARGS_DEVICE_CALL, OP_CUDA_CALL_WORDS - 1);
+        memcpy(words + 1, &r->calls[i].call, sizeof r->calls[i].call);
+        words += OP_CUDA_CALL_WORDS;
+    }
+    for (uint64_t i = 0; i < r->work_count; i++) {
+        *words = OP_ARGS_HEADER(OP_ARGS_DEVICE_WORK, OP_CUDA_WORK_WORDS - 1);
+        memcpy(words + 1, &r->work[i].work, sizeof r->work[i].work);
+        words += OP_CUDA_WORK_WORDS;
+    }
+}
+
+static int read_block(const op_result *r, uint64_t row, enum op_args_type type, void *out,
+                      size_t bytes) {
+    if (row >= r->columns.count || !r->columns.args[row])
+        return 0;
+    const uint32_t *block = r->args + r->columns.args[row] - 1;
+    if ((*block & 0xff) != (uint32_t)type || *block >> 8 != bytes / sizeof(uint32_t))
+        return 0;
+    memcpy(out, block + 1, bytes);
+    return 1;
+}
+
+int op_result_device_call(const op_result *r, uint64_t row, op_device_call *out) {
+    return read_block(r, row, OP_ARGS_DEVICE_CALL, out, sizeof *out);
+}
+
+int op_result_device_work(const op_result *r, uint64_t row, op_device_work *out) {
+    return read_block(r, row, OP_ARGS_DEVICE_WORK, out, sizeof *out);
+}

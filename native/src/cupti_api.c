@@ -1,0 +1,202 @@
+#include "cupti_api.h"
+
+#include "error.h"
+#include "opprof.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct entry {
+    const char *name;
+    size_t at;
+    bool optional;
+} entry;
+
+#define CUPTI(name, optional) {"cupti" #name, offsetof(op_cupti_functions, name), optional}
+static const entry of_cupti[] = {
+    CUPTI(GetVersion, false),
+    CUPTI(GetResultString, false),
+    CUPTI(ActivityRegisterCallbacks, false),
+    CUPTI(ActivityRegisterTimestampCallback, false),
+    CUPTI(ActivityEnable, false),
+    CUPTI(ActivityDisable, false),
+    CUPTI(ActivityFlushAll, false),
+    CUPTI(ActivityGetNextRecord, false),
+    CUPTI(ActivityGetNumDroppedRecords, false),
+    CUPTI(ActivityEnableRuntimeApi, true),
+    CUPTI(ActivityEnableDriverApi, true),
+    CUPTI(ActivityEnableAllSyncRecords, true),
+    CUPTI(ActivitySetAttribute, true),
+    CUPTI(GetCallbackName, true),
+    CUPTI(Subscribe, true),
+    CUPTI(Unsubscribe, true),
+    CUPTI(ActivityGetEnabledKinds, true),
+    {NULL, 0, false},
+};
+#define CUDA(name, optional) {"cu" #name, offsetof(op_cuda_functions, name), optional}
+static const entry of_cuda[] = {
+    CUDA(CtxGetCurrent, false),
+    CUDA(CtxPushCurrent_v2, false),
+    CUDA(CtxPopCurrent_v2, false),
+    CUDA(CtxSynchronize, false),
+    CUDA(DeviceGetCount, false),
+    CUDA(DeviceGet, false),
+    CUDA(DevicePrimaryCtxGetState, false),
+    CUDA(DevicePrimaryCtxRetain, false),
+    CUDA(DevicePrimaryCtxRelease_v2, false),
+    CUDA(DriverGetVersion, false),
+    CUDA(DeviceGetName, true),
+    CUDA(DeviceGetAttribute, true),
+    CUDA(DeviceTotalMem_v2, true),
+    {NULL, 0, false},
+};
+
+/* Name of the first that is missing and may not be; NULL: none. */
+static const char *bind(void *handle, const entry *entries, void *table) {
+    for (const entry *e = entries; e->name; e++) {
+        void *found = dlsym(handle, e->name);
+        if (!found && !e->optional)
+            return e->name;
+        memcpy((char *)table + e->at, &found, sizeof found);
+    }
+    return NULL;
+}
+
+static void *loaded(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
+
+bool op_cuda_is_loaded(void) {
+    void *handle = loaded("libcuda.so.1");
+    if (handle)
+        dlclose(handle); /* it was not ours to keep */
+    return handle != NULL;
+}
+
+static int find_loaded(struct dl_phdr_info *info, size_t size, void *out) {
+    (void)size;
+    const char *slash = strrchr(info->dlpi_name, '/');
+    const char *base = slash ? slash + 1 : info->dlpi_name;
+    if (strncmp(base, "libcupti.so", 11) != 0)
+        return 0;
+    snprintf(out, PATH_MAX, "%s", info->dlpi_name);
+    return 1;
+}
+
+/* The one that CUDA's own or another profiler's code uses already: two instances exclude each other. */
+static void *in_process(char path[PATH_MAX]) {
+    path[0] = 0;
+    dl_iterate_phdr(find_loaded, path);
+    return path[0] ? loaded(path) : NULL;
+}
+
+static void *load(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
+
+static void *find_cupti(char path[PATH_MAX], const char *named, const char *const *paths,
+                        uint32_t count) {
+    if (named) {
+        snprintf(path, PATH_MAX, "%s", named);
+        return load(named);
+    }
+    void *handle = in_process(path);
+    for (uint32_t i = 0; i < count && !handle; i++) {
+        snprintf(path, PATH_MAX, "%s", paths[i]);
+        handle = load(path);
+    }
+    return handle;
+}
+
+/* Of the file that was loaded, whatever it was asked for as. */
+static void note_path(op_cupti_library *out, const char *asked) {
+    Dl_info info;
+    union {
+        int (*function)(uint32_t *);
+        void *address;
+    } version = {.function = out->cupti.GetVersion};
+    bool known = dladdr(version.address, &info) && info.dli_fname;
+    snprintf(out->path, sizeof out->path, "%s", known ? info.dli_fname : asked);
+}
+
+static int load_cuda(op_cupti_library *out) {
+    void *handle = loaded("libcuda.so.1");
+    if (!handle)
+        return op_error_set(OP_CUDA_ABSENT, "nothing in this process has loaded CUDA (libcuda.so.1)");
+    const char *missing = bind(handle, of_cuda, &out->cuda);
+    if (missing)
+        return op_error_set(OP_CUDA_TOO_OLD, "libcuda.so.1 has no %s: a driver for CUDA 12 has it",
+                            missing);
+    void *context;
+    if (out->cuda.CtxGetCurrent(&context) == OP_CUDA_NOT_STARTED)
+        return op_error_set(OP_CUDA_ABSENT, "nothing in this process has started CUDA yet");
+    return OP_CUDA_READY;
+}
+
+int op_cupti_load(op_cupti_library *out, const char *named, const char *const *paths, uint32_t count) {
+    char path[PATH_MAX];
+    int rc = load_cuda(out);
+    if (rc != OP_CUDA_READY)
+        return rc;
+    void *handle = find_cupti(path, named, paths, count);
+    if (!handle && named)
+        return op_error_set(OP_CUDA_NO_CUPTI, "OPPROF_CUPTI_PATH: %s", dlerror());
+    if (!handle)
+        return op_error_set(OP_CUDA_NO_CUPTI,
+                            "no libcupti found: install nvidia-cuda-cupti (CUDA 13) or "
+                            "nvidia-cuda-cupti-cu12, or set OPPROF_CUPTI_PATH to the library");
+    const char *missing = bind(handle, of_cupti, &out->cupti);
+    if (missing)
+        return op_error_set(OP_CUDA_NO_CUPTI, "%s has no %s: it is no libcupti of CUDA 12 or later",
+                            path, missing);
+    note_path(out, path);
+    rc = out->cupti.GetVersion(&out->version);
+    if (rc != OP_CUPTI_SUCCESS)
+        return op_error_set(OP_CUDA_FAILED, "%s does not start: %s", out->path,
+                            op_cupti_words(out, rc));
+    if (out->version < OP_CUPTI_OLDEST)
+        return op_error_set(OP_CUDA_TOO_OLD,
+                            "%s is of an API (%u) older than CUDA 12.0: install a later CUDA, or set "
+                            "OPPROF_CUPTI_PATH to a later libcupti",
+                            out->path, out->version);
+    return OP_CUDA_READY;
+}
+
+const char *op_cupti_words(const op_cupti_library *library, int code) {
+    static __thread char number[32];
+    const char *text = NULL;
+    if (library->cupti.GetResultString)
+        library->cupti.GetResultString(code, &text);
+    if (text)
+        return text;
+    snprintf(number, sizeof number, "CUPTI's error %d", code);
+    return number;
+}
+
+static void wait_for_context(const op_cuda_functions *cuda, void *context) {
+    void *before;
+    if (cuda->CtxPushCurrent_v2(context) != 0)
+        return;
+    cuda->CtxSynchronize();
+    cuda->CtxPopCurrent_v2(&before);
+}
+
+/* The devices' primary contexts are what CUDA's runtime works in; the thread's own may be another. A
+ * device that failed for good says so at once, and its work has no times. */
+void op_cuda_wait(const op_cuda_functions *cuda) {
+    void *current = NULL, *context;
+    int count = 0, device, active;
+    unsigned flags;
+    if (cuda->CtxGetCurrent(&current) == 0 && current)
+        cuda->CtxSynchronize();
+    if (cuda->DeviceGetCount(&count) != 0)
+        return;
+    for (int i = 0; i < count; i++) {
+        if (cuda->DeviceGet(&device, i) != 0 ||
+            cuda->DevicePrimaryCtxGetState(device, &flags, &active) != 0 || !active ||
+            cuda->DevicePrimaryCtxRetain(&context, device) != 0)
+            continue;
+        if (context != current)
+            wait_for_context(cuda, context);
+        cuda->DevicePrimaryCtxRelease_v2(device);
+    }
+}
