@@ -23,6 +23,7 @@ EVERY_PPM = 1_000_000  # parts in a million that are all of it
 _US_IN_MS = 1_000.0
 _US_IN_S = 1_000_000.0
 _KIB = 1024
+ONE_IN_THOUSANDTHS = 1000
 
 
 class Unit(StrEnum):
@@ -32,6 +33,8 @@ class Unit(StrEnum):
     NS = "ns"
     BYTES = "bytes"
     FLOPS = "flops"
+    PPM = "ppm"  # a share, in parts of a million
+    THOUSANDTHS = "thousandths"  # a mean of counts
 
 
 class Comparator(StrEnum):
@@ -52,7 +55,7 @@ _BYTE_UNITS = {"b": 1} | {
     for suffix, base in (("ib", 1024), ("b", 1000))
 }
 _COUNT_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "t": 1_000_000_000_000}
-_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ]*)\s*")
+_QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ%]*)\s*")
 _PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
 _LIMIT = re.compile(r"\s*(<=|>=|==|=|<|>)?(.*)", re.DOTALL)
 
@@ -146,6 +149,10 @@ def format_quantity(value: int, *, unit: Unit) -> str:
             return format_bytes(value)
         case Unit.COUNT | Unit.FLOPS:
             return str(value)
+        case Unit.PPM:
+            return f"{value * 100 / EVERY_PPM:.1f} %"
+        case Unit.THOUSANDTHS:
+            return f"{value / ONE_IN_THOUSANDTHS:.1f}"
     assert_never(unit)
 
 
@@ -194,6 +201,10 @@ def parse_quantity(text: str, *, unit: Unit) -> int:
             return parse_bytes(text)
         case Unit.COUNT | Unit.FLOPS:
             return parse_count(text)
+        case Unit.PPM:
+            return _parse(text, units={"%": EVERY_PPM // 100}, kind="share", example="20 %")
+        case Unit.THOUSANDTHS:
+            return _parse(text, units={"": ONE_IN_THOUSANDTHS}, kind="mean", example="1.5")
     assert_never(unit)
 
 
@@ -242,7 +253,7 @@ def _bound(comparator: Comparator, value: int, *, unit: Unit) -> Bound:
 
 
 def _example(unit: Unit) -> str:
-    return {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB"}.get(unit, "<= 12")
+    return {Unit.NS: "<= 5 ms", Unit.BYTES: "<= 64 MiB", Unit.PPM: "<= 20 %"}.get(unit, "<= 12")
 
 
 def _parse(text: str, *, units: dict[str, int], kind: str, example: str) -> int:

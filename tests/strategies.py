@@ -1,10 +1,12 @@
 """Hypothesis strategies for documents: runs as a session could have measured them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import strategies as st
 
+from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT
 from pytest_opprof.results.run import (
     CaptureStats,
     CarriedFrom,
@@ -57,6 +59,10 @@ stats = st.builds(
     names_overflowed=st.integers(0, BIGGEST),
     crash_recovery=st.booleans(),
     sampled_ppm=st.integers(1, 1_000_000),
+    device_dropped=st.integers(0, BIGGEST),
+    unmatched_launches=st.integers(0, BIGGEST),
+    unmatched_kernels=st.integers(0, BIGGEST),
+    untimed_work=st.integers(0, BIGGEST),
 )
 
 
@@ -81,6 +87,7 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         self_cpu_time_total_ns=samples(steps),
         cpu_memory=st.none() | samples(steps, least=-BIGGEST),
         flops=st.none() | samples(steps),
+        device=st.dictionaries(st.sampled_from(sorted(OP_DEVICE_METRICS)), samples(steps), max_size=3),
         parent_op=st.none() | names,
         source=st.none() | sentences,
         places=st.dictionaries(sentences, st.integers(0, BIGGEST), max_size=3),
@@ -111,7 +118,7 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         measurement=draw(st.builds(Measurement, status=st.sampled_from(MeasurementStatus), reason=sentences)),
         schedule=draw(st.none() | schedules),
         activities=tuple(draw(st.lists(st.sampled_from(["cpu", "cuda"]), max_size=2))),
-        sources=tuple(draw(st.sets(st.sampled_from(["ranges", "ops", "itt"])))),
+        sources=tuple(draw(st.sets(st.sampled_from(["ranges", "ops", "itt", "cuda"])))),
         steps=steps,
         capture=draw(stats),
         processes=draw(st.integers(1, 5)),
@@ -120,7 +127,8 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         limits=draw(st.dictionaries(st.just("aten::item.count"), st.integers(0, 9) | st.just("<= 3"))),
         totals=draw(
             st.dictionaries(
-                st.sampled_from(["ops.count", "ranges.count", "total.self_cpu_time_total"]), samples(steps)
+                st.sampled_from(["ops.count", "ranges.count", "kernels.count", "total.self_cpu_time_total"]),
+                samples(steps),
             )
         ),
         ops=tuple(draw(st.lists(rows(steps), max_size=5, unique_by=lambda row: row.key))),
@@ -194,6 +202,42 @@ def simple_test(counts: dict[str, int], *, steps: int = 3, **others: Any) -> Tes
         "ops": ops,
     }
     return TestResult(**(defaults | others))
+
+
+def cuda_test(device: dict[str, dict[str, int]], *, steps: int = 3, **others: Any) -> TestResult:
+    """A complete measurement of ops, each called once in a step; a kernel for each that an op launches.
+
+    Args:
+        device: What devices did for each op, by the metrics' names.
+        steps: How many.
+        others: As in `simple_test`.
+    """
+    bare = simple_test(dict.fromkeys(device, 1), steps=steps)
+    rows = [
+        replace(
+            row,
+            device={name: Samples.constant(value, steps=steps) for name, value in device[row.name].items()},
+        )
+        for row in bare.ops
+    ]
+    rows += [
+        OpRow(
+            name=f"kernel of {name}",
+            kind=OpKind.KERNEL,
+            count=Samples.constant(metrics["kernels"], steps=steps),
+            cpu_time_total_ns=Samples.constant(0, steps=steps),
+            self_cpu_time_total_ns=Samples.constant(0, steps=steps),
+            parent_op=name,
+        )
+        for name, metrics in device.items()
+        if metrics.get("kernels")
+    ]
+    totals = {
+        whole.name: Samples.constant(sum(metrics.get(name, 0) for metrics in device.values()), steps=steps)
+        for name, whole in TOTAL_OF_COUNT.items()
+    }
+    defaults = {"sources": ("ranges", "ops", "cuda"), "ops": tuple(rows), "totals": {**bare.totals, **totals}}
+    return replace(bare, **(defaults | others))
 
 
 def simple_run(*tests: TestResult, **others: Any) -> Run:

@@ -275,6 +275,7 @@ enum op_use_of_device {
 typedef struct op_device_use {
     /* By row of the groups: which of `values` it is, 0 for none. The first of `values` is the whole. */
     const uint32_t *of_group;
+    const uint32_t *launcher; /* by row of work: 1 + the row that launched most of it; 0: none known */
     /* count x OP_USE_MEASURES x (steps + 1); the last is what belongs to no step. */
     const int64_t *values;
     uint64_t count;

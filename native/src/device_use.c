@@ -248,6 +248,7 @@ static bool add_all(op_device_sums *s) {
 static void release(op_device_sums *s) {
     free(s->of_group);
     free(s->noted);
+    free(s->launchers);
     free(s->values);
     free(s->roles);
     free(s->calls);
@@ -271,9 +272,10 @@ static op_device_sums *sums_of(const op_result *r) {
     s->columns = r->step_count + 1;
     s->of_group = op_calloc(r->device_group_count + 1, sizeof *s->of_group);
     s->noted = op_calloc(r->device_group_count + 1, sizeof *s->noted);
+    s->launchers = op_device_launchers(r);
     s->roles = op_calloc(op_names_count() + 1, 1);
     s->calls = op_calloc(r->columns.count + 1, 1);
-    if (s->of_group && s->noted && s->roles && s->calls && add_all(s))
+    if (s->of_group && s->noted && s->launchers && s->roles && s->calls && add_all(s))
         return s;
     release(s);
     return NULL;
@@ -292,6 +294,7 @@ int op_result_device_use(op_result *r, op_device_use *out) {
     if (!s)
         return op_error_set(OP_ENOMEM, "no memory to sum up what devices did");
     *out = (op_device_use){.of_group = s->of_group,
+                           .launcher = s->launchers,
                            .values = s->values,
                            .count = s->count,
                            .unmatched_launches = s->unmatched_launches,

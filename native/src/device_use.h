@@ -22,8 +22,9 @@ typedef struct op_device_sums {
     uint32_t thing;
     int64_t *values;
     uint32_t count, capacity, columns;
-    uint8_t *roles; /* by name: 1 + op_call_role; 0: not looked at yet */
-    uint8_t *calls; /* by row: bits of what is known of a call */
+    uint32_t *launchers; /* by group, see op_device_use */
+    uint8_t *roles;      /* by name: 1 + op_call_role; 0: not looked at yet */
+    uint8_t *calls;      /* by row: bits of what is known of a call */
     op_capture *captures;
     uint32_t capture_count;
     uint64_t unmatched_launches, unmatched_kernels, untimed, unsized, undirected;
@@ -54,6 +55,9 @@ bool op_is_launch(op_device_sums *s, uint64_t row); /* of work that is on record
 /* device_busy.c: after all places are there. OP_OK or OP_ENOMEM. */
 int op_device_busy_add(op_device_sums *s);
 int op_device_queue_add(op_device_sums *s);
+
+/* device_launchers.c; NULL: no memory. */
+uint32_t *op_device_launchers(const op_result *r);
 
 bool op_uses_devices(const op_columns *columns);
 void op_device_use_forget(op_result *result);

@@ -63,12 +63,16 @@ static op_device_use use_of(op_result *r) {
     return use;
 }
 
-static uint32_t place_of(const op_device_use *use, const char *name) {
+static uint64_t row_named(const char *name) {
     for (uint64_t i = 0; i < row_count; i++)
         if (rows[i].name == name_id(name))
-            return use->of_group[i];
+            return i;
     check_that(0, name, __FILE__, __LINE__);
     return 0;
+}
+
+static uint32_t place_of(const op_device_use *use, const char *name) {
+    return use->of_group[row_named(name)];
 }
 
 static int64_t value(const op_device_use *use, uint32_t place, int measure, uint32_t step) {
@@ -128,6 +132,10 @@ static void an_op_has_what_is_launched_inside_it(void) {
     CHECK_EQ(value(&use, place_of(&use, "add"), OP_USE_LAUNCHES, 1), 1);
     CHECK_EQ(place_of(&use, "cudaLaunchKernel"), 0);
     uint32_t gemm = place_of(&use, "gemm");
+    CHECK_EQ(rows[use.launcher[row_named("gemm")] - 1].name, name_id("add"));
+    CHECK_EQ(rows[use.launcher[row_named("Memcpy DtoH (Device -> Pageable)")] - 1].name,
+             name_id("linear"));
+    CHECK_EQ(use.launcher[row_named("linear")], 0);
     CHECK_EQ(value(&use, gemm, OP_USE_BUSY, 1), 140);
     CHECK_EQ(value(&use, gemm, OP_USE_SPAN, 1), 0);
     op_result_free(r);

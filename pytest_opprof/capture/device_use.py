@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pytest_opprof._collector import ffi, lib
@@ -46,6 +46,10 @@ class DeviceWork:
     steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
 
+    def as_one_step(self) -> DeviceWork:
+        """What belongs to no step, as one."""
+        return DeviceWork(steps={name: (value,) for name, value in self.outside.items()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceUse:
@@ -54,6 +58,7 @@ class DeviceUse:
     Attributes:
         whole: All of it.
         rows: By index into `Recording.groups()`: what was launched in the row's events, or what they are.
+        launchers: Of the rows that are work themselves, the row that launched most of it.
         unmatched_launches: Calls that launched a kernel which is not on record.
         unmatched_kernels: Kernels in the steps of which the launch is not on record.
         untimed: Work without a time.
@@ -63,11 +68,17 @@ class DeviceUse:
 
     whole: DeviceWork
     rows: Mapping[int, DeviceWork]
+    launchers: Mapping[int, int]
     unmatched_launches: int
     unmatched_kernels: int
     untimed: int
     unsized: int
     undirected: int
+
+    def as_one_step(self) -> DeviceUse:
+        """Of a recording without steps: all of it, as one step."""
+        rows = {row: work.as_one_step() for row, work in self.rows.items()}
+        return replace(self, whole=self.whole.as_one_step(), rows=rows)
 
 
 def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None:
@@ -89,9 +100,11 @@ def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None
     if not use.count:
         return None
     places = ffi.unpack(use.of_group, groups) if groups else []
+    launchers = ffi.unpack(use.launcher, groups) if groups else []
     return DeviceUse(
         whole=_work(use.values, 0, steps=steps),
         rows={row: _work(use.values, place, steps=steps) for row, place in enumerate(places) if place},
+        launchers={row: launcher - 1 for row, launcher in enumerate(launchers) if launcher},
         unmatched_launches=use.unmatched_launches,
         unmatched_kernels=use.unmatched_kernels,
         untimed=use.untimed,

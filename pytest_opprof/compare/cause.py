@@ -30,6 +30,8 @@ class Causes:
         row = pair.head
         if row is None:
             return ""
+        if row.kind.is_on_device:
+            return f"launched by {row.parent_op}" if row.parent_op else ""
         caller = self._caller(row.name) if row.name in self._after else row.parent_op
         source = self._source(pair)
         if source:

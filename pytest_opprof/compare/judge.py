@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
-from pytest_opprof.compare.limits import metric_of
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
@@ -28,8 +27,10 @@ from pytest_opprof.metrics import (
     Family,
     Metric,
     MetricPath,
+    Source,
     Worse,
 )
+from pytest_opprof.metrics.device import COPIES_COUNT, KERNELS_COUNT, MEMSETS_COUNT, TOTAL_OF_COUNT
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
 
@@ -42,8 +43,14 @@ if TYPE_CHECKING:
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"
-_TOTAL_OF = {OpKind.OP: OPS_COUNT, OpKind.RANGE: RANGES_COUNT}
-_SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED, FLOPS.name: FLOPS_TOTAL}
+_TOTAL_OF = {
+    OpKind.OP: OPS_COUNT,
+    OpKind.RANGE: RANGES_COUNT,
+    OpKind.KERNEL: KERNELS_COUNT,
+    OpKind.MEMCPY: COPIES_COUNT,
+    OpKind.MEMSET: MEMSETS_COUNT,
+}
+_SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED, FLOPS.name: FLOPS_TOTAL, **TOTAL_OF_COUNT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +100,10 @@ class _Court:
         for metric in TOTALS.values():
             rule = self.gates.rule(None, metric)
             base, head = self.base.totals.get(metric.name), self.head.totals.get(metric.name)
+            is_asked_for = rule is not None and rule.is_asked_for
             # What the base could not see is no gate yet; what the head lacks is one that did not run.
-            if base is None or (metric.family is Family.TIME and not (rule and rule.is_asked_for)):
+            is_no_gate = base is None and not (is_asked_for and self._unheard(metric))
+            if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
                 continue
             change = self._judged(
                 Change(op=None, metric=metric.name, base=base, head=head, verdict=None), rule
@@ -103,13 +112,32 @@ class _Court:
                 change = self._unless_only_new_ranges(change, rule)
             yield change
 
+    def _unheard(self, metric: Metric) -> str:
+        """Why a gate on devices did not run; empty where it did. Asked for, it is never green."""
+        if metric.source is not Source.CUDA or metric.answers(self.head.sources):
+            return ""
+        return f"needs {metric.source} capture, which did not run"
+
+    def _metrics(self) -> list[Metric]:
+        """The metrics of ops that may be judged: exact ones that were measured, and what was asked for."""
+        asked_for = {path.metric.name for path, _ in self.gates.rules}
+        return [
+            metric
+            for metric in OP_METRICS.values()
+            if metric.name in asked_for
+            or (metric.family is not Family.TIME and metric.answers(self.base.sources))
+        ]
+
     def ops(self) -> Iterator[Change | None]:
+        metrics = self._metrics()
         for pair in pair_rows(self.base, self.head):
-            for metric in OP_METRICS.values():
+            for metric in metrics:
                 rule = self.gates.rule(pair.name, metric)
                 is_asked_for = rule is not None and rule.is_asked_for
                 if not is_asked_for and (
-                    metric.family is Family.TIME or not metric.answers(self.base.sources)
+                    metric.family is Family.TIME
+                    or not metric.answers(self.base.sources)
+                    or _is_nothing(pair, metric)
                 ):
                     continue
                 if (pair.kind is OpKind.CALL and not is_asked_for) or self._is_cut_off(pair):
@@ -125,8 +153,8 @@ class _Court:
             kind=pair.kind,
             background=pair.background,
             metric=metric.name,
-            base=metric_of(pair.base, metric.name) if pair.base else None,
-            head=metric_of(pair.head, metric.name) if pair.head else None,
+            base=pair.base.samples(metric.name) if pair.base else None,
+            head=pair.head.samples(metric.name) if pair.head else None,
             verdict=None,
         )
 
@@ -168,6 +196,8 @@ class _Court:
         return _ruled(change, rule, base=base.low, head=head.low)
 
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
+        if unheard := self._unheard(change.about):
+            return unheard
         # A total that only this run lacks has a value the base knows and nobody knows now.
         is_lost = change.op is None and change.head is None
         # What ran on neither side ran in no environment: nothing can have changed it. Of a sample it is
@@ -192,6 +222,12 @@ class _Court:
         if more_often or (rule is not None and rule.is_asked_for):
             return change
         return replace(change, verdict=Verdict.CHANGED, reason="only ranges that are new")
+
+
+def _is_nothing(pair: RowPair, metric: Metric) -> bool:
+    """Whether neither side's devices did such a thing for an op: true of most metrics of most ops."""
+    sides = [side for side in (pair.base, pair.head) if side is not None]
+    return metric.name in TOTAL_OF_COUNT and not any(metric.name in side.device for side in sides)
 
 
 def _ruled(change: Change, rule: Rule | None, *, base: int, head: int) -> Change:

@@ -11,7 +11,17 @@ from pytest_opprof.compare.comparison import LimitResult
 from pytest_opprof.compare.gates import matches
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import COUNT, PRESETS, RANGES_COUNT, Family, MetricPath, Source, parse_path
+from pytest_opprof.metrics import (
+    COUNT,
+    PRESETS,
+    RANGES_COUNT,
+    Family,
+    MetricPath,
+    Source,
+    Worse,
+    parse_path,
+)
+from pytest_opprof.metrics.device import is_of_device
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_share, parse_limit
@@ -19,7 +29,7 @@ from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_share
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pytest_opprof.results.run import OpRow, TestResult
+    from pytest_opprof.results.run import TestResult
 
 _UPPER = {Comparator.AT_MOST, Comparator.BELOW}
 _OF_TORCH = {Source.OPS, Source.OPS_ITT}
@@ -97,7 +107,8 @@ def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
     if value is None or (reason and not _surely_broken(path, value, bound)):
         verdict, reason = Verdict.INCONCLUSIVE, reason or "it was not measured"
     elif path.metric.family is Family.TIME:
-        verdict, reason = _pass_if(bound.holds(value.low)), ""
+        best = value.high if path.metric.worse is Worse.LOWER else value.low
+        verdict, reason = _pass_if(bound.holds(best)), ""
     elif bound.holds(value.low) and bound.holds(value.high):
         verdict, reason = Verdict.PASS, ""
     elif value.is_exact or not (bound.holds(value.low) or bound.holds(value.high)):
@@ -118,23 +129,8 @@ def _value(path: MetricPath, test: TestResult) -> Samples | None:
     total = Samples.constant(0, steps=test.steps)
     for row in test.ops:
         if not row.background and matches(path.op, row.name):
-            total = total.plus(metric_of(row, path.metric.name))
+            total = total.plus(row.samples(path.metric.name))
     return total
-
-
-def metric_of(row: OpRow, metric: str) -> Samples:
-    """The samples of one of `metrics.OP_METRICS`."""
-    match metric:
-        case "count":
-            return row.count
-        case "cpu_time_total":
-            return row.cpu_time_total_ns
-        case "cpu_memory":
-            return row.cpu_memory or Samples.constant(0, steps=row.count.steps)
-        case "flops":
-            return row.flops or Samples.constant(0, steps=row.count.steps)
-        case _:
-            return row.self_cpu_time_total_ns
 
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:
@@ -144,8 +140,9 @@ def _unknowable(path: MetricPath, test: TestResult) -> str:
     if test.capture.is_sampled and not _is_recorded_whole(path, test):
         share = format_share(test.capture.sampled_ppm / EVERY_PPM)
         return f"{share} of the ops were recorded, by sampling"
-    if path.metric.family is Family.TIME:
-        return ""
+    gap = test.capture.device_gap if _is_about_devices(path) else ""
+    if gap or path.metric.family is Family.TIME:
+        return gap
     if not test.capture.is_complete:
         return "events were dropped, so counts are too low"
     if path.op is not None and (test.ops_omitted or test.capture.names_overflowed):
@@ -157,15 +154,22 @@ def _unheard(path: MetricPath, test: TestResult) -> Source | None:
     """The source that a value needs and the test did not have; None where it had what it needs."""
     if not path.metric.answers(test.sources):
         return path.metric.source
-    if path.op is not None and "::" in path.op and _OF_TORCH.isdisjoint(test.sources):
+    if _is_about_devices(path) and Source.CUDA not in test.sources:
+        return Source.CUDA
+    is_op = path.op is not None and "::" in path.op and not is_of_device(path.op)
+    if is_op and _OF_TORCH.isdisjoint(test.sources):
         return Source.OPS
     return None
+
+
+def _is_about_devices(path: MetricPath) -> bool:
+    return path.metric.source is Source.CUDA or (path.op is not None and is_of_device(path.op))
 
 
 def _is_recorded_whole(path: MetricPath, test: TestResult) -> bool:
     """Whether a value is known although ops were sampled: how often ranges and calls ran."""
     if path.op is None:
-        return path.metric is RANGES_COUNT
+        return path.metric is RANGES_COUNT or path.metric.source is Source.CUDA
     return path.metric is COUNT and any(row.name == path.op and row.kind is not OpKind.OP for row in test.ops)
 
 
@@ -174,5 +178,6 @@ def _surely_broken(path: MetricPath, value: Samples, bound: Bound) -> bool:
 
     With ops missing, others are left with more time of their own, and releases of memory may be missing too.
     """
-    only_grows = path.metric.unit in {Unit.COUNT, Unit.FLOPS}
+    copied = path.metric.source is Source.CUDA and path.metric.unit is Unit.BYTES
+    only_grows = copied or path.metric.unit in {Unit.COUNT, Unit.FLOPS}
     return only_grows and bound.comparator in _UPPER and not bound.holds(value.low)

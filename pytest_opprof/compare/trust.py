@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope
+from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope, Source
+from pytest_opprof.metrics.device import KERNELS_COUNT
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.units import EVERY_PPM, format_share
@@ -41,12 +42,14 @@ class Trust:
         # An op's count needs what the total of its kind needs.
         through = metric
         if metric.scope is Scope.OP and metric.source is None:
-            through = RANGES_COUNT if kind is OpKind.RANGE else OPS_COUNT
+            through = _total_of(kind)
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
         return (
             self._other_sources(through)
             or self._other_environment(depends_on)
-            or (self._incomplete(metric) or self._sampled(through, kind))
+            or self._incomplete(metric)
+            or self._device_gap(through)
+            or self._sampled(through, kind)
         )
 
     def _other_sources(self, metric: Metric) -> str:
@@ -78,15 +81,32 @@ class Trust:
                 return f"{side} had too many names to keep a row of each"
         return ""
 
+    def _device_gap(self, through: Metric) -> str:
+        """What is not known of devices; the rest would look whole."""
+        if through.source is not Source.CUDA:
+            return ""
+        for test, side in ((self.base, "the base"), (self.head, "this run")):
+            if gap := test.capture.device_gap:
+                return f"{gap} in {side}"
+        return ""
+
     def _sampled(self, through: Metric, kind: OpKind | None) -> str:
         """Why a share of the ops tells nothing exact. Ranges and calls are all recorded."""
-        if through is RANGES_COUNT or kind is OpKind.CALL:
+        is_whole = through.source is Source.CUDA and (kind is None or kind.is_on_device)
+        if through is RANGES_COUNT or kind is OpKind.CALL or is_whole:
             return ""
         for test, side in ((self.base, "the base"), (self.head, "this run")):
             if test.capture.is_sampled:
                 share = format_share(test.capture.sampled_ppm / EVERY_PPM)
                 return f"{side} recorded {share} of the ops, by sampling"
         return ""
+
+
+def _total_of(kind: OpKind | None) -> Metric:
+    """What says how much of a kind ran."""
+    if kind is OpKind.RANGE:
+        return RANGES_COUNT
+    return KERNELS_COUNT if kind is not None and kind.is_on_device else OPS_COUNT
 
 
 def _listed(sources: Sequence[str]) -> str:

@@ -12,7 +12,8 @@ from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.user_frames import places_of_ops
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.build import Cycle, with_measurement
+from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, TestResult
 from pytest_opprof.units import EVERY_PPM, parts_per_million
 
@@ -58,6 +59,7 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
             tree=recording.call_tree(),
             memory=recording.memory_use()[0],
             places=places_of_ops(recording),
+            device=recording.device_use(),
         )
         for recording in recordings
     ]

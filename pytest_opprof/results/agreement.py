@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, TOTALS, Family, Metric, MetricPath
+from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, OP_METRICS, TOTALS, Family, Metric, MetricPath
 from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
-# An op's row holds its exact metrics under these names.
-_EXACT = {"count": COUNT, "cpu_memory": CPU_MEMORY, "flops": FLOPS}
+_EXACT = tuple(metric for metric in OP_METRICS.values() if metric.family is Family.EXACT)
+# Of these a row has a field each; what devices did is in one of its own, by the metrics' names.
+_FIELDS = frozenset({COUNT.name, CPU_MEMORY.name, FLOPS.name})
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
@@ -63,6 +64,7 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
                 self_cpu_time_total_ns=zero,
                 cpu_memory=None,
                 flops=None,
+                device={},
                 count=zero,
             )
             rows.append(_widened(absent, row, zero=zero))
@@ -71,13 +73,15 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
 
 def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, list[Metric]]:
     wider: dict[str, Any] = {}
+    device: dict[str, Samples] = {}
     metrics: list[Metric] = []
-    for field, metric in _EXACT.items():
-        mine: Samples = getattr(row, field) or zero
-        others: Samples = (getattr(other, field) if other else None) or zero
+    for metric in _EXACT:
+        mine, others = row.samples(metric.name), other.samples(metric.name) if other else zero
         if _disagree(mine, others):
-            wider[field] = mine.widened(others)
+            (wider if metric.name in _FIELDS else device)[metric.name] = mine.widened(others)
             metrics.append(metric)
+    if device:
+        wider["device"] = {**row.device, **device}
     return (replace(row, **wider), metrics) if metrics else (row, [])
 
 

@@ -250,6 +250,8 @@ def _op_to_document(row: OpRow) -> Document:
         document["cpu_memory"] = row.cpu_memory.to_document()
     if row.flops is not None:
         document["flops"] = row.flops.to_document()
+    if row.device:
+        document["device"] = {name: samples.to_document() for name, samples in row.device.items()}
     if row.parent_op is not None:
         document["parent_op"] = row.parent_op
     if row.source is not None:
@@ -273,6 +275,10 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
         cpu_memory=samples("cpu_memory") if "cpu_memory" in document else None,
         flops=samples("flops") if "flops" in document else None,
+        device={
+            name: samples_from_document(values, steps=steps, where=where, path=f"{path}.device[{name!r}]")
+            for name, values in document.get("device", {}).items()
+        },
         parent_op=document.get("parent_op"),
         source=document.get("source"),
         places={place["source"]: place["count"] for place in document.get("places", ())},

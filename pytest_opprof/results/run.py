@@ -26,7 +26,15 @@ class OpKind(StrEnum):
 
     OP = "op"  # an op or an autograd node of torch
     RANGE = "range"  # record_function, range_push, ITT tasks, NVTX ranges
-    CALL = "call"  # a Python or C function
+    CALL = "call"  # a Python or C function, a call of a device's runtime
+    KERNEL = "kernel"  # what ran on a device
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether it ran on a device, and has no time on the host."""
+        return self in {OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET}
 
 
 class Outcome(StrEnum):
@@ -106,6 +114,10 @@ class CaptureStats:
 
     Attributes:
         sampled_ppm: of a million of torch's ops, how many were drawn to be recorded; a million for all.
+        device_dropped: records of what devices did that got lost.
+        unmatched_launches: launches of which no kernel is on record.
+        unmatched_kernels: kernels of the steps of which the launch is not on record.
+        untimed_work: kernels, copies and fills without a time.
     """
 
     events: int = 0
@@ -116,6 +128,10 @@ class CaptureStats:
     names_overflowed: int = 0
     crash_recovery: bool = True
     sampled_ppm: int = EVERY_PPM
+    device_dropped: int = 0
+    unmatched_launches: int = 0
+    unmatched_kernels: int = 0
+    untimed_work: int = 0
 
     @property
     def is_sampled(self) -> bool:
@@ -127,6 +143,17 @@ class CaptureStats:
         """Whether every op of the steps was recorded."""
         return not (self.dropped or self.truncated)
 
+    @property
+    def device_gap(self) -> str:
+        """What is missing of what devices did, in words; empty where nothing is."""
+        gaps = {
+            "records of devices were dropped": self.device_dropped,
+            "launches have no kernel on record": self.unmatched_launches,
+            "kernels have no launch on record": self.unmatched_kernels,
+            "kernels, copies or fills have no time": self.untimed_work,
+        }
+        return ", ".join(f"{count} {words}" for words, count in gaps.items() if count)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpRow:
@@ -134,7 +161,7 @@ class OpRow:
 
     Attributes:
         name: the op's name.
-        kind: an op, a range or a call.
+        kind: an op, a range, a call, or what ran on a device.
         background: of threads that neither step nor were started in a step; never gated.
         is_async: some of its calls ended on another thread or out of order: they have total time only.
         count: calls in each step.
@@ -143,7 +170,9 @@ class OpRow:
         cpu_memory: bytes of the host taken less given back in each step, children included; None where that
             is 0 throughout, or was not recorded.
         flops: floating point operations in each step, children included; None as above.
-        parent_op: what called it most often; None for what nothing called.
+        device: what devices did for it in each step, children included, by the names of
+            `metrics.device.OP_DEVICE_METRICS`; what is 0 throughout, or was not recorded, is left out.
+        parent_op: what called or launched it most often; None for what nothing did.
         source: the innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
             stacks were taken.
         places: the innermost user frames, with how many calls came from each over all steps; most first.
@@ -158,6 +187,7 @@ class OpRow:
     self_cpu_time_total_ns: Samples
     cpu_memory: Samples | None = None
     flops: Samples | None = None
+    device: Mapping[str, Samples] = field(default_factory=dict)
     parent_op: str | None = None
     source: str | None = None
     places: Mapping[str, int] = field(default_factory=dict)
@@ -166,6 +196,23 @@ class OpRow:
     def key(self) -> tuple[str, OpKind, bool]:
         """What pairs this row with its like in another run."""
         return (self.name, self.kind, self.background)
+
+    def samples(self, metric: str) -> Samples:
+        """The values of one of `metrics.OP_METRICS`; zeros of what was not recorded."""
+        match metric:
+            case "count":
+                found: Samples | None = self.count
+            case "cpu_time_total":
+                found = self.cpu_time_total_ns
+            case "self_cpu_time_total":
+                found = self.self_cpu_time_total_ns
+            case "cpu_memory":
+                found = self.cpu_memory
+            case "flops":
+                found = self.flops
+            case _:
+                found = self.device.get(metric)
+        return found or self.count.zeros()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

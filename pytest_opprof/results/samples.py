@@ -46,6 +46,10 @@ class Samples:
         """The same value in each of ``steps`` steps."""
         return cls(steps=steps, total=value * steps, low=value, high=value)
 
+    def zeros(self) -> Samples:
+        """As many steps, with nothing in any."""
+        return Samples.constant(0, steps=self.steps)
+
     @property
     def is_constant(self) -> bool:
         """Whether every step has the same value."""

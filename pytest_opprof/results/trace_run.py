@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.metrics import Source
-from pytest_opprof.results.build import Cycle, with_measurement
+from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.names import bounded
 from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
 from pytest_opprof.units import NS_IN_S, parts_per_million
@@ -37,13 +38,20 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     recording = trace.recording
     steps = len(recording.steps)
     groups: Sequence[OpGroup] = recording.groups()
+    device = recording.device_use()
     if not steps:
         groups = [_as_one_step(group) for group in groups]
+        device = device.as_one_step() if device else None
     kinds = set(bytes(recording.kind))
     test = TestResult(
         node_id=test_name,
         activities=("cpu", "cuda") if any(OpKind(kind).is_on_device for kind in kinds) else ("cpu",),
-        sources=(Source.RANGES, Source.OPS, *((Source.PYTHON,) if kinds & _PYTHON else ())),
+        sources=(
+            Source.RANGES,
+            Source.OPS,
+            *((Source.PYTHON,) if kinds & _PYTHON else ()),
+            *((Source.CUDA,) if device else ()),
+        ),
         capture=CaptureStats(
             events=len(recording),
             threads=len(recording.threads),
@@ -51,7 +59,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
             sampled_ppm=parts_per_million(recording.stats.sampling),
         ),
     )
-    cycle = Cycle(steps=max(steps, 1), groups=groups, tree=recording.call_tree())
+    cycle = Cycle(steps=max(steps, 1), groups=groups, tree=recording.call_tree(), device=device)
     return Run(
         run_id=secrets.token_hex(8),
         created=_created(recording.trace_start_ns),
@@ -68,6 +76,8 @@ def _as_one_step(group: OpGroup) -> OpGroup:
         step_counts=(group.count,),
         step_total_ns=(group.total_ns,),
         step_self_ns=(group.self_ns,),
+        step_device_total_ns=(group.device_total_ns,),
+        step_self_device_ns=(group.self_device_ns,),
     )
 
 

@@ -98,9 +98,9 @@ def test_a_trace_becomes_a_run(files: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["trace", "to-run", "before.json", "-o", "before.run.json"]) == 0
     assert main(["trace", "to-run", "after.json", "-o", "after.run.json"]) == 0
     (test,) = read_run(files / "before.run.json").tests
-    assert (test.node_id, test.steps, test.sources) == ("trace", 2, ("ranges", "ops"))
+    assert (test.node_id, test.steps, test.sources) == ("trace", 2, ("ranges", "ops", "cuda"))
     assert (test.totals["ops.count"].low, test.totals["ops.count"].high) == (3, 3)
-    assert {row.name for row in test.ops} == {"aten::mul", "cudaLaunchKernel", "ProfilerStep*"}
+    assert {row.name for row in test.ops} == {"aten::mul", "cudaLaunchKernel", "ProfilerStep*", "mul_kernel"}
     capsys.readouterr()
     assert main(["compare", "before.run.json", "after.run.json"]) in {0, 1}
     assert "aten::mul" in capsys.readouterr().out

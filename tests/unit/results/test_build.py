@@ -1,92 +1,20 @@
 """From groups of a recording to rows, totals and a tree."""
 
-import enum
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import replace
+
+from made_groups import EMPTY, Kind, Node, cycle, op, row
 
 from pytest_opprof.results.build import (
     DETAILED_OPS,
-    MAX_LISTED_STEPS,
     MAX_OPS,
     MAX_PLACES,
     MAX_TREE_NODES,
-    Cycle,
     with_measurement,
 )
 from pytest_opprof.results.names import MAX_NAME
-from pytest_opprof.results.run import OpKind, OpRow, TestResult
+from pytest_opprof.results.rows import MAX_LISTED_STEPS
+from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.call_tree import CallNode
-    from pytest_opprof.capture.op_groups import OpGroup
-
-
-class Kind(enum.IntEnum):
-    """As `capture.op_kind.OpKind`, which needs the built collector."""
-
-    RANGE = 1
-    TORCH = 2
-    PYTHON_CALL = 5
-    MARK = 7
-    MEMORY = 8
-    RUNTIME = 9
-    KERNEL = 11
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """As `capture.op_groups.OpGroup`."""
-
-    name: str
-    kind: Kind = Kind.TORCH
-    is_user_annotation: bool = False
-    background: bool = False
-    is_async: bool = False
-    count: int = 0
-    total_ns: int = 0
-    self_ns: int = 0
-    step_counts: tuple[int, ...]
-    step_total_ns: tuple[int, ...] = ()
-    step_self_ns: tuple[int, ...] = ()
-    cpu_memory: int = 0
-    step_cpu_memory: tuple[int, ...] = ()
-    flops: int = 0
-    step_flops: tuple[int, ...] = ()
-    step_counted_flops: tuple[int, ...] = ()
-    device_type: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Node:
-    """As `capture.call_tree.CallNode`."""
-
-    parent: int
-    name: str
-    count: int = 1
-    self_ns: int = 0
-
-
-EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
-
-
-def op(name: str, *counts: int, **others: object) -> Group:
-    fields = {
-        "step_total_ns": tuple(9 * c for c in counts),
-        "step_self_ns": tuple(5 * c for c in counts),
-        "step_cpu_memory": (0,) * len(counts),
-        "step_flops": (0,) * len(counts),
-    }
-    return Group(name=name, step_counts=counts, **(fields | others))  # type: ignore[arg-type]
-
-
-def cycle(*groups: Group, steps: int = 2, tree: tuple[Node, ...] = ()) -> Cycle:
-    return Cycle(steps=steps, groups=cast("list[OpGroup]", groups), tree=cast("list[CallNode]", tree))
-
-
-def row(test: TestResult, name: str) -> OpRow:
-    (found,) = (row for row in test.ops if row.name == name)
-    return found
 
 
 def test_rows_keep_each_step() -> None:
@@ -159,11 +87,12 @@ def test_kinds_are_told_apart() -> None:
     }
 
 
-def test_instants_and_devices_are_no_rows() -> None:
+def test_instants_and_what_is_no_work_are_no_rows() -> None:
     groups = (
         op("x", 1, 1),
         op("[memory]", 1, 1, kind=Kind.MEMORY),
-        op("gemm", 1, 1, kind=Kind.KERNEL, device_type=1),
+        op("Stream Sync", 1, 1, kind=Kind.SYNC, device_type=1),
+        op("forward", 1, 1, kind=Kind.DEVICE_RANGE, device_type=1),
     )
     assert [found.name for found in with_measurement(EMPTY, [cycle(*groups)]).ops] == ["x"]
 

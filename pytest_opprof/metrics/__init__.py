@@ -1,0 +1,56 @@
+"""Every metric there is, and how users write them."""
+
+from pytest_opprof.metrics.host import (
+    COUNT,
+    CPU_MEMORY,
+    CPU_MEMORY_ALLOCATED,
+    CPU_MEMORY_ALLOCATIONS,
+    CPU_MEMORY_PEAK,
+    CPU_TIME_TOTAL,
+    FLOPS,
+    FLOPS_TOTAL,
+    OPS_COUNT,
+    RANGES_COUNT,
+    SELF_CPU_TIME_TOTAL,
+    TOTAL_SELF_CPU_TIME,
+)
+from pytest_opprof.metrics.known import OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
+from pytest_opprof.metrics.metric import (
+    ANSWERS,
+    FINGERPRINT_FIELDS,
+    Family,
+    Metric,
+    Scope,
+    Source,
+    Worse,
+)
+from pytest_opprof.metrics.paths import MetricPath, is_pattern, parse_path
+
+__all__ = [
+    "ANSWERS",
+    "COUNT",
+    "CPU_MEMORY",
+    "CPU_MEMORY_ALLOCATED",
+    "CPU_MEMORY_ALLOCATIONS",
+    "CPU_MEMORY_PEAK",
+    "CPU_TIME_TOTAL",
+    "FINGERPRINT_FIELDS",
+    "FLOPS",
+    "FLOPS_TOTAL",
+    "OPS_COUNT",
+    "OP_METRICS",
+    "PRESETS",
+    "RANGES_COUNT",
+    "SELF_CPU_TIME_TOTAL",
+    "TOTALS",
+    "TOTAL_SELF_CPU_TIME",
+    "WATCHED_OPS",
+    "Family",
+    "Metric",
+    "MetricPath",
+    "Scope",
+    "Source",
+    "Worse",
+    "is_pattern",
+    "parse_path",
+]

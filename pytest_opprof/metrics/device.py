@@ -1,0 +1,92 @@
+"""What devices did, and how far they kept up: counts by correlation, bytes by direction, times.
+
+A kernel, copy or wait belongs to the step and to the op that launched it, and so to every op around that.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics.metric import Family, Metric, Source, Worse, of_op, total
+from pytest_opprof.units import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# From where to where a copy goes, in CUPTI's words. An array is memory of a device.
+DIRECTIONS: Mapping[str, str] = MappingProxyType(
+    {"htod": "HtoD", "dtoh": "DtoH", "dtod": "DtoD", "ptop": "PtoP", "htoh": "HtoH"}
+)
+HOST_DIRECTIONS = ("htod", "dtoh", "htoh")
+# Calls of CUDA and HIP, kernels of C++ with their signature or mangled, and what CUPTI's users call copies.
+_OF_DEVICE = re.compile(r"(cuda|cu|hip)[A-Z*]|void |_Z|Memcpy |Memset ")
+
+
+def _count(name: str, label: str, unit: Unit = Unit.COUNT) -> tuple[Metric, Metric]:
+    """A count of an op, and of a test: ``copied_bytes_htod`` and ``copies_htod.bytes``."""
+    whole = f"{name}.count" if unit is Unit.COUNT else f"{name.replace('copied_bytes', 'copies')}.bytes"
+    return of_op(name, label, unit, Source.CUDA), total(whole, label, unit, Source.CUDA)
+
+
+def is_of_device(op: str) -> bool:
+    """Whether what a path names is seen only where devices are: such as a call of CUDA."""
+    return _OF_DEVICE.match(op) is not None
+
+
+_COUNTS = (
+    _count("kernels", "kernels"),
+    _count("launches", "launches"),
+    _count("memsets", "memsets"),
+    _count("syncs", "syncs"),
+    _count("copies", "copies"),
+    _count("host_copies", "copies from or to the host"),
+    *(_count(f"copies_{key}", f"{words} copies") for key, words in DIRECTIONS.items()),
+    _count("copied_bytes", "copied bytes", Unit.BYTES),
+    *(_count(f"copied_bytes_{key}", f"{words} bytes", Unit.BYTES) for key, words in DIRECTIONS.items()),
+)
+
+
+def _time(
+    name: str, whole: str, label: str, unit: Unit = Unit.NS, *, worse: Worse = Worse.HIGHER
+) -> tuple[Metric, Metric]:
+    """A time of an op, and of a test."""
+    return (
+        of_op(name, label, unit, Source.CUDA, family=Family.TIME, worse=worse),
+        total(whole, label, unit, Source.CUDA, family=Family.TIME, worse=worse),
+    )
+
+
+DEVICE_TIME_TOTAL, TOTAL_DEVICE_TIME = _time("device_time_total", "total.device_time_total", "CUDA total")
+SELF_DEVICE_TIME_TOTAL, TOTAL_SELF_DEVICE_TIME = _time(
+    "self_device_time_total", "total.self_device_time_total", "self CUDA"
+)
+# Of each device the union of its intervals of work, summed over devices.
+BUSY_TIME, TOTAL_BUSY_TIME = _time("device_busy_time", "device.busy_time", "CUDA busy")
+# Of the time on the host, how much each device in use ran nothing, whoever launched it.
+IDLE_FRACTION, TOTAL_IDLE_FRACTION = _time(
+    "device_idle_fraction", "device.idle_fraction", "CUDA idle", Unit.PPM
+)
+# How many kernels were launched and had not begun, on average: near 0, the device waits for the host.
+QUEUE_DEPTH, TOTAL_QUEUE_DEPTH = _time(
+    "device_queue_depth", "device.queue_depth", "queue depth", Unit.THOUSANDTHS, worse=Worse.LOWER
+)
+
+OP_COUNTS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric, _ in _COUNTS})
+# The total that an op's count is a part of.
+TOTAL_OF_COUNT: Mapping[str, Metric] = MappingProxyType({op.name: whole for op, whole in _COUNTS})
+KERNELS_COUNT, LAUNCHES_COUNT = TOTAL_OF_COUNT["kernels"], TOTAL_OF_COUNT["launches"]
+MEMSETS_COUNT, COPIES_COUNT = TOTAL_OF_COUNT["memsets"], TOTAL_OF_COUNT["copies"]
+OP_TIMES = (DEVICE_TIME_TOTAL, SELF_DEVICE_TIME_TOTAL, BUSY_TIME, IDLE_FRACTION, QUEUE_DEPTH)
+TOTAL_TIMES = (
+    TOTAL_DEVICE_TIME,
+    TOTAL_SELF_DEVICE_TIME,
+    TOTAL_BUSY_TIME,
+    TOTAL_IDLE_FRACTION,
+    TOTAL_QUEUE_DEPTH,
+)
+# The names under which a row holds what devices did.
+OP_DEVICE_METRICS: Mapping[str, Metric] = MappingProxyType(
+    dict(OP_COUNTS) | {metric.name: metric for metric in OP_TIMES}
+)

@@ -1,0 +1,79 @@
+"""All metrics by their names, ready-made limits, and the ops that are watched."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT, TOTAL_TIMES
+from pytest_opprof.metrics.host import (
+    COUNT,
+    CPU_MEMORY,
+    CPU_MEMORY_ALLOCATED,
+    CPU_MEMORY_ALLOCATIONS,
+    CPU_MEMORY_PEAK,
+    CPU_TIME_TOTAL,
+    FLOPS,
+    FLOPS_TOTAL,
+    OPS_COUNT,
+    RANGES_COUNT,
+    SELF_CPU_TIME_TOTAL,
+    TOTAL_SELF_CPU_TIME,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pytest_opprof.metrics.metric import Metric
+
+
+def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
+    return MappingProxyType({metric.name: metric for metric in metrics})
+
+
+OP_METRICS: Mapping[str, Metric] = _by_name(
+    (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, *OP_DEVICE_METRICS.values())
+)
+TOTALS: Mapping[str, Metric] = _by_name(
+    (
+        OPS_COUNT,
+        RANGES_COUNT,
+        *TOTAL_OF_COUNT.values(),
+        FLOPS_TOTAL,
+        CPU_MEMORY_ALLOCATED,
+        CPU_MEMORY_PEAK,
+        CPU_MEMORY_ALLOCATIONS,
+        TOTAL_SELF_CPU_TIME,
+        *TOTAL_TIMES,
+    )
+)
+
+# Ready-made limits, by the name that `limits=["no_sync"]` gives.
+PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {
+        "no_sync": MappingProxyType({"syncs.count": 0}),
+        "no_host_copy": MappingProxyType({"host_copies.count": 0}),
+    }
+)
+
+_ALLOCATES = "allocates a tensor"
+# A rise of one of these fails a test even where no total rises; each with the reason that a table may quote.
+WATCHED_OPS: Mapping[str, str] = MappingProxyType(
+    {
+        "aten::item": "reads a value back into Python: on a GPU everything waits for it",
+        "aten::_local_scalar_dense": "the read behind item(), bool() and int() of a tensor",
+        "aten::is_nonzero": "a tensor in an `if`: reads its value back",
+        "aten::nonzero": "its result's size is data: on a GPU everything waits for it",
+        "aten::copy_": "moves every byte once more",
+        "aten::clone": "moves every byte once more, into new memory",
+        "aten::contiguous": "moves every byte when the layout is not contiguous yet",
+        "aten::to": "converts or moves a tensor",
+        "aten::_to_copy": "the conversion or move behind to()",
+        "aten::empty": _ALLOCATES,
+        "aten::empty_like": _ALLOCATES,
+        "aten::empty_strided": _ALLOCATES,
+        "aten::new_empty": _ALLOCATES,
+        "aten::new_empty_strided": _ALLOCATES,
+        "aten::resize_": "may allocate a tensor's memory anew",
+    }
+)

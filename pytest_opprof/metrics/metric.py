@@ -1,0 +1,175 @@
+"""What a metric is: its name, unit and family, which way is worse, and what it depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pytest_opprof.units import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Family(StrEnum):
+    """How far two measurements of unchanged code may differ."""
+
+    EXACT = "exact"  # not at all: counts, copied and allocated bytes, flops
+    BOUNDED = "bounded"  # by a tolerance: peak memory, as another thread may free a moment later
+    TIME = "time"  # by whatever the machine does: judged in an A/B only
+
+
+class Scope(StrEnum):
+    """What one value of a metric is about."""
+
+    OP = "op"
+    TOTAL = "total"
+
+
+class Worse(StrEnum):
+    """Which way a metric gets worse."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Source(StrEnum):
+    """What was listened to; a document names the sources that ran."""
+
+    RANGES = "ranges"  # record_function, range_push
+    OPS = "ops"  # torch ops by the observer
+    OPS_ITT = "ops-itt"  # torch ops through ITT: names only
+    ITT = "itt"  # ITT tasks of other libraries
+    NVTX = "nvtx"
+    PYTHON = "python"  # Python and C calls
+    CUDA = "cuda"
+    MEMORY = "memory"  # tensors
+    MEMORY_PYTHON = "memory-python"  # Python's own allocator
+    MEMORY_MALLOC = "memory-malloc"  # the malloc family
+    FLOPS = "flops"
+
+
+# What can answer for a metric that asks for the key. Two runs are comparable where the same of these ran.
+ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
+    {
+        Source.OPS: frozenset({Source.OPS, Source.OPS_ITT}),
+        Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
+        Source.CUDA: frozenset({Source.CUDA}),
+        Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
+        Source.FLOPS: frozenset({Source.FLOPS}),
+    }
+)
+
+# The fields of an environment's fingerprint, and how each is called in a sentence.
+FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "python": "Python",  # minor version
+        "implementation": "Python implementation",
+        "machine": "machine architecture",
+        "torch": "torch",
+        "numpy": "NumPy",
+        "cpu_capability": "CPU capability",
+        "gpu_arch": "GPU architecture",
+        "cuda": "CUDA",
+        "cudnn": "cuDNN",
+        "triton": "Triton",
+        "determinism": "determinism flags",
+        "compile": "compile flags",
+        "cpu_model": "CPU model",
+        "gpu_model": "GPU model",
+        "gpu_driver": "GPU driver",
+        "cpu_count": "CPU count",
+        "threads": "threads of torch",
+    }
+)
+_RANGE_FIELDS = frozenset({"python", "implementation"})
+_COUNT_FIELDS = _RANGE_FIELDS | {
+    "machine",
+    "torch",
+    "cpu_capability",
+    "gpu_arch",
+    "cuda",
+    "cudnn",
+    "triton",
+    "determinism",
+    "compile",
+}
+# What the values of a metric depend on, by its source, where that is not what counts depend on.
+_FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
+    {
+        Source.RANGES: _RANGE_FIELDS,
+        Source.MEMORY: _COUNT_FIELDS | {"threads"},  # some kernels take scratch memory for each thread
+    }
+)
+_TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One thing that is measured.
+
+    Attributes:
+        name: how users write it; a total's whole path, or the part behind an op's name.
+        label: what a table calls it.
+        unit: what its integers count.
+        scope: one op's value, or a test's total.
+        source: what must have been listened to; None when every recording has it.
+        family: how it may be judged.
+        worse: which way is worse.
+    """
+
+    name: str
+    label: str
+    unit: Unit
+    scope: Scope
+    source: Source | None = None
+    family: Family = Family.EXACT
+    worse: Worse = Worse.HIGHER
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """The fingerprint fields that must agree before two values may be compared."""
+        if self.family is Family.TIME:
+            return _TIME_FIELDS
+        return _FIELDS_OF.get(self.source, _COUNT_FIELDS)
+
+    @property
+    def watched(self) -> bool:
+        """Whether a rise fails a test without being asked for; ops have their own list, `WATCHED_OPS`."""
+        return self.scope is Scope.TOTAL and self.family is not Family.TIME
+
+    def answers(self, sources: Iterable[str]) -> bool:
+        """Whether what was listened to can say the value of this metric."""
+        return self.source is None or not ANSWERS[self.source].isdisjoint(sources)
+
+
+def of_op(
+    name: str,
+    label: str,
+    unit: Unit,
+    source: Source | None = None,
+    *,
+    family: Family = Family.EXACT,
+    worse: Worse = Worse.HIGHER,
+) -> Metric:
+    """A metric of one op."""
+    return Metric(
+        name=name, label=label, unit=unit, scope=Scope.OP, source=source, family=family, worse=worse
+    )
+
+
+def total(
+    name: str,
+    label: str,
+    unit: Unit,
+    source: Source | None,
+    *,
+    family: Family = Family.EXACT,
+    worse: Worse = Worse.HIGHER,
+) -> Metric:
+    """A total of a test."""
+    return Metric(
+        name=name, label=label, unit=unit, scope=Scope.TOTAL, source=source, family=family, worse=worse
+    )

@@ -1,0 +1,33 @@
+"""What one cycle of a schedule recorded, as the results are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_opprof.capture.call_tree import CallNode
+    from pytest_opprof.capture.device_use import DeviceUse
+    from pytest_opprof.capture.memory import MemoryUse
+    from pytest_opprof.capture.op_groups import OpGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """What one cycle of a schedule recorded.
+
+    Attributes:
+        steps: its active steps.
+        memory: each step's.
+        places: per op, the user's lines that it was called from, and how often; empty without stacks.
+        device: what devices did; None where none was used.
+    """
+
+    steps: int
+    groups: Sequence[OpGroup]
+    tree: Iterable[CallNode] = ()
+    memory: Sequence[MemoryUse] = ()
+    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    device: DeviceUse | None = None

@@ -1,0 +1,136 @@
+"""What devices did for each row and for the whole of a test, step by step, as metrics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics.device import (
+    BUSY_TIME,
+    DEVICE_TIME_TOTAL,
+    DIRECTIONS,
+    HOST_DIRECTIONS,
+    IDLE_FRACTION,
+    OP_COUNTS,
+    QUEUE_DEPTH,
+    SELF_DEVICE_TIME_TOTAL,
+    TOTAL_BUSY_TIME,
+    TOTAL_DEVICE_TIME,
+    TOTAL_IDLE_FRACTION,
+    TOTAL_OF_COUNT,
+    TOTAL_QUEUE_DEPTH,
+    TOTAL_SELF_DEVICE_TIME,
+)
+from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_opprof.capture.device_use import DeviceUse, DeviceWork
+    from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.results.run import CaptureStats
+
+_WORK = frozenset({"KERNEL", "MEMCPY", "MEMSET"})
+# A metric's name, by the collector's name of what is counted.
+_MEASURE_OF = {name: name.replace("copied_bytes", "bytes") for name in OP_COUNTS if name != "host_copies"} | {
+    BUSY_TIME.name: "busy_ns",
+    DEVICE_TIME_TOTAL.name: DEVICE_TIME_TOTAL.name,
+    SELF_DEVICE_TIME_TOTAL.name: SELF_DEVICE_TIME_TOTAL.name,
+}
+_WHOLE = {
+    DEVICE_TIME_TOTAL.name: TOTAL_DEVICE_TIME.name,
+    SELF_DEVICE_TIME_TOTAL.name: TOTAL_SELF_DEVICE_TIME.name,
+    BUSY_TIME.name: TOTAL_BUSY_TIME.name,
+    IDLE_FRACTION.name: TOTAL_IDLE_FRACTION.name,
+    QUEUE_DEPTH.name: TOTAL_QUEUE_DEPTH.name,
+} | {name: metric.name for name, metric in TOTAL_OF_COUNT.items()}
+
+Values = dict[str, list[int]]  # by a metric's name, one number a step
+
+
+class DeviceSums:
+    """What devices did for one row, or for a whole test, while the cycles of a schedule are put in a row."""
+
+    def __init__(self, *, steps: int) -> None:
+        self._steps = steps
+        self._sums: Values = {}
+
+    def add(self, work: DeviceWork, *, first_step: int) -> None:
+        """What one cycle's collector says, its first step being ``first_step`` of the test."""
+        for measure, values in work.steps.items():
+            self._put(measure, values, first_step=first_step)
+
+    def add_outside(self, work: DeviceWork) -> None:
+        """What belongs to no step, as if it were one."""
+        for measure, value in work.outside.items():
+            self._put(measure, (value,), first_step=0)
+
+    def add_times(self, total_ns: Sequence[int], self_ns: Sequence[int], *, first_step: int) -> None:
+        """The device time of one cycle's row."""
+        self._put(DEVICE_TIME_TOTAL.name, total_ns, first_step=first_step)
+        self._put(SELF_DEVICE_TIME_TOTAL.name, self_ns, first_step=first_step)
+
+    def _put(self, name: str, values: Sequence[int], *, first_step: int) -> None:
+        if not any(values):
+            return
+        sums = self._sums.setdefault(name, [0] * self._steps)
+        for step, value in enumerate(values, start=first_step):
+            sums[step] += value
+
+    def metrics(self) -> Values:
+        """By a metric's name one number for each step; what is 0 throughout is left out."""
+        sums = self._sums
+        found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
+        found["host_copies"] = self._added(f"copies_{direction}" for direction in HOST_DIRECTIONS)
+        found[IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)
+        found[QUEUE_DEPTH.name] = self._ratio("depth", "depths", scale=ONE_IN_THOUSANDTHS)
+        return {name: values for name, values in found.items() if values and any(values)}
+
+    def _added(self, measures: Iterable[str]) -> list[int]:
+        rows = [self._sums[measure] for measure in measures if measure in self._sums]
+        return [sum(values) for values in zip(*rows, strict=True)]
+
+    def _ratio(self, part: str, whole: str, *, scale: int) -> list[int]:
+        wholes = self._sums.get(whole, [])
+        parts = self._sums.get(part, [0] * len(wholes))
+        return [a * scale // b if b else 0 for a, b in zip(parts, wholes, strict=True)]
+
+
+def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], int]], *, steps: int) -> Values:
+    """The totals of a test, by the names of `metrics.TOTALS`: all there are, zeros too.
+
+    Args:
+        cycles: what devices did in each cycle, its groups, and how many steps it has.
+        steps: of all cycles.
+    """
+    sums = DeviceSums(steps=steps)
+    first_step, unsized, undirected = 0, 0, 0
+    for use, groups, count in cycles:
+        if use is not None:
+            sums.add(use.whole, first_step=first_step)
+            unsized, undirected = unsized + use.unsized, undirected + use.undirected
+        for group in groups:
+            if group.kind.name in _WORK:
+                own = group.step_self_device_ns
+                sums.add_times(own, own, first_step=first_step)
+        first_step += count
+    metrics = sums.metrics()
+    found = {whole: metrics.get(name, [0] * steps) for name, whole in _WHOLE.items()}
+    return {name: values for name, values in found.items() if not _unknown(name, unsized, undirected)}
+
+
+def _unknown(total: str, unsized: int, undirected: int) -> bool:
+    """Whether copies that do not say enough leave a total untold: better none than one too low."""
+    told_by_direction = total.startswith(("host_copies", *(f"copies_{key}" for key in DIRECTIONS)))
+    return (unsized > 0 and total.endswith(".bytes")) or (undirected > 0 and told_by_direction)
+
+
+def with_device_gaps(capture: CaptureStats, uses: Iterable[DeviceUse | None]) -> CaptureStats:
+    """``capture`` with what is missing of what devices did."""
+    known = [use for use in uses if use is not None]
+    return replace(
+        capture,
+        unmatched_launches=sum(use.unmatched_launches for use in known),
+        unmatched_kernels=sum(use.unmatched_kernels for use in known),
+        untimed_work=sum(use.untimed for use in known),
+    )

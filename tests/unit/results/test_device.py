@@ -1,0 +1,133 @@
+"""What devices did, from the collector's words to metrics."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from made_groups import EMPTY, Group, Kind, cycle, op, row
+
+from pytest_opprof.capture.device_use import MEASURES, DeviceUse, DeviceWork
+from pytest_opprof.metrics import OP_METRICS, TOTALS
+from pytest_opprof.metrics.device import OP_COUNTS, OP_DEVICE_METRICS, OP_TIMES, TOTAL_OF_COUNT, TOTAL_TIMES
+from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.run import OpKind, TestResult
+from pytest_opprof.results.samples import Samples
+
+CUDA = replace(EMPTY, sources=("ranges", "ops", "cuda"))
+# Every measure has a number of its own, so that none can stand for another.
+ALL = {name: (at + 1, 2 * (at + 1)) for at, name in enumerate(MEASURES)}
+
+
+Steps = Mapping[str, tuple[int, ...]]
+
+
+def use(*rows: Steps, whole: Steps | None = None, **others: Any) -> DeviceUse:
+    gaps = dict.fromkeys(("unmatched_launches", "unmatched_kernels", "untimed", "unsized", "undirected"), 0)
+    return DeviceUse(
+        whole=DeviceWork(steps=whole or {}),
+        rows={at: DeviceWork(steps=steps) for at, steps in enumerate(rows)},
+        launchers=others.pop("launchers", {}),
+        **(gaps | others),
+    )
+
+
+def measured(*groups: Group, device: DeviceUse, test: TestResult = CUDA) -> TestResult:
+    return with_measurement(test, [replace(cycle(*groups), device=device)])
+
+
+def test_every_measure_becomes_a_metric_of_the_op() -> None:
+    times = {"step_device_total_ns": (7, 8), "step_self_device_ns": (5, 6)}
+    found = row(measured(op("aten::mul", 1, 1, **times), device=use(ALL)), "aten::mul")
+    assert set(found.device) == set(OP_DEVICE_METRICS)
+    assert found.device["kernels"] == Samples.of(ALL["kernels"])
+    assert found.device["copied_bytes_dtoh"] == Samples.of(ALL["bytes_dtoh"])
+    assert found.device["device_time_total"] == Samples.of([7, 8])
+    assert found.device["self_device_time_total"] == Samples.of([5, 6])
+    assert found.device["device_busy_time"] == Samples.of(ALL["busy_ns"])
+    host = [ALL["copies_htod"], ALL["copies_dtoh"], ALL["copies_htoh"]]
+    assert found.device["host_copies"] == Samples.of(map(sum, zip(*host, strict=True)))
+
+
+def test_every_measure_becomes_a_total() -> None:
+    kernel = op("gemm", 1, 1, kind=Kind.KERNEL, device_type=1, step_self_device_ns=(5, 6))
+    totals = measured(kernel, device=use(whole=ALL)).totals
+    assert {metric.name for metric in (*TOTAL_OF_COUNT.values(), *TOTAL_TIMES)} <= set(totals)
+    assert totals["copies_htod.bytes"] == Samples.of(ALL["bytes_htod"])
+    assert totals["total.self_device_time_total"] == Samples.of([5, 6])
+    assert totals["device.busy_time"] == Samples.of(ALL["busy_ns"])
+
+
+def test_shares_and_means_are_of_each_step() -> None:
+    work = {"span_ns": (400, 100), "idle_ns": (100, 0), "depth": (3, 0), "depths": (2, 1)}
+    totals = measured(device=use(whole=work)).totals
+    assert totals["device.idle_fraction"] == Samples.of([250_000, 0])
+    assert totals["device.queue_depth"] == Samples.of([1500, 0])
+
+
+def test_nothing_ran_is_zero_where_devices_were_listened_to() -> None:
+    totals = with_measurement(CUDA, [cycle(op("aten::mul", 1, 1))]).totals
+    assert totals["syncs.count"] == totals["device.busy_time"] == Samples.constant(0, steps=2)
+    assert "syncs.count" not in with_measurement(EMPTY, [cycle(op("aten::mul", 1, 1))]).totals
+
+
+def test_cycles_follow_one_another() -> None:
+    first = replace(cycle(op("aten::mul", 1, 1)), device=use({"kernels": (1, 2)}, whole={"kernels": (1, 2)}))
+    second = replace(
+        cycle(op("aten::mul", 1), steps=1), device=use({"kernels": (3,)}, whole={"kernels": (3,)})
+    )
+    test = with_measurement(CUDA, [first, second])
+    assert test.totals["kernels.count"] == row(test, "aten::mul").device["kernels"] == Samples.of([1, 2, 3])
+
+
+@pytest.mark.parametrize("kind", ["KERNEL", "MEMCPY", "MEMSET"])
+def test_work_has_rows_with_what_launched_it(kind: str) -> None:
+    work = op("work", 1, 1, kind=Kind[kind], device_type=1, step_self_device_ns=(30, 40))
+    device = use({}, {"kernels": (1, 1), "bytes": (8, 8)}, launchers={1: 0})
+    test = measured(op("aten::mul", 1, 1), work, device=device)
+    found = row(test, "work")
+    assert (found.kind, found.parent_op) == (OpKind[kind], "aten::mul")
+    assert set(found.device) == {"copied_bytes", "self_device_time_total"}
+    assert test.ops[0] is found
+
+
+def test_background_work_belongs_to_no_step() -> None:
+    group = op("aten::add", 0, 0, background=True, count=7, device_total_ns=9)
+    device = replace(use(), rows={0: DeviceWork(outside={"kernels": 3})})
+    found = row(measured(group, device=device), "aten::add")
+    assert found.device["kernels"] == Samples(steps=2, total=3, low=0, high=3)
+    assert found.device["device_time_total"].total == 9
+
+
+def test_copies_that_do_not_say_their_size_leave_it_untold() -> None:
+    totals = measured(device=use(whole=ALL, unsized=1)).totals
+    assert not [name for name in totals if name.endswith(".bytes")]
+    assert "copies_htod.count" in totals
+
+
+def test_copies_that_do_not_say_their_way_leave_it_untold() -> None:
+    totals = measured(device=use(whole=ALL, undirected=1)).totals
+    assert {"copies.count", "copies.bytes"} <= set(totals)
+    assert not [name for name in totals if name.startswith(("copies_", "host_copies"))]
+
+
+def test_gaps_are_told_with_the_capture() -> None:
+    torn = replace(cycle(), device=use(unmatched_launches=1, unmatched_kernels=2, untimed=3))
+    capture = with_measurement(CUDA, [torn, torn, cycle()]).capture
+    assert (capture.unmatched_launches, capture.unmatched_kernels, capture.untimed_work) == (2, 4, 6)
+    assert capture.device_gap.startswith("2 launches have no kernel on record, 4 kernels")
+
+
+def test_a_recording_without_steps_is_one() -> None:
+    bare = replace(
+        use(), whole=DeviceWork(outside={"kernels": 4}), rows={3: DeviceWork(outside={"syncs": 1})}
+    )
+    one = bare.as_one_step()
+    assert one.whole.steps == {"kernels": (4,)}
+    assert one.rows[3].steps == {"syncs": (1,)}
+
+
+def test_all_metrics_are_known_by_name() -> None:
+    assert set(OP_DEVICE_METRICS) == {*OP_COUNTS, *(metric.name for metric in OP_TIMES)}
+    assert set(OP_DEVICE_METRICS) <= set(OP_METRICS)
+    assert {metric.name for metric in TOTAL_OF_COUNT.values()} <= set(TOTALS)
