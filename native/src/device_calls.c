@@ -1,9 +1,6 @@
 #include "device_calls.h"
 
-#include "event.h"
-#include "fields.h"
 #include "imported.h"
-#include "names.h"
 #include "result.h"
 
 #include <string.h>
@@ -42,31 +39,9 @@ op_copy_direction op_copy_direction_of(const char *name, size_t length) {
     return OP_COPY_UNKNOWN;
 }
 
-static const char bytes_key[] = "bytes";
-
-static int64_t bytes_in_fields(const op_result *r, uint64_t row) {
-    const uint32_t *block = r->args + r->columns.args[row] - 1, *limit = r->args + r->arg_words;
-    const uint32_t *at = NULL;
-    op_field field;
-    while (op_fields_next(block, limit, &at, &field)) {
-        uint32_t length;
-        const char *key = op_names_text(field.key, &length);
-        bool is_number = field.type == OP_FIELD_SIGNED || field.type == OP_FIELD_UNSIGNED;
-        int64_t bytes;
-        if (!is_number || field.count != 1 || length != sizeof bytes_key - 1 ||
-            memcmp(key, bytes_key, length) != 0)
-            continue;
-        memcpy(&bytes, field.values, sizeof bytes);
-        return bytes;
-    }
-    return -1;
-}
-
 int64_t op_copy_bytes(const op_result *r, uint64_t row) {
-    int64_t bytes = -1;
+    op_device_work work;
     if (r->imported)
-        bytes = op_extras_number(r->imported, r->imported->extras[row], bytes_key);
-    else if (r->columns.args[row])
-        bytes = bytes_in_fields(r, row);
-    return bytes;
+        return op_extras_number(r->imported, r->imported->extras[row], "bytes");
+    return op_result_device_work(r, row, &work) ? (int64_t)work.bytes : -1;
 }

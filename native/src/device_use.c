@@ -100,6 +100,12 @@ static bool is_inner(op_device_sums *s, uint64_t row) {
     return op_device_outermost(s, (int32_t)row) != (int32_t)row;
 }
 
+/* What was recorded here says whether it succeeded; one that failed did nothing. */
+static bool failed(const op_device_sums *s, uint64_t row) {
+    op_device_call call;
+    return op_result_device_call(s->r, row, &call) && call.result != 0;
+}
+
 bool op_is_launch(op_device_sums *s, uint64_t row) {
     return role_of(s, row) == OP_CALL_LAUNCH && s->calls[row] & HAS_WORK && !is_inner(s, row);
 }
@@ -116,7 +122,8 @@ static bool list_captures(op_device_sums *s) {
     uint32_t capacity = 0;
     for (uint64_t row = 0; row < c->count; row++) {
         op_call_role role = role_of(s, row);
-        if ((role != OP_CALL_BEGIN_CAPTURE && role != OP_CALL_END_CAPTURE) || is_inner(s, row))
+        if ((role != OP_CALL_BEGIN_CAPTURE && role != OP_CALL_END_CAPTURE) || is_inner(s, row) ||
+            failed(s, row))
             continue;
         if (s->capture_count == capacity) {
             capacity = capacity ? capacity * 2 : 16;
@@ -130,8 +137,11 @@ static bool list_captures(op_device_sums *s) {
     }
     if (s->capture_count)
         qsort(s->captures, s->capture_count, sizeof *s->captures, by_time);
-    for (uint32_t i = 1; i < s->capture_count; i++)
-        s->captures[i].open += s->captures[i - 1].open;
+    int32_t open = 0;
+    for (uint32_t i = 0; i < s->capture_count; i++) {
+        s->captures[i].open = open += s->captures[i].open;
+        s->captures_before = -open > s->captures_before ? -open : s->captures_before;
+    }
     return true;
 }
 
@@ -145,14 +155,14 @@ static bool is_captured(const op_device_sums *s, int64_t at) {
         else
             high = middle;
     }
-    return low && s->captures[low - 1].open > 0;
+    return s->captures_before + (low ? s->captures[low - 1].open : 0) > 0;
 }
 
 static bool add_call(op_device_sums *s, uint64_t row) {
     const op_columns *c = &s->r->columns;
     op_call_role role = role_of(s, row);
     bool has_work = s->calls[row] & HAS_WORK;
-    if ((role != OP_CALL_LAUNCH && role != OP_CALL_SYNC) || is_inner(s, row))
+    if ((role != OP_CALL_LAUNCH && role != OP_CALL_SYNC) || is_inner(s, row) || failed(s, row))
         return true;
     if (role == OP_CALL_LAUNCH && !has_work && is_captured(s, c->start_ns[row]))
         return true;

@@ -27,6 +27,7 @@ typedef struct op_device_sums {
     uint8_t *calls;      /* by row: bits of what is known of a call */
     op_capture *captures;
     uint32_t capture_count;
+    int32_t captures_before; /* that were going on when the window began */
     uint64_t unmatched_launches, unmatched_kernels, untimed, unsized, undirected;
 } op_device_sums;
 

@@ -1,17 +1,22 @@
 #include "device_calls.h"
 #include "device_use.h"
 #include "fault.h"
-#include "fields.h"
 #include "made.h"
 
 static made m;
 
 static void set_bytes(op_event *e, int thread, uint64_t bytes) {
-    op_fields fields;
-    op_fields_clear(&fields);
-    CHECK(op_fields_put_numbers(&fields, name_id("bytes"), OP_FIELD_UNSIGNED, &bytes, 1));
-    uint32_t words = op_fields_close(&fields);
-    add_block(&m.threads[thread], e, fields.words, words);
+    const op_device_work work = {.bytes = bytes};
+    uint32_t words[1 + sizeof work / 4] = {OP_ARGS_HEADER(OP_ARGS_DEVICE_WORK, sizeof work / 4)};
+    memcpy(words + 1, &work, sizeof work);
+    add_block(&m.threads[thread], e, words, sizeof words / 4);
+}
+
+static void set_result(op_event *e, int thread, uint32_t result) {
+    const op_device_call call = {.result = result};
+    uint32_t words[1 + sizeof call / 4] = {OP_ARGS_HEADER(OP_ARGS_DEVICE_CALL, sizeof call / 4)};
+    memcpy(words + 1, &call, sizeof call);
+    add_block(&m.threads[thread], e, words, sizeof words / 4);
 }
 
 /* Two steps: forward { linear { cudaLaunchKernel { cuLaunchKernel } cudaMemcpy } cudaStreamSynchronize
@@ -167,6 +172,27 @@ static void launches_into_a_graph_run_nothing(void) {
     op_result_free(r);
 }
 
+static void a_capture_may_begin_before_the_window(void) {
+    memset(&m, 0, sizeof m);
+    add_kind(&m.threads[0], "cudaLaunchKernel", 0, 30, 40, OP_RUNTIME);
+    add_kind(&m.threads[0], "cudaStreamEndCapture", 0, 50, 60, OP_RUNTIME);
+    op_result *r = build(&m);
+    op_device_use use = use_of(r);
+    CHECK_EQ(use.values[OP_USE_LAUNCHES] + (int64_t)use.unmatched_launches, 0);
+    op_result_free(r);
+}
+
+static void a_call_that_failed_did_nothing(void) {
+    memset(&m, 0, sizeof m);
+    set_result(add_kind(&m.threads[0], "cudaLaunchKernel", 0, 30, 40, OP_RUNTIME), 0, 9);
+    set_result(add_kind(&m.threads[0], "cudaDeviceSynchronize", 0, 50, 60, OP_RUNTIME), 0, 0);
+    op_result *r = build(&m);
+    op_device_use use = use_of(r);
+    CHECK_EQ(use.values[OP_USE_LAUNCHES] + (int64_t)use.unmatched_launches, 0);
+    CHECK_EQ(use.values[OP_USE_SYNCS], 1);
+    op_result_free(r);
+}
+
 static void copies_may_say_little(void) {
     memset(&m, 0, sizeof m);
     add_kind(&m.threads[1], "Memcpy unknown", 0, 10, 20, OP_MEMCPY);
@@ -251,6 +277,8 @@ int main(void) {
     RUN(an_op_has_what_is_launched_inside_it);
     RUN(what_is_missing_is_counted);
     RUN(launches_into_a_graph_run_nothing);
+    RUN(a_capture_may_begin_before_the_window);
+    RUN(a_call_that_failed_did_nothing);
     RUN(copies_may_say_little);
     RUN(waits_without_a_call_are_counted);
     RUN(without_a_device_there_is_nothing);
