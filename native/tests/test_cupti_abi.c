@@ -20,8 +20,7 @@ typedef CUpti_ActivitySynchronization2 their_sync;
 typedef CUpti_ActivityMemory4 their_memory;
 typedef CUpti_ActivityOverhead3 their_overhead;
 
-/* ---- the place and the size of each field -----------------------------------------------------------
- */
+/* ---- the place and the size of each field ------------------------------------------------ */
 
 #define SAME(type, ours, theirs)                                                                       \
     _Static_assert(offsetof(op_cupti_##type, ours) == offsetof(their_##type, theirs) &&                \

@@ -65,7 +65,7 @@ size_t fake_draw(size_t n) {
     return seed % n;
 }
 
-/* ---- to and from the client --------------------------------------------------------------- */
+/* ---- to and from the client -------------------------------------------------------------- */
 
 static void check_not_held(const uint8_t *data, size_t size) {
     for (size_t i = 0; i < held; i++)
@@ -140,7 +140,7 @@ static void deliver(bool all, bool empty_too) {
 void fake_deliver_full(void) { deliver(false, false); }
 void fake_deliver_all(bool forced) { deliver(true, forced); }
 
-/* ---- records ------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------- */
 
 static buffer *find(uint64_t owner) {
     for (size_t i = 0; i < held; i++)

@@ -2,6 +2,7 @@
  * a record on the library's own thread, or, where that is switched off, in the next flush. */
 #include "fake.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,13 @@ static bool host_waits = true;
 
 static pthread_t worker;
 static bool worker_wanted = true, worker_runs, worker_ends;
-static uint64_t flush_asked, flush_done, worker_until;
+static uint64_t flush_asked, flush_taken, worker_until;
 static bool flush_forced;
+
+/* Apart from the library's lock: who waits for a flush shall not wait for that. */
+static pthread_mutex_t flushed_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t flushed = PTHREAD_COND_INITIALIZER;
+static uint64_t flush_done;
 
 static void *grown(void *array, size_t bytes) {
     array = realloc(array, bytes);
@@ -44,7 +50,7 @@ static void *grown(void *array, size_t bytes) {
     return array;
 }
 
-/* ---- time on the device --------------------------------------------------------------------- */
+/* ---- time on the device ------------------------------------------------------------------ */
 
 static stream *stream_at(fake_place place) {
     for (size_t i = 0; i < stream_count; i++)
@@ -116,7 +122,7 @@ void fake_waiting(int on) {
     fake_unlock();
 }
 
-/* ---- records that wait for their end --------------------------------------------------------- */
+/* ---- records that wait for their end ----------------------------------------------------- */
 
 void fake_add_pending(const fake_record *record, fake_place place, uint64_t due, uint32_t flags) {
     if (waiting_count == waiting_room) {
@@ -196,7 +202,7 @@ static uint64_t next_due(uint64_t now) {
     return later(due, now + SHORTEST_NAP);
 }
 
-/* ---- flushing, and the library's thread ------------------------------------------------------- */
+/* ---- flushing, and the library's thread -------------------------------------------------- */
 
 static void flush_now(bool forced) {
     settle(forced);
@@ -205,17 +211,23 @@ static void flush_now(bool forced) {
     flushes++;
 }
 
+static void tell_flushed(uint64_t asked) {
+    pthread_mutex_lock(&flushed_lock);
+    flush_done = asked;
+    pthread_cond_broadcast(&flushed);
+    pthread_mutex_unlock(&flushed_lock);
+}
+
 static void *work(void *unused) {
     (void)unused;
     fake_lock("CUPTI's worker thread");
-    while (!worker_ends) {
-        if (flush_asked != flush_done) {
-            uint64_t asked = flush_asked;
+    while (!worker_ends || flush_asked != flush_taken) {
+        if (flush_asked != flush_taken) {
+            uint64_t asked = flush_taken = flush_asked;
             bool forced = flush_forced;
             flush_forced = false;
             flush_now(forced);
-            flush_done = asked;
-            fake_wake();
+            tell_flushed(asked);
             continue;
         }
         settle(false);
@@ -257,22 +269,30 @@ void fake_worker(int on) {
     fake_unlock();
 }
 
+static void wait_until_flushed(uint64_t mine) {
+    struct timespec until = fake_deadline();
+    pthread_mutex_lock(&flushed_lock);
+    while (flush_done < mine)
+        if (pthread_cond_timedwait(&flushed, &flushed_lock, &until) == ETIMEDOUT)
+            fake_die(
+                "cuptiActivityFlushAll waited too long for its thread: a buffer callback does not end");
+    pthread_mutex_unlock(&flushed_lock);
+}
+
 void fake_flush(bool forced) {
     fake_lock("cuptiActivityFlushAll");
-    if (!worker_runs) {
-        flush_now(forced);
-    } else {
-        uint64_t mine = ++flush_asked, until = fake_monotonic() + FOREVER / 120;
+    bool by_worker = worker_runs;
+    uint64_t mine = 0;
+    if (by_worker) {
+        mine = ++flush_asked;
         flush_forced |= forced;
         fake_wake();
-        while (flush_done < mine) {
-            if (fake_monotonic() > until)
-                fake_die(
-                    "cuptiActivityFlushAll waited 30 s for its thread: a buffer callback does not end");
-            fake_wait(until);
-        }
+    } else {
+        flush_now(forced);
     }
     fake_unlock();
+    if (by_worker)
+        wait_until_flushed(mine);
 }
 
 void fake_late(uint32_t more) {
@@ -289,13 +309,14 @@ void fake_add_device_totals(fake_totals *totals) {
 
 void fake_reset_device(void) {
     end_worker();
+    tell_flushed(0);
     fake_lock(__func__);
     free(streams);
     free(waiting);
     streams = NULL;
     waiting = NULL;
     stream_count = waiting_count = waiting_room = 0;
-    flushes = flush_asked = flush_done = untimed = 0;
+    flushes = flush_asked = flush_taken = untimed = 0;
     late = 0;
     flush_forced = false;
     host_waits = worker_wanted = true;

@@ -18,7 +18,7 @@ static CUpti_ActivityThreadIdType thread_id_type;
 static char subscriber[1], other_subscriber[64]; /* the name of the other, "" where there is none */
 static bool subscribed;
 
-/* ---- version, texts, clock -------------------------------------------------------------------- */
+/* ---- version, texts, clock --------------------------------------------------------------- */
 
 CUptiResult cuptiGetVersion(uint32_t *version) {
     ENTER(FAKE_ANYWHERE);
@@ -70,7 +70,7 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
     return CUPTI_SUCCESS;
 }
 
-/* ---- threads ---------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
     ENTER(FAKE_WITH_GPU);
@@ -94,7 +94,7 @@ uint32_t fake_thread_id(void) {
     return (uint32_t)pthread_self();
 }
 
-/* ---- one subscriber at a time ------------------------------------------------------------------- */
+/* ---- one subscriber at a time ------------------------------------------------------------ */
 
 static CUptiResult subscribe(CUpti_SubscriberHandle *handle, char *old, size_t old_size) {
     if (!handle)
@@ -151,7 +151,7 @@ void fake_other_subscriber(const char *name) {
     fake_unlock();
 }
 
-/* ---- kinds -------------------------------------------------------------------------------------- */
+/* ---- kinds ------------------------------------------------------------------------------- */
 
 static CUptiResult enable(CUpti_ActivityKind kind, bool on) {
     if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= FAKE_KINDS)
@@ -201,8 +201,7 @@ CUptiResult cuptiActivityEnableAllSyncRecords(uint8_t on) {
     return CUPTI_SUCCESS;
 }
 
-/* ---- attributes: legal in a buffer callback too ---------------------------------------------------
- */
+/* ---- attributes: legal in a buffer callback too ------------------------------------------ */
 
 static CUptiResult flag_attribute(CUpti_ActivityAttribute attribute, size_t *size, void *value) {
     if (!size || !value)
@@ -238,8 +237,7 @@ CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute, size_t 
     return CUPTI_SUCCESS;
 }
 
-/* ---- buffers and records ---------------------------------------------------------------------------
- */
+/* ---- buffers and records ----------------------------------------------------------------- */
 
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                            CUpti_BuffersCallbackCompleteFunc complete) {

@@ -13,6 +13,7 @@
 #include <cupti_version.h>
 
 #include <stdbool.h>
+#include <time.h>
 
 #if CUPTI_API_VERSION == 28 /* 12.9 */
 typedef CUpti_ActivityKernel9 fake_kernel;
@@ -46,7 +47,7 @@ typedef union fake_record {
 /* Bytes from one record to the next; 0 for a kind that the fake does not write. */
 size_t fake_stride(CUpti_ActivityKind kind);
 
-/* ---- state.c: the lock, failures, modes ---------------------------------------------------- */
+/* ---- state.c: the lock, failures, modes -------------------------------------------------- */
 
 /* Ends the process where the real library would hang or crash. */
 _Noreturn void fake_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -56,6 +57,8 @@ void fake_unlock(void);
 void fake_wait(uint64_t until);
 void fake_wake(void);
 uint64_t fake_monotonic(void);
+/* Of CLOCK_REALTIME: when a wait that begins now counts as a deadlock. */
+struct timespec fake_deadline(void);
 
 enum fake_need { FAKE_ANYWHERE, FAKE_WITHOUT_GPU, FAKE_WITH_GPU };
 /* First thing in each entry point: the code to give back at once, 0 to go on. */
@@ -63,7 +66,7 @@ CUptiResult fake_enter(const char *symbol, enum fake_need need);
 uint32_t fake_api_version(void);
 void fake_reset_entries(void);
 
-/* ---- buffers.c: where records go; all with the lock held ----------------------------------- */
+/* ---- buffers.c: where records go; all with the lock held --------------------------------- */
 
 typedef struct fake_callbacks {
     CUpti_BuffersCallbackRequestFunc request;
@@ -86,7 +89,7 @@ void fake_add_buffer_totals(fake_totals *totals);
 /* A number below n, drawn from the seed; the last one without a seed. */
 size_t fake_draw(size_t n);
 
-/* ---- device.c: what runs on the device, and the library's thread ---------------------------- */
+/* ---- device.c: what runs on the device, and the library's thread ------------------------- */
 
 typedef struct fake_place {
     uint32_t device, context, stream;
@@ -106,7 +109,7 @@ void fake_start_worker(void);
 void fake_reset_device(void);
 void fake_add_device_totals(fake_totals *totals);
 
-/* ---- kinds.c: what is enabled; all with the lock held --------------------------------------- */
+/* ---- kinds.c: what is enabled; all with the lock held ------------------------------------ */
 
 void fake_enable(uint32_t kind, bool on);
 bool fake_kind_is_on(uint32_t kind);
@@ -118,19 +121,19 @@ void fake_disable_all(void);
 void fake_want_idle_queries(bool on);
 bool fake_wants_idle_queries(void);
 
-/* ---- usual.c, work.c, run.c ------------------------------------------------------------------ */
+/* ---- usual.c, work.c, run.c -------------------------------------------------------------- */
 
 uint32_t fake_usual_call(bool driver, uint32_t kind);
 /* What this call starts, once it has ended. Lock held. */
 void fake_start_work(const fake_activity *activity, uint32_t correlation, uint64_t called);
 void fake_reset_run(void);
 
-/* ---- names.c: NULL for what the headers do not name ------------------------------------------ */
+/* ---- names.c: NULL for what the headers do not name -------------------------------------- */
 
 const char *fake_result_name(CUptiResult result);
 const char *fake_call_name(CUpti_CallbackDomain domain, uint32_t cbid);
 
-/* ---- entries.c ------------------------------------------------------------------------------ */
+/* ---- entries.c --------------------------------------------------------------------------- */
 
 /* As CUPTI writes it into records: the low half of pthread_self(), unless the client chose gettid(). */
 uint32_t fake_thread_id(void);

@@ -36,7 +36,7 @@ static struct {
     int code;
 } functions[48];
 
-/* ---- counted, and told to fail ------------------------------------------------------------------ */
+/* ---- counted, and told to fail ----------------------------------------------------------- */
 
 static int find(const char *symbol) {
     int i = 0;
@@ -91,8 +91,7 @@ FAKE_EXPORT void fake_cuda_reset(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the driver and its devices -------------------------------------------------------------------
- */
+/* ---- the driver and its devices ---------------------------------------------------------- */
 
 FAKE_EXPORT int cuInit(unsigned flags) {
     ENTER(0);
@@ -181,8 +180,7 @@ FAKE_EXPORT int cuGetErrorName(int code, const char **text) {
     return CUDA_SUCCESS;
 }
 
-/* ---- contexts --------------------------------------------------------------------------------------
- */
+/* ---- contexts ---------------------------------------------------------------------------- */
 
 FAKE_EXPORT int cuCtxGetCurrent(context **current) {
     ENTER(1);

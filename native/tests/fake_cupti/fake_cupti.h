@@ -22,7 +22,7 @@ extern "C" {
 
 #define FAKE_EXPORT __attribute__((visibility("default")))
 
-/* ---- activities --------------------------------------------------------------------------- */
+/* ---- activities -------------------------------------------------------------------------- */
 
 enum fake_kind {
     FAKE_LAUNCH = 1,       /* a kernel */
@@ -119,7 +119,7 @@ static inline uint32_t fake_call(uint32_t api, uint32_t cbid) {
     return fake_run(&a);
 }
 
-/* ---- delivery ----------------------------------------------------------------------------- */
+/* ---- delivery ---------------------------------------------------------------------------- */
 
 /* Whether the library's own thread completes and delivers (default), or the calling ones do. */
 FAKE_EXPORT void fake_worker(int on);
@@ -132,7 +132,10 @@ FAKE_EXPORT void fake_drop(uint64_t n);
 /* Whether host calls that synchronize wait for the device's end (default), or take it as passed. */
 FAKE_EXPORT void fake_waiting(int on);
 
-/* ---- answers ------------------------------------------------------------------------------ */
+/* For how long a lock may be waited for before it counts as a deadlock (default 30,000). */
+FAKE_EXPORT void fake_deadlock_after(unsigned milliseconds);
+
+/* ---- answers ----------------------------------------------------------------------------- */
 
 /* The nth call of this function from now gives this code and does nothing; nth 0: each call does.
  * Code 0 takes a failure back. */
@@ -150,7 +153,7 @@ FAKE_EXPORT void fake_other_subscriber(const char *name);
  * takes what is recorded from now on; and when it goes (0), it disables all kinds. */
 FAKE_EXPORT void fake_other_client(int on);
 
-/* ---- what happened ------------------------------------------------------------------------ */
+/* ---- what happened ----------------------------------------------------------------------- */
 
 /* Of records: by their place in CUpti_ActivityKind. */
 #define FAKE_KINDS 64
@@ -176,7 +179,7 @@ FAKE_EXPORT uint64_t fake_now(void);
 /* As after loading. Buffers that the library still has are forgotten, not completed. */
 FAKE_EXPORT void fake_reset(void);
 
-/* ---- scripts ------------------------------------------------------------------------------ */
+/* ---- scripts ----------------------------------------------------------------------------- */
 
 /* A script is text, each line an activity or a control; `#` begins a comment:
  *

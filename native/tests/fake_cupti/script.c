@@ -22,7 +22,7 @@ typedef struct part {
     uint64_t thread;
 } part;
 
-/* ---- one line ---------------------------------------------------------------------------------- */
+/* ---- one line ---------------------------------------------------------------------------- */
 
 static void run_activity(const script_line *line) {
     fake_activity a = line->activity;
@@ -69,7 +69,7 @@ static void run_line(const script_line *line, const fake_hooks *hooks) {
     }
 }
 
-/* ---- stretches ---------------------------------------------------------------------------------- */
+/* ---- stretches --------------------------------------------------------------------------- */
 
 static void *run_part(void *argument) {
     const part *p = argument;
@@ -116,8 +116,7 @@ static void run_all(const script *s) {
     run_stretch(s, from, s->count);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------
- */
+/* ---- the whole --------------------------------------------------------------------------- */
 
 static size_t lines_in(const char *text) {
     size_t count = 1;

@@ -78,7 +78,7 @@ static const struct {
               FIELD(start, TIME, RELATIVE_START),
               FIELD(end, TIME, RELATIVE_END)};
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static bool number(const char **at, uint64_t most, uint64_t *value) {
     char *end;
@@ -156,7 +156,7 @@ static bool value_of(const char **at, enum form form, void *out) {
     return false;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static void skip_blanks(const char **at) { *at += strspn(*at, " \t\r"); }
 

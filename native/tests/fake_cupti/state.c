@@ -10,7 +10,9 @@
 #include <time.h>
 
 /* Longer than any lock is held, also under TSan on a busy machine; short enough for a test to end. */
-#define DEADLOCK_S 30
+#define DEADLOCK_MS 30000
+
+static unsigned deadlock_ms = DEADLOCK_MS;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
@@ -46,20 +48,27 @@ uint64_t fake_monotonic(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void fake_deadlock_after(unsigned ms) { __atomic_store_n(&deadlock_ms, ms, __ATOMIC_RELAXED); }
+struct timespec fake_deadline(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    uint64_t ns =
+        (uint64_t)t.tv_nsec + (uint64_t)__atomic_load_n(&deadlock_ms, __ATOMIC_RELAXED) * 1000000u;
+    return (struct timespec){.tv_sec = t.tv_sec + (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+}
+
 void fake_lock(const char *who) {
     pthread_once(&once, begin);
     const char *other = __atomic_load_n(&holder, __ATOMIC_ACQUIRE);
     if (other && pthread_equal(__atomic_load_n(&holder_thread, __ATOMIC_RELAXED), pthread_self()))
         fake_die("%s was called in a buffer callback, inside %s: CUPTI holds its lock there", who,
                  other);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += DEADLOCK_S;
+    struct timespec until = fake_deadline();
     if (pthread_mutex_timedlock(&lock, &until) == ETIMEDOUT) {
         other = __atomic_load_n(&holder, __ATOMIC_ACQUIRE);
-        fake_die(
-            "%s waited %d s for the lock that %s holds: a buffer callback waits for who waits for it",
-            who, DEADLOCK_S, other ? other : "a thread that is gone");
+        fake_die("%s waited for the lock that %s holds: a buffer callback waits for who waits for it",
+                 who, other ? other : "a thread that is gone");
     }
     __atomic_store_n(&holder_thread, pthread_self(), __ATOMIC_RELAXED);
     __atomic_store_n(&holder, who, __ATOMIC_RELEASE);
@@ -82,7 +91,7 @@ void fake_wait(uint64_t until) {
 
 void fake_wake(void) { pthread_cond_broadcast(&changed); }
 
-/* ---- entry points: counted, told to fail, or without a driver -------------------------------- */
+/* ---- entry points: counted, told to fail, or without a driver ---------------------------- */
 
 typedef struct entry {
     char symbol[64];
@@ -158,4 +167,5 @@ void fake_reset_entries(void) {
     mode = FAKE_GPU;
     pthread_mutex_unlock(&entries_lock);
     fake_version(CUPTI_API_VERSION);
+    fake_deadlock_after(DEADLOCK_MS);
 }

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names: kept for the process's life, as the real library does ---------------------------------
- */
+/* ---- names: kept for the process's life, as the real library does ------------------------ */
 
 typedef struct name {
     struct name *next;
@@ -29,7 +28,7 @@ static const char *kept(const char *text) {
     return strcpy(n->text, text);
 }
 
-/* ---- records - - */
+/* ---- records - --------------------------------------------------------------------------- */
 
 static fake_record kernel_record(const fake_activity *a) {
     fake_record r = {0};
