@@ -335,6 +335,10 @@ int op_result_event_args(op_result *result, uint64_t row, const char **text, uin
 /* Events that the columns do not hold, kept as they stood. */
 uint64_t op_result_other_events(const op_result *result);
 
+/* Waits until the devices that this process uses have done all that they were given. How many contexts
+ * that were, 0 without CUDA; or an error, also of an earlier kernel's. */
+int op_cuda_synchronize(void);
+
 const char *op_name_text(uint32_t id, uint32_t *length);
 const char *op_last_error(void);
 /* cffi: end */

@@ -1,5 +1,6 @@
 #include "cupti.h"
 
+#include "cuda_sync.h"
 #include "cupti_buffers.h"
 #include "cupti_drain.h"
 #include "cupti_kinds.h"
@@ -204,7 +205,9 @@ static void stop_locked(void) {
     self.recording = false;
     bool ours = op_cupti_kinds_are_enabled(&self.library);
     op_cupti_kinds_disable_host(&self.library);
-    op_cuda_wait(&self.library.cuda); /* a flush waits for nothing */
+    /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.
+     */
+    op_cuda_wait(&self.library.cuda);
     cupti->ActivityFlushAll(0);
     op_cupti_kinds_disable_devices(&self.library);
     cupti->ActivityFlushAll(OP_CUPTI_FLUSH_FORCED);

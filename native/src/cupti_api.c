@@ -48,6 +48,7 @@ static const entry of_cuda[] = {
     CUDA(DevicePrimaryCtxRetain, false),
     CUDA(DevicePrimaryCtxRelease_v2, false),
     CUDA(DriverGetVersion, false),
+    CUDA(GetErrorName, true),
     CUDA(DeviceGetName, true),
     CUDA(DeviceGetAttribute, true),
     CUDA(DeviceTotalMem_v2, true),
@@ -118,14 +119,22 @@ static void note_path(op_cupti_library *out, const char *asked) {
     snprintf(out->path, sizeof out->path, "%s", known ? info.dli_fname : asked);
 }
 
-static int load_cuda(op_cupti_library *out) {
+int op_cuda_find(op_cuda_functions *out) {
     void *handle = loaded("libcuda.so.1");
     if (!handle)
         return op_error_set(OP_CUDA_ABSENT, "nothing in this process has loaded CUDA (libcuda.so.1)");
-    const char *missing = bind(handle, of_cuda, &out->cuda);
-    if (missing)
-        return op_error_set(OP_CUDA_TOO_OLD, "libcuda.so.1 has no %s: a driver for CUDA 12 has it",
-                            missing);
+    const char *missing = bind(handle, of_cuda, out);
+    if (!missing)
+        return OP_CUDA_READY; /* and the library is kept */
+    dlclose(handle);
+    return op_error_set(OP_CUDA_TOO_OLD, "libcuda.so.1 has no %s: a driver for CUDA 12 has it",
+                        missing);
+}
+
+static int load_cuda(op_cupti_library *out) {
+    int rc = op_cuda_find(&out->cuda);
+    if (rc != OP_CUDA_READY)
+        return rc;
     void *context;
     if (out->cuda.CtxGetCurrent(&context) == OP_CUDA_NOT_STARTED)
         return op_error_set(OP_CUDA_ABSENT, "nothing in this process has started CUDA yet");
@@ -170,33 +179,4 @@ const char *op_cupti_words(const op_cupti_library *library, int code) {
         return text;
     snprintf(number, sizeof number, "CUPTI's error %d", code);
     return number;
-}
-
-static void wait_for_context(const op_cuda_functions *cuda, void *context) {
-    void *before;
-    if (cuda->CtxPushCurrent_v2(context) != 0)
-        return;
-    cuda->CtxSynchronize();
-    cuda->CtxPopCurrent_v2(&before);
-}
-
-/* The devices' primary contexts are what CUDA's runtime works in; the thread's own may be another. A
- * device that failed for good says so at once, and its work has no times. */
-void op_cuda_wait(const op_cuda_functions *cuda) {
-    void *current = NULL, *context;
-    int count = 0, device, active;
-    unsigned flags;
-    if (cuda->CtxGetCurrent(&current) == 0 && current)
-        cuda->CtxSynchronize();
-    if (cuda->DeviceGetCount(&count) != 0)
-        return;
-    for (int i = 0; i < count; i++) {
-        if (cuda->DeviceGet(&device, i) != 0 ||
-            cuda->DevicePrimaryCtxGetState(device, &flags, &active) != 0 || !active ||
-            cuda->DevicePrimaryCtxRetain(&context, device) != 0)
-            continue;
-        if (context != current)
-            wait_for_context(cuda, context);
-        cuda->DevicePrimaryCtxRelease_v2(device);
-    }
 }

@@ -21,6 +21,7 @@ typedef struct op_cuda_functions {
     int (*DevicePrimaryCtxRelease_v2)(int device);
     int (*DriverGetVersion)(int *version); /* 12080 for 12.8 */
     /* ---- may be missing ---- */
+    int (*GetErrorName)(int code, const char **text);
     int (*DeviceGetName)(char *name, int length, int device);
     int (*DeviceGetAttribute)(int *value, int attribute, int device);
     int (*DeviceTotalMem_v2)(size_t *bytes, int device);
@@ -35,13 +36,13 @@ typedef struct op_cupti_library {
 } op_cupti_library;
 
 bool op_cuda_is_loaded(void);
+/* The libcuda of this process: OP_CUDA_READY, or that there is none or an old one. */
+int op_cuda_find(op_cuda_functions *out);
 /* OP_CUDA_READY, or why not (enum op_cuda), which op_last_error() says in words. Where `named` is not
  * NULL, that file alone; else the one in the process, else the first of `paths` that can be loaded.
  * What was loaded stays loaded. */
 int op_cupti_load(op_cupti_library *out, const char *named, const char *const *paths, uint32_t count);
 /* CUPTI's words for a code; it leaves none for some. */
 const char *op_cupti_words(const op_cupti_library *library, int code);
-/* Until all that was given to the devices in use is done. */
-void op_cuda_wait(const op_cuda_functions *cuda);
 
 #endif

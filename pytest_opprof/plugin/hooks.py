@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -178,6 +179,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from pytest_opprof.plugin.closing import summarize  # noqa: PLC0415  # as above
 
         summarize(session, terminalreporter)
+    timers = sys.modules.get("pytest_opprof.timers")  # which --benchmark-timer has loaded, or nobody
+    note = None if timers is None else timers.host_alone()
+    if note:
+        terminalreporter.write_line(note, yellow=True)
 
 
 @pytest.fixture

@@ -195,6 +195,20 @@ FAKE_EXPORT int cuCtxSetCurrent(context *current) {
     return CUDA_SUCCESS;
 }
 
+/* A context of the program's own, which is no device's primary one. */
+FAKE_EXPORT int cuCtxCreate_v2(context **created, unsigned flags, int device) {
+    ENTER(1);
+    static context made[DEVICES];
+    (void)flags;
+    if (device < 0 || device >= devices)
+        return INVALID_DEVICE;
+    made[device].device = device;
+    *created = &made[device];
+    depth = 1;
+    stack[0] = *created;
+    return CUDA_SUCCESS;
+}
+
 FAKE_EXPORT int cuCtxPushCurrent_v2(context *current) {
     ENTER(1);
     if (depth == DEPTH)
