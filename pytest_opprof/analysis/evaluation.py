@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pytest_opprof.analysis import ranking, torch_evaluation
 from pytest_opprof.analysis.event_trees import (
+    _traverse,
     last_first,
     name_of,
     source_code_location,
@@ -30,6 +31,7 @@ __all__ = [
     "EventKey",
     "EventMetrics",
     "Interval",
+    "_traverse",
     "argmax",
     "index_of_first_match",
     "source_code_location",

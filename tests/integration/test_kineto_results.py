@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from pytest_opprof import BasicEvaluation, _KinetoProfile, autograd, load_trace, profile, record_function
+from pytest_opprof import (
+    BasicEvaluation,
+    EventList,
+    KinetoRecording,
+    _KinetoProfile,
+    autograd,
+    load_trace,
+    profile,
+    record_function,
+)
 from pytest_opprof.analysis.evaluation import traverse_dfs
 from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.kineto_event import told
@@ -133,3 +142,17 @@ def test_idle_time_of_a_real_trace_leaves_its_kernels_out(traces: Path, name: st
             default=0,
         )
         assert 0 <= one.idle_time_ns <= event.duration_time_ns - max(busy, 0)
+
+
+@pytest.mark.parametrize("name", TRACES[:3])
+def test_results_read_by_our_own_reader_have_the_same_sums(traces: Path, name: str) -> None:
+    trace = load_trace(traces / name)
+    again = EventList([KinetoRecording(trace.kineto_results)])
+
+    def sums(rows: Any) -> list[tuple[Any, ...]]:
+        return sorted(
+            (row.key, row.count, row.self_cpu_time_total, row.cpu_time_total, row.self_device_time_total)
+            for row in rows
+        )
+
+    assert sums(again.key_averages()) == sums(trace.key_averages())

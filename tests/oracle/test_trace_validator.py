@@ -1,0 +1,32 @@
+"""Torch's rules of what a trace must be: ours break none that the trace they were read from keeps."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof import load_trace
+
+pytest.importorskip("torch")
+from torch.profiler._trace_validator import validate_trace  # only where torch is
+
+KEEPS_ALL = (
+    "alexnet_inference_cuda.json.gz",
+    "backward_thread.json",
+    "minitoy_training_rocm.json.gz",
+    "nccl_training_rank0_cuda.json.gz",
+    "simple_add_cuda.json.gz",
+    "triton_kernel_cuda.json.gz",
+)
+# What Kineto itself broke in a trace: a wait for an event that was recorded before, collectives without a name.
+BREAKS_SOME = {"event_sync_multi_stream_cuda.json.gz": 1, "sampled_training_cuda.json.gz": 8}
+
+
+@pytest.mark.parametrize("name", [*KEEPS_ALL, *BREAKS_SOME])
+def test_written_trace_breaks_no_other_rule(traces: Path, tmp_path: Path, name: str) -> None:
+    given = (traces / name).read_bytes()
+    (tmp_path / "given.json").write_bytes(gzip.decompress(given) if name.endswith(".gz") else given)
+    load_trace(traces / name).export_chrome_trace(tmp_path / "ours.json")
+    holds, broken = validate_trace(str(tmp_path / "given.json"))
+    assert (holds, len(broken)) == (name in KEEPS_ALL, BREAKS_SOME.get(name, 0))
+    assert validate_trace(str(tmp_path / "ours.json")) == (holds, broken)
