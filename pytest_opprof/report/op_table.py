@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import OP_METRICS
+from pytest_opprof.metrics.device import OP_COUNTS, TOTAL_OF_COUNT, TOTAL_TIMES
 from pytest_opprof.report.text import escaped
+from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import (
     EVERY_PPM,
+    Unit,
     format_flops,
     format_memory,
+    format_quantity,
     format_share,
     format_time,
     format_time_share,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pytest_opprof.results.run import OpRow, TestResult
 
-COLUMNS = (
-    "Name",
-    "Self CPU %",
-    "Self CPU",
-    "CPU total %",
-    "CPU total",
-    "CPU time avg",
-    "CPU Mem",
-    "# of Calls",
-    "Total FLOPs",
-)
 # torch.profiler's widths.
 _COLUMN_WIDTH = 12
 _NAME_WIDTH = 55
@@ -40,26 +36,112 @@ _DOTS = 3
 _GAP = "  "
 
 
-def _average_ns(row: OpRow) -> float:
-    return row.cpu_time_total_ns.total / row.count.total if row.count.total else 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """What shares are of."""
+
+    cpu_ns: int
+    device_ns: int
 
 
-def _memory(row: OpRow) -> int:
-    return row.cpu_memory.total if row.cpu_memory else 0
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: its title, what stands in it, and whether there is something to tell of these rows."""
+
+    title: str
+    cell: Callable[[OpRow, _Whole], str]
+    is_telling: Callable[[Iterable[OpRow]], bool] = lambda _: True
 
 
-def _flops(row: OpRow) -> int:
-    return row.flops.total if row.flops else 0
+def _average_ns(row: OpRow, metric: str) -> float:
+    return row.samples(metric).total / row.count.total if row.count.total else 0.0
 
+
+def _time(metric: str) -> Callable[[OpRow, _Whole], str]:
+    return lambda row, _: format_time(row.samples(metric).total)
+
+
+def _average(metric: str) -> Callable[[OpRow, _Whole], str]:
+    return lambda row, _: format_time(_average_ns(row, metric))
+
+
+def _cpu_share(row: OpRow, whole: _Whole) -> str:
+    # torch counts no share of what overlaps everything else.
+    if row.is_async:
+        return "0"
+    return format_time_share(row.cpu_time_total_ns.total, whole.cpu_ns)
+
+
+def _any_of(metric: str) -> Callable[[Iterable[OpRow]], bool]:
+    return lambda rows: any(row.samples(metric).high or row.samples(metric).low for row in rows)
+
+
+def _of_device(title: str, cell: Callable[[OpRow, _Whole], str]) -> _Column:
+    return _Column(title, cell, _any_of("device_time_total"))
+
+
+def _count(title: str, metric: str) -> _Column:
+    """A column that torch has not: only where it is asked for."""
+    unit = OP_METRICS[metric].unit
+    if unit is Unit.COUNT:
+        return _Column(title, lambda row, _: str(row.samples(metric).total), lambda _: False)
+    if unit is Unit.BYTES:
+        return _Column(title, lambda row, _: format_memory(row.samples(metric).total), lambda _: False)
+    if unit is Unit.NS:
+        return _Column(title, _time(metric), lambda _: False)
+    # A share or a mean does not add up over steps.
+    return _Column(
+        title, lambda row, _: format_quantity(round(row.samples(metric).mean), unit=unit), lambda _: False
+    )
+
+
+_COLUMNS = (
+    _Column("Name", lambda row, _: _name(row)),
+    _Column(
+        "Self CPU %", lambda row, whole: format_time_share(row.self_cpu_time_total_ns.total, whole.cpu_ns)
+    ),
+    _Column("Self CPU", _time("self_cpu_time_total")),
+    _Column("CPU total %", _cpu_share),
+    _Column("CPU total", _time("cpu_time_total")),
+    _Column("CPU time avg", _average("cpu_time_total")),
+    _of_device("Self CUDA", _time("self_device_time_total")),
+    _of_device(
+        "Self CUDA %",
+        lambda row, whole: format_time_share(row.samples("self_device_time_total").total, whole.device_ns),
+    ),
+    _of_device("CUDA total", _time("device_time_total")),
+    _of_device("CUDA time avg", _average("device_time_total")),
+    _Column("CPU Mem", lambda row, _: format_memory(row.samples("cpu_memory").total), _any_of("cpu_memory")),
+    _Column("# of Calls", lambda row, _: str(row.count.total)),
+    _Column(
+        "Total FLOPs",
+        lambda row, _: format_flops(row.flops.total) if row.flops else "--",
+        _any_of("flops"),
+    ),
+    _count("Kernels", "kernels"),
+    _count("Launches", "launches"),
+    _count("Syncs", "syncs"),
+    _count("Memsets", "memsets"),
+    _count("Copies", "copies"),
+    _count("Host copies", "host_copies"),
+    _count("Copied", "copied_bytes"),
+    _count("CUDA busy", "device_busy_time"),
+    _count("CUDA idle", "device_idle_fraction"),
+    _count("Queue depth", "device_queue_depth"),
+)
+COLUMNS = tuple(column.title for column in _COLUMNS)
 
 _SORTS: dict[str, Callable[[OpRow], float]] = {
     "self_cpu_time_total": lambda row: row.self_cpu_time_total_ns.total,
     "cpu_time_total": lambda row: row.cpu_time_total_ns.total,
-    "cpu_time": _average_ns,
+    "cpu_time": lambda row: _average_ns(row, "cpu_time_total"),
+    "self_device_time_total": lambda row: row.samples("self_device_time_total").total,
+    "device_time_total": lambda row: row.samples("device_time_total").total,
+    "device_time": lambda row: _average_ns(row, "device_time_total"),
     "count": lambda row: row.count.total,
-    "cpu_memory_usage": _memory,
-    "flops": _flops,
-}
+    "cpu_memory_usage": lambda row: row.samples("cpu_memory").total,
+    "flops": lambda row: row.samples("flops").total,
+} | {name: (lambda row, name=name: row.samples(name).total) for name in OP_COUNTS}
 SORT_KEYS = (*_SORTS, "name")
 
 
@@ -84,26 +166,48 @@ def op_table(
     """
     shown = _shown(columns, test.ops)
     ordered = _ordered(test.ops, sort_by)
-    whole_ns = sum(row.self_cpu_time_total_ns.total for row in test.ops)
-    cells = [_cells(row, whole_ns=whole_ns) for row in (ordered if rows < 0 else ordered[:rows])]
+    whole = _Whole(
+        cpu_ns=sum(row.self_cpu_time_total_ns.total for row in test.ops),
+        device_ns=sum(
+            row.samples("self_device_time_total").total for row in test.ops if row.kind.is_on_device
+        ),
+    )
     longest = max((len(escaped(row.name)) for row in test.ops), default=0) + _NAME_MARGIN
-    widths = [min(longest, _NAME_WIDTH), *[_COLUMN_WIDTH] * (len(COLUMNS) - 1)]
+    widths = [max(_COLUMN_WIDTH, len(column.title)) for column in shown]
+    widths[0] = min(longest, _NAME_WIDTH)
 
-    def line(values: Sequence[str]) -> str:
-        return "".join(values[at].rjust(widths[at]) + _GAP for at in shown)
+    def line(values: Iterable[str]) -> str:
+        return "".join(value.rjust(width) + _GAP for value, width in zip(values, widths, strict=True))
 
-    share = format_share(test.capture.sampled_ppm / EVERY_PPM)
-    notes = [f"Sampled: {share} of torch's ops were recorded"] if test.capture.is_sampled else []
-    rule = line(["-" * width for width in widths])
+    rule = line("-" * width for width in widths)
     return [
         rule,
-        line(COLUMNS),
+        line(column.title for column in shown),
         rule,
-        *(line(row) for row in cells),
+        *(
+            line(column.cell(row, whole) for column in shown)
+            for row in (ordered if rows < 0 else ordered[:rows])
+        ),
         rule,
-        f"Self CPU time total: {format_time(whole_ns)}",
-        *notes,
+        f"Self CPU time total: {format_time(whole.cpu_ns)}",
+        *_notes(test, whole),
     ]
+
+
+def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
+    if whole.device_ns:
+        yield f"Self CUDA time total: {format_time(whole.device_ns)}"
+    told = [
+        f"{metric.label} {range_text(test.totals[metric.name], unit=metric.unit)}"
+        for metric in (*TOTAL_OF_COUNT.values(), *TOTAL_TIMES)
+        if metric.name in test.totals and test.totals[metric.name].high
+    ]
+    if told:
+        yield f"CUDA, in each step: {', '.join(told)}"
+    if test.capture.device_gap:
+        yield f"CUDA, not whole: {test.capture.device_gap}"
+    if test.capture.is_sampled:
+        yield f"Sampled: {format_share(test.capture.sampled_ppm / EVERY_PPM)} of torch's ops were recorded"
 
 
 def _ordered(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
@@ -113,20 +217,16 @@ def _ordered(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
     return by_name if sort_by == "name" else sorted(by_name, key=_SORTS[sort_by], reverse=True)
 
 
-def _shown(columns: Collection[str] | None, ops: Sequence[OpRow]) -> list[int]:
+def _shown(columns: Collection[str] | None, ops: Sequence[OpRow]) -> list[_Column]:
     if columns is None:
-        untold = {
-            None if any(row.cpu_memory for row in ops) else "CPU Mem",
-            None if any(row.flops for row in ops) else "Total FLOPs",
-        }
-        return [at for at, title in enumerate(COLUMNS) if title not in untold]
+        return [column for column in _COLUMNS if column.is_telling(ops)]
     known = {title.lower(): at for at, title in enumerate(COLUMNS)}
     places = {0}
     for column in columns:
         if column.lower() not in known:
             raise UsageError(f"unknown column {column!r} ({_hint(column, COLUMNS)})")
         places.add(known[column.lower()])
-    return sorted(places)
+    return [_COLUMNS[at] for at in sorted(places)]
 
 
 def _hint(text: str, choices: Collection[str]) -> str:
@@ -134,20 +234,8 @@ def _hint(text: str, choices: Collection[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(choices)}"
 
 
-def _cells(row: OpRow, *, whole_ns: int) -> list[str]:
+def _name(row: OpRow) -> str:
     name = escaped(row.name)
     if len(name) >= _NAME_WIDTH - _DOTS:
-        name = name[: _NAME_WIDTH - _DOTS] + "." * _DOTS
-    self_ns, total_ns = row.self_cpu_time_total_ns.total, row.cpu_time_total_ns.total
-    return [
-        name,
-        format_time_share(self_ns, whole_ns),
-        format_time(self_ns),
-        # torch counts no share of what overlaps everything else.
-        "0" if row.is_async else format_time_share(total_ns, whole_ns),
-        format_time(total_ns),
-        format_time(_average_ns(row)),
-        format_memory(_memory(row)),
-        str(row.count.total),
-        format_flops(_flops(row)) if row.flops else "--",
-    ]
+        return name[: _NAME_WIDTH - _DOTS] + "." * _DOTS
+    return name

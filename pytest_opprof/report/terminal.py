@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS
+from pytest_opprof.metrics.device import KERNELS_COUNT
 from pytest_opprof.report.section import change_text, failure_section, section_title, value_text
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.results.run import MeasurementStatus, Outcome
@@ -172,7 +173,7 @@ def _short_names(tests: Sequence[TestComparison]) -> dict[str, str]:
 
 
 def _metrics_of(tests: Iterable[TestComparison]) -> list[Metric]:
-    """The totals worth a column: ranges where some test has nothing else, memory where it was measured."""
+    """The totals worth a column: ranges where some test has nothing else, kernels, and memory if measured."""
     heads = [test.head.totals for test in tests if test.head is not None and test.head.totals]
     metrics = [OPS_COUNT]
     for totals in heads:
@@ -180,6 +181,8 @@ def _metrics_of(tests: Iterable[TestComparison]) -> list[Metric]:
         if ranges is not None and ranges.high and not (ops is not None and ops.high):
             metrics = [*metrics, RANGES_COUNT]
             break
+    if any(KERNELS_COUNT.name in totals and totals[KERNELS_COUNT.name].high for totals in heads):
+        metrics.append(KERNELS_COUNT)
     if any(_MEMORY.name in totals for totals in heads):
         metrics.append(_MEMORY)
     return metrics
@@ -259,9 +262,12 @@ def _losses(comparison: Comparison) -> str:
     dropped = sum(capture.dropped for capture in captures)
     truncated = sum(capture.truncated for capture in captures)
     sampled = sum(capture.is_sampled for capture in captures)
+    torn = sum(bool(capture.device_gap) for capture in captures)
     told = [f"{dropped} events dropped"] if dropped else [] if truncated else ["nothing dropped"]
     if truncated:
         told.append(f"{truncated} {'recording' if truncated == 1 else 'recordings'} cut off")
+    if torn:
+        told.append(f"{torn} {'test' if torn == 1 else 'tests'} with devices recorded in part")
     if sampled:
         told.append(f"{sampled} {'test' if sampled == 1 else 'tests'} sampled")
     return ", ".join(told)

@@ -107,6 +107,48 @@ def test_a_trace_becomes_a_run(files: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["compare", "before.run.json", "before.run.json"]) == 0
 
 
+def launching(*, kernels: int, seen: int | None = None, waits: int = 0) -> list[dict[str, Any]]:
+    """Two steps of one op that launches so many kernels, of which so many are on record, and waits."""
+    events = []
+    for step in range(2):
+        start_us = 1000 * step
+        events.append(slice_(f"ProfilerStep#{step}", start_us, 1000, cat="user_annotation"))
+        events.append(slice_("aten::mm", start_us + 10, 900))
+        for at in range(kernels):
+            args = {"correlation": 100 * step + at}
+            launch = {"cat": "cuda_runtime", "args": args}
+            events.append(slice_("cudaLaunchKernel", start_us + 20 + 10 * at, 5, **launch))
+            if seen is None or at < seen:
+                kernel = {"cat": "kernel", "pid": 0, "tid": 7, "args": args}
+                events.append(slice_("gemm", start_us + 1500 + 10 * at, 8, **kernel))
+        for at in range(waits):
+            wait = {"cat": "cuda_runtime", "args": {"correlation": 90 + 100 * step + at}}
+            events.append(slice_("cudaStreamSynchronize", start_us + 500 + 10 * at, 5, **wait))
+    return events
+
+
+@pytest.mark.parametrize(
+    ("head", "code", "told"),
+    [
+        (launching(kernels=2), 0, "1 passed"),
+        (launching(kernels=3), 1, "1 more kernel in each step than the run of"),
+        (launching(kernels=2, waits=1), 1, "1 more sync in each step"),
+        (launching(kernels=1), 0, "1 improved"),
+        (launching(kernels=2, seen=1), 1, "2 launches have no kernel on record in this run"),
+    ],
+    ids=["same", "kernel", "wait", "fewer", "torn"],
+)
+def test_runs_of_traces_are_gated_on_devices(
+    files: Path, capsys: pytest.CaptureFixture[str], head: list[dict[str, Any]], code: int, told: str
+) -> None:
+    for name, events in (("base", launching(kernels=2)), ("head", head)):
+        (files / f"{name}.json").write_text(json.dumps(events), encoding="utf-8")
+        assert main(["trace", "to-run", f"{name}.json", "-o", f"{name}.run.json"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "base.run.json", "head.run.json"]) == code
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_trace_without_steps_is_one_step(files: Path) -> None:
     (files / "bare.json").write_text(json.dumps([slice_("aten::mul", 0, 10)] * 2), encoding="utf-8")
     assert (

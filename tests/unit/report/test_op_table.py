@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from strategies import simple_test
+from strategies import cuda_test, simple_test
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.op_table import SORT_KEYS, op_table
-from pytest_opprof.results.run import CaptureStats, TestResult
+from pytest_opprof.results.run import CaptureStats, OpKind, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
 TEST = simple_test({"aten::mul": 1, "aten::addmm": 3, "aten::relu": 2}, steps=2)
@@ -83,6 +83,59 @@ def test_memory_has_a_column_where_there_is_any() -> None:
     assert names(table)[-1] == taken.name
     assert "-4.00 KB" in table[-3]
     assert "CPU Mem" in op_table(TEST, columns=["cpu mem"])[1]
+
+
+def times(test: TestResult, **of_rows: dict[str, int]) -> TestResult:
+    """The test with times on the device, in each step, by the last word of a row's name."""
+
+    def each(row: OpRow) -> OpRow:
+        found = of_rows.get(row.name.rpartition("::")[2] if row.kind is OpKind.OP else "kernel", {})
+        return replace(
+            row,
+            device={
+                **row.device,
+                **{name: Samples.constant(value, steps=test.steps) for name, value in found.items()},
+            },
+        )
+
+    return replace(test, ops=tuple(each(row) for row in test.ops))
+
+
+CUDA = times(
+    cuda_test({"aten::mm": {"kernels": 1, "launches": 1}, "aten::view": {}}, steps=2),
+    mm={"device_time_total": 5_000, "self_device_time_total": 5_000, "device_idle_fraction": 250_000},
+    kernel={"device_time_total": 5_000, "self_device_time_total": 5_000},
+)
+CUDA_GOLDEN = """\
+                  Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg     Self CUDA\
+   Self CUDA %    CUDA total  CUDA time avg    # of Calls
+              aten::mm        50.00%       2.000us       100.00%       4.000us       2.000us      10.000us\
+       100.00%      10.000us        5.000us             2
+            aten::view        50.00%       2.000us       100.00%       4.000us       2.000us       0.000us\
+         0.00%       0.000us        0.000us             2
+    kernel of aten::mm         0.00%       0.000us         0.00%       0.000us       0.000us      10.000us\
+       100.00%      10.000us        5.000us             2
+Self CPU time total: 4.000us
+Self CUDA time total: 10.000us
+CUDA, in each step: kernels 1, launches 1"""
+
+
+def test_devices_have_torchs_columns_where_there_are_any() -> None:
+    lines = [line.rstrip() for line in op_table(CUDA) if not line.startswith("-")]
+    assert "\n".join(lines) == CUDA_GOLDEN
+    assert "CUDA" not in "".join(op_table(TEST))
+
+
+def test_what_devices_did_has_columns_on_request() -> None:
+    lines = op_table(CUDA, columns=["Kernels", "cuda idle", "Copied", "CUDA busy", "Queue depth"])
+    assert lines[1].split("  ")[-1] == ""
+    assert lines[1].split() == ["Name", "Kernels", "Copied", "CUDA", "busy", "CUDA", "idle", "Queue", "depth"]
+    assert lines[3].split() == ["aten::mm", "2", "0", "B", "0.000us", "25.0", "%", "0.0"]
+
+
+def test_devices_recorded_in_part_are_told() -> None:
+    torn = replace(CUDA, capture=CaptureStats(device_dropped=7))
+    assert op_table(torn)[-1] == "CUDA, not whole: 7 records of devices were dropped"
 
 
 def test_empty_test_has_an_empty_table() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import given
-from strategies import runs, simple_run, simple_test
+from strategies import cuda_test, runs, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs
@@ -179,6 +179,34 @@ def test_samples_are_counted() -> None:
 def test_empty_session_has_one_line() -> None:
     assert texts(summary_lines(compared(None, simple_run()), width=80)) == [
         "nothing measured · nothing dropped"
+    ]
+
+
+def test_kernels_have_a_column_where_there_are_any() -> None:
+    head = cuda_test({"aten::mm": {"kernels": 3, "launches": 3}})
+    torn = replace(
+        cuda_test({"aten::mm": {}}), node_id="b.py::test_y", capture=CaptureStats(unmatched_launches=1)
+    )
+    lines = texts(summary_lines(compared(None, simple_run(head, torn)), width=100))
+    assert lines[0].split()[:4] == ["test", "verdict", "ops", "kernels"]
+    assert lines[1].split()[2:4] == ["1", "3"]
+    assert lines[-1] == "2 measured · nothing dropped, 1 test with devices recorded in part"
+
+
+def test_a_rise_on_a_device_is_told_once() -> None:
+    base = cuda_test({"aten::mm": {"kernels": 1, "launches": 1}, "aten::to": {}})
+    copy = {"copies": 1, "copies_dtoh": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_dtoh": 64}
+    head = cuda_test({"aten::mm": {"kernels": 2, "launches": 2}, "aten::to": copy})
+    (test,) = compared(simple_run(base, name="main"), simple_run(head)).tests
+    rows = [line.split("  ")[0] for line in failure_section(test, baseline=None, width=110)[3:]]
+    assert [row for row in rows if row and not row.startswith(("advisory", " "))] == [
+        "aten::to",
+        "aten::mm",
+        "aten::to",
+        "kernel of aten::mm",
+        "DtoH bytes, total",
+        "DtoH copies, total",
+        "kernels, total",
     ]
 
 
