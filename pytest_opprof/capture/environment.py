@@ -10,13 +10,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pytest_opprof.capture.gpus import gpu_fields
 from pytest_opprof.capture.torch_ops import imported_torch
 
 
 def fingerprint() -> dict[str, str]:
     """The fields that metrics depend on, as `metrics.FINGERPRINT_FIELDS` names them; only those known here.
 
-    What torch says of itself is there only where the process has imported it.
+    What torch says of itself is there only where the process has imported it, and devices where it has
+    started CUDA.
     """
     fields = {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
@@ -25,10 +27,11 @@ def fingerprint() -> dict[str, str]:
         "numpy": _version("numpy"),
         "cpu_model": _cpu_model(),
         "cpu_count": str(len(os.sched_getaffinity(0))),
+        **gpu_fields(),
     }
     torch = imported_torch()
     if torch is not None:
-        fields |= _of_torch(torch)
+        fields |= {name: value for name, value in _of_torch(torch).items() if value or name not in fields}
     return {name: value for name, value in fields.items() if value}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope, Source
-from pytest_opprof.metrics.device import KERNELS_COUNT
+from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.units import EVERY_PPM, format_share
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_opprof.results.run import Environment, TestResult
+
+
+# What is known of devices once a process has started them, and matters to tests that use them.
+_OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,11 @@ class Trust:
         cls, base: TestResult, head: TestResult, *, environments: tuple[Environment, Environment]
     ) -> Trust:
         """Look at both sides' sources, completeness and environments (the base's first)."""
-        return cls(base=base, head=head, environment=differences(*environments))
+        different = differences(*environments)
+        if not (_used_devices(base) or _used_devices(head)):
+            # Whether a session has met its devices by then may depend on the order of its tests.
+            different = {field: words for field, words in different.items() if field not in _OF_DEVICES}
+        return cls(base=base, head=head, environment=different)
 
     def objection(self, metric: Metric, *, kind: OpKind | None = None) -> str:
         """Why a metric's two values must not be compared; empty where they may.
@@ -100,6 +108,12 @@ class Trust:
                 share = format_share(test.capture.sampled_ppm / EVERY_PPM)
                 return f"{side} recorded {share} of the ops, by sampling"
         return ""
+
+
+def _used_devices(test: TestResult) -> bool:
+    return any(
+        test.totals[metric.name].high for metric in TOTAL_OF_COUNT.values() if metric.name in test.totals
+    )
 
 
 def _total_of(kind: OpKind | None) -> Metric:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pytest_opprof.capture.gpus import joined
 from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.results.build import with_measurement
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # What two traces have in common when nobody says it: they are compared as one test.
 TEST_NAME = "trace"
 _PYTHON = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
-_LONGEST_DETAIL = 200
+_LONGEST_FIELD = 200
 
 
 def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
@@ -64,7 +65,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
         run_id=secrets.token_hex(8),
         created=_created(recording.trace_start_ns),
         opprof_version=importlib.metadata.version("pytest-opprof"),
-        environment=Environment(details=_details(trace)),
+        environment=_environment(trace),
         notes=(f"made from the trace {trace.path.name}",),
         tests=(with_measurement(test, [cycle]),),
     )
@@ -89,11 +90,28 @@ def _created(start_ns: int) -> datetime:
         return datetime.now(UTC).replace(microsecond=0)
 
 
-def _details(trace: TraceFile) -> dict[str, str]:
-    devices = trace.metadata.get("deviceProperties")
-    names = [
-        bounded(device["name"], length=_LONGEST_DETAIL)
-        for device in (devices if isinstance(devices, list) else [])
-        if isinstance(device, dict) and isinstance(device.get("name"), str)
-    ]
-    return {"devices": bounded(", ".join(sorted(set(names))), length=_LONGEST_DETAIL)} if names else {}
+def _environment(trace: TraceFile) -> Environment:
+    """What the trace says of its devices; of the rest of the machine it says nothing."""
+    given = trace.metadata.get("deviceProperties")
+    devices = [device for device in (given if isinstance(given, list) else []) if isinstance(device, dict)]
+    names = joined(device["name"] for device in devices if isinstance(device.get("name"), str))
+    architectures = joined(
+        f"{device['computeMajor']}.{device['computeMinor']}"
+        for device in devices
+        if all(isinstance(device.get(key), int) for key in ("computeMajor", "computeMinor"))
+    )
+    fields = {
+        "gpu_arch": architectures,
+        "gpu_model": names,
+        "cuda": _cuda_version(trace.metadata.get("cuda_runtime_version")),
+    }
+    return Environment(
+        fingerprint={name: bounded(value, length=_LONGEST_FIELD) for name, value in fields.items() if value},
+        details={"devices": bounded(names, length=_LONGEST_FIELD)} if names else {},
+    )
+
+
+def _cuda_version(number: object) -> str:
+    """``12.6`` of Kineto's 12060; "" where there is none."""
+    known = isinstance(number, int) and not isinstance(number, bool) and number > 0
+    return f"{number // 1000}.{number % 1000 // 10}" if known and isinstance(number, int) else ""

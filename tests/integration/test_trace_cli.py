@@ -149,6 +149,30 @@ def test_runs_of_traces_are_gated_on_devices(
     assert told in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("compute", "told"),
+    [((9, 0), "1 passed"), ((8, 6), "GPU architecture 9.0 -> 8.6")],
+    ids=["same GPU", "another GPU"],
+)
+def test_runs_of_traces_know_their_gpu(
+    files: Path, capsys: pytest.CaptureFixture[str], compute: tuple[int, int], told: str
+) -> None:
+    for name, (major, minor) in (("base", (9, 0)), ("head", compute)):
+        properties = {"id": 0, "name": f"GPU {major}", "computeMajor": major, "computeMinor": minor}
+        document = {
+            "deviceProperties": [properties, properties, "no device"],
+            "cuda_runtime_version": 12060,
+            "traceEvents": launching(kernels=2),
+        }
+        (files / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+        assert main(["trace", "to-run", f"{name}.json", "-o", f"{name}.run.json"]) == 0
+    fields = read_run(files / "base.run.json").environment.fingerprint
+    assert fields == {"gpu_arch": "9.0", "gpu_model": "GPU 9", "cuda": "12.6"}
+    capsys.readouterr()
+    main(["compare", "base.run.json", "head.run.json"])
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_trace_without_steps_is_one_step(files: Path) -> None:
     (files / "bare.json").write_text(json.dumps([slice_("aten::mul", 0, 10)] * 2), encoding="utf-8")
     assert (

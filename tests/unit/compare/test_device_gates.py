@@ -93,13 +93,20 @@ def test_what_is_missing_leaves_ops_as_they_are() -> None:
 
 
 def test_another_architecture_leaves_kernels_inconclusive() -> None:
-    found = compared(PLAIN, FUSED, environment={"gpu_arch": "sm_80"})
+    found = compared(PLAIN, FUSED, environment={"gpu_arch": "8.0"})
     assert verdicts(found)["kernels.count"] is Verdict.INCONCLUSIVE
-    assert "GPU architecture sm_80 -> unknown" in found.reason
+    assert "GPU architecture 8.0 -> unknown" in found.reason
 
 
 def test_another_driver_is_no_other_environment() -> None:
     assert compared(PLAIN, FUSED, environment={"gpu_driver": "550.54"}).verdict is Verdict.REGRESSED
+
+
+def test_devices_do_not_matter_to_a_test_without() -> None:
+    unused = cuda_test({"aten::add": {}, "aten::to": {}})
+    assert compared(unused, unused, environment={"gpu_arch": "8.0", "cuda": "12.8"}).verdict is Verdict.PASS
+    more = replace(unused, totals={**unused.totals, "ops.count": Samples.constant(3, steps=3)})
+    assert compared(unused, more, environment={"gpu_arch": "8.0"}).verdict is Verdict.REGRESSED
 
 
 def test_devices_lost_since_are_inconclusive() -> None:

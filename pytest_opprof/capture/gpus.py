@@ -1,0 +1,116 @@
+"""The NVIDIA devices of this process, where it has started CUDA already: what counts and times depend on."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_DRIVER: Final = "libcuda.so.1"
+_DRIVER_VERSION: Final = Path("/sys/module/nvidia/version")
+_SUCCESS: Final = 0
+_LONGEST_NAME: Final = 256
+# CUdevice_attribute (cuda.h of CUDA 12.9), by what Kineto's traces call it.
+_ATTRIBUTES: Final[Mapping[str, int]] = {
+    "computeMajor": 75,
+    "computeMinor": 76,
+    "maxThreadsPerBlock": 1,
+    "maxThreadsPerMultiprocessor": 39,
+    "regsPerBlock": 12,
+    "regsPerMultiprocessor": 82,
+    "warpSize": 10,
+    "sharedMemPerBlock": 8,
+    "sharedMemPerMultiprocessor": 81,
+    "sharedMemPerBlockOptin": 97,
+    "numSms": 16,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One device.
+
+    Attributes:
+        index: As CUDA numbers it in this process.
+        total_bytes: Of its memory.
+        attributes: What the driver says of it, by the words of ``deviceProperties`` in Kineto's traces.
+    """
+
+    index: int
+    name: str
+    total_bytes: int
+    attributes: Mapping[str, int]
+
+    @property
+    def architecture(self) -> str:
+        """The compute capability, ``9.0``."""
+        return f"{self.attributes['computeMajor']}.{self.attributes['computeMinor']}"
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The devices, where this process has started CUDA; none else. Starts and loads nothing."""
+    driver = _driver()
+    count = ctypes.c_int()
+    if driver is None or driver.cuDeviceGetCount(ctypes.byref(count)) != _SUCCESS:
+        return ()
+    found = (_gpu(driver, index) for index in range(count.value))
+    return tuple(gpu for gpu in found if gpu is not None)
+
+
+def gpu_fields() -> dict[str, str]:
+    """The fields of the fingerprint that the devices answer for; "" for what is not known."""
+    found = gpus()
+    return {
+        "gpu_arch": joined(gpu.architecture for gpu in found),
+        "gpu_model": joined(gpu.name for gpu in found),
+        "gpu_driver": _driver_version() if found else "",
+        "cuda": _cuda_version() if found else "",
+    }
+
+
+def joined(names: Iterable[str]) -> str:
+    """Names of several devices as one field: each once, in order."""
+    return ", ".join(sorted(set(names)))
+
+
+def _driver() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(_DRIVER, mode=os.RTLD_NOLOAD)
+    except OSError:
+        return None
+
+
+def _gpu(driver: ctypes.CDLL, index: int) -> Gpu | None:
+    device, size, value = ctypes.c_int(), ctypes.c_size_t(), ctypes.c_int()
+    name = ctypes.create_string_buffer(_LONGEST_NAME)
+    if (
+        driver.cuDeviceGet(ctypes.byref(device), index) != _SUCCESS
+        or driver.cuDeviceGetName(name, _LONGEST_NAME, device) != _SUCCESS
+        or driver.cuDeviceTotalMem_v2(ctypes.byref(size), device) != _SUCCESS
+    ):
+        return None
+    attributes = {}
+    for key, attribute in _ATTRIBUTES.items():
+        if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device) != _SUCCESS:
+            return None
+        attributes[key] = value.value
+    text = name.value.decode("utf-8", "replace")
+    return Gpu(index=index, name=text, total_bytes=size.value, attributes=attributes)
+
+
+def _cuda_version() -> str:
+    """The newest CUDA that the driver runs, ``12.9``; "" where it does not say."""
+    driver, version = _driver(), ctypes.c_int()
+    if driver is None or driver.cuDriverGetVersion(ctypes.byref(version)) != _SUCCESS:
+        return ""
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
+def _driver_version() -> str:
+    try:
+        return _DRIVER_VERSION.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,42 @@
+"""The devices of a process, by its driver; over the fake one, as programs that have started CUDA see it."""
+
+import pytest
+from children import answer_of
+
+pytestmark = pytest.mark.usefixtures("fake_cuda")
+PRINT = """
+    import json
+    from pytest_opprof.capture.environment import fingerprint
+    from pytest_opprof.capture.gpus import gpus
+    fields = {key: value for key, value in fingerprint().items() if key in ("gpu_arch", "gpu_model", "cuda")}
+    print(json.dumps({"fields": fields, "gpus": [[gpu.name, gpu.total_bytes, gpu.attributes] for gpu in gpus()]}))
+"""
+
+
+def test_devices_are_known_once_cuda_was_started() -> None:
+    said = answer_of("    import fake_cuda\n    fake_cuda.load()\n" + PRINT)
+    fields, found = said["fields"], said["gpus"]
+    assert fields["gpu_arch"] == "9.0"
+    assert fields["gpu_model"] == "Fake GPU 0, Fake GPU 1"
+    assert fields["cuda"]
+    assert [gpu[:2] for gpu in found] == [["Fake GPU 0", 80 << 30], ["Fake GPU 1", 80 << 30]]
+    assert (found[0][2]["numSms"], found[0][2]["maxThreadsPerBlock"]) == (132, 1024)
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["", "import fake_cuda\n    fake_cuda.load(device=None)"],
+    ids=["driver not loaded", "driver not initialized"],
+)
+def test_nothing_is_started_to_know_them(start: str) -> None:
+    assert answer_of(f"    {start}\n{PRINT}")["gpus"] == []
+
+
+@pytest.mark.parametrize(
+    "symbol", ["cuDeviceGetCount", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"]
+)
+def test_a_driver_that_fails_leaves_them_unknown(symbol: str) -> None:
+    fail = f"    import fake_cuda\n    fake_cuda.load().driver.fake_cuda_fail({symbol.encode()!r}, 999)\n"
+    said = answer_of(fail + PRINT)
+    assert said["gpus"] == []
+    assert "gpu_arch" not in said["fields"]
