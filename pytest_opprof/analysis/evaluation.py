@@ -6,6 +6,7 @@ torch's does: ``kineto_results.events()`` and ``kineto_results.experimental_even
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -125,6 +126,11 @@ class BasicEvaluation:
         self.queue_depth_list = self.compute_queue_depth()
         self.compute_idle_time()
 
+    @functools.cached_property
+    def _kineto_events(self) -> list[Any]:
+        # Asked for once: a profile makes them anew each time.
+        return list(self._results.events())
+
     @property
     def _results(self) -> Any:
         # torch.profiler.profile has them in its `profiler`, torch.autograd.profiler.profile itself.
@@ -135,9 +141,8 @@ class BasicEvaluation:
 
     def compute_self_time(self) -> None:
         """Find each event's duration, and its self time: less the events directly inside it on the host."""
-        results = self._results
-        device = frozenset[tuple[str, int]]() if self._compat else _device_events(results.events())
-        for event in last_first(results.experimental_event_tree()):
+        device = frozenset[tuple[str, int]]() if self._compat else _device_events(self._kineto_events)
+        for event in last_first(self._results.experimental_event_tree()):
             key = EventKey(event)
             if key in self.metrics:
                 raise AssertionError(f"Duplicate id: {event.id}, {name_of(event)}")
@@ -158,11 +163,11 @@ class BasicEvaluation:
             Time and depth of each launch and kernel; empty where there are none.
         """
         if self._compat == "torch":
-            queue = torch_evaluation.TorchQueue(self._results.events())
+            queue = torch_evaluation.TorchQueue(self._kineto_events)
             self.cuda_events = queue.events
             points, depths = queue.depths(self.events)
         else:
-            kernels = KernelQueue(self._results.events())
+            kernels = KernelQueue(self._kineto_events)
             told = kernels.points()
             self.cuda_events = [event for event, _ in told]
             points = [point for _, point in told]
