@@ -129,6 +129,8 @@ enum op_input_tag {
      * (OP_ARGS_FIELDS) that the op was given by keyword. */
     OP_INPUT_KEYWORDS = 17
 };
+/* The key of such a value that nobody gave: the modules that the op ran in. */
+#define OP_MODULE_HIERARCHY "Module Hierarchy"
 
 /* What the torch observer looks at besides the ops themselves. */
 enum op_observe {
@@ -137,7 +139,8 @@ enum op_observe {
     OP_OBSERVE_IDENTITIES = 4,
     OP_OBSERVE_OUTPUTS = 8,
     OP_OBSERVE_OVERLOADS = 16,
-    OP_OBSERVE_COUNTERS = 32
+    OP_OBSERVE_COUNTERS = 32,
+    OP_OBSERVE_MODULES = 64 /* of TorchScript */
 };
 
 #ifdef __cplusplus

@@ -167,6 +167,7 @@ static void put_event_args(op_trace *t, uint64_t row) {
     default:
         put_op_args(out, c, row);
         op_trace_put_args(t, row);
+        op_trace_put_modules(t, row);
         op_trace_put_counters(t, row);
     }
     if (c->flags[row] & OP_FLAG_UNFINISHED && !is_instant(c->kind[row]))
@@ -291,7 +292,7 @@ static int prepare(op_trace *t) {
     int rc = op_flows_find(&t->flows, t->r);
     if (rc == OP_OK)
         rc = op_lanes_lay(&t->lanes, t->r);
-    if (rc == OP_OK && !op_trace_note_launches(t))
+    if (rc == OP_OK && (!op_trace_note_launches(t) || !op_trace_find_modules(t)))
         rc = op_error_set(OP_ENOMEM, "no memory to write the trace");
     return rc;
 }
@@ -304,6 +305,7 @@ static void clean_up(op_trace *t) {
     free(t->flows.of_row);
     free(t->lanes.slices);
     free(t->launched);
+    free(t->modules);
     op_json_free(&t->out);
 }
 

@@ -28,6 +28,7 @@ typedef struct op_trace {
     op_flows flows;
     op_lanes lanes;
     uint8_t *launched; /* by row: it has an arrow to a device; NULL: none has */
+    uint32_t *modules; /* by row: 1 + the call of a torch module at or around it; NULL: there is none */
 } op_trace;
 
 /* Which end of which arrow: a launch and the device's work, an op and its backward op. */
@@ -56,6 +57,10 @@ void op_trace_put_labels(op_trace *t);
 /* trace_device.c: what ran on devices */
 bool op_trace_note_launches(op_trace *t);
 void op_trace_put_device_event(op_trace *t, const op_lane_slice *slice);
+
+/* trace_modules.c: the torch modules that an op ran in */
+bool op_trace_find_modules(op_trace *t);
+void op_trace_put_modules(op_trace *t, uint64_t row);
 
 static inline void op_trace_time(op_trace *t, int64_t at_ns) {
     op_json_microseconds(&t->out, t->from_base + at_ns);

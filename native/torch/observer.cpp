@@ -190,7 +190,7 @@ inline Context *context_for(op_thread *t, uint32_t window, const at::RecordFunct
     return context_at(table, t->depth);
 }
 
-enum class Detail { kNone, kOverloads, kInputs };
+enum class Detail { kNone, kNames, kInputs };
 
 template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     uint32_t window = op_recording();
@@ -262,8 +262,8 @@ template <bool counted> at::RecordFunctionCallback callback_for(uint32_t looks) 
         return Callback(begin_and_count<Detail::kInputs, counted>, end<false, counted>)
             .needsInputs(true);
     }
-    if ((looks & OP_OBSERVE_OVERLOADS) != 0) {
-        return Callback(begin_and_count<Detail::kOverloads, counted>, end<false, counted>);
+    if ((looks & (OP_OBSERVE_OVERLOADS | OP_OBSERVE_MODULES)) != 0) {
+        return Callback(begin_and_count<Detail::kNames, counted>, end<false, counted>);
     }
     return Callback(begin_and_count<Detail::kNone, counted>, end<false, counted>);
 }
@@ -326,8 +326,9 @@ __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flag
     with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
     open_state()->tell_inputs((flags & (OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS)) != 0);
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
-    constexpr uint32_t kWays =
-        OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS | OP_OBSERVE_COUNTERS;
+    with_modules = (flags & OP_OBSERVE_MODULES) != 0;
+    constexpr uint32_t kWays = OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS |
+                               OP_OBSERVE_COUNTERS | OP_OBSERVE_MODULES;
     switch_on(flags & kWays, sampling);
 }
 

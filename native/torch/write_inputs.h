@@ -25,8 +25,9 @@ std::atomic<bool> with_identities{false};
 // What ops give back is recorded too, and texts among what they are given.
 std::atomic<bool> with_outputs{false};
 
-// And the names of ops' overloads.
+// And the names of ops' overloads, and the modules of TorchScript that ops ran in.
 std::atomic<bool> with_overloads{false};
+std::atomic<bool> with_modules{false};
 
 class InputWriter {
   public:
@@ -219,7 +220,17 @@ void write_overload(InputWriter &w, const at::RecordFunction &fn) {
 }
 
 // Out of line: its block would be every op's stack frame.
-__attribute__((noinline)) void write_keywords(InputWriter &w, const Keywords &keywords) {
+__attribute__((noinline)) void write_named(InputWriter &w, const at::RecordFunction &fn, bool given) {
+    Keywords keywords;
+    if (given)
+        keywords = keywords_of(fn, 0);
+    if (with_modules.load(std::memory_order_relaxed)) {
+        std::string modules = script_modules();
+        if (!modules.empty())
+            keywords.emplace(OP_MODULE_HIERARCHY, std::move(modules));
+    }
+    if (keywords.empty())
+        return;
     op_fields fields;
     uint32_t count = fields_of(&fields, keywords);
     if (count == 0 || !w.fits(1 + count))
@@ -236,12 +247,9 @@ template <bool with_inputs> uint32_t write_args(uint32_t *words, const at::Recor
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }
-    if (with_inputs && may_have_keywords(fn.name())) {
-        const auto keywords = keywords_of(fn, 0);
-        if (!keywords.empty()) {
-            write_keywords(w, keywords);
-        }
-    }
+    bool given = with_inputs && may_have_keywords(fn.name());
+    if (given || with_modules.load(std::memory_order_relaxed))
+        write_named(w, fn, given);
     for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {
         if (!write_input(w, input)) {
             w.token(OP_INPUT_CUT, 0, 0);

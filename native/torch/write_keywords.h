@@ -14,6 +14,13 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
+
+// The stack of TorchScript's modules on this thread; a torch without it is none the worse.
+namespace torch::jit {
+__attribute__((weak)) std::vector<std::string> currentModuleHierarchy();
+}
 
 namespace {
 
@@ -28,6 +35,15 @@ template <typename Function> Keywords keywords_of(const Function &, long) { retu
 // Torch hands them out as a copy, which even where there are none costs some nanoseconds: not for its
 // own ops, which have none and are most of what is recorded.
 inline bool may_have_keywords(const char *name) { return std::strncmp(name, "aten::", 6) != 0; }
+
+// As Kineto writes it: outermost first, a point after each.
+std::string script_modules() {
+    std::string out;
+    if (torch::jit::currentModuleHierarchy != nullptr)
+        for (const std::string &module : torch::jit::currentModuleHierarchy())
+            out += module + ".";
+    return out;
+}
 
 std::string json_text(const std::string &text) {
     std::string out = "\"";

@@ -261,6 +261,8 @@ class Collector:
                 details |= OpDetails.IDENTITIES  # which memory is which input's
         if self._counters.counted:
             details |= OpDetails.COUNTERS
+        if "modules" in self._sources:
+            details |= OpDetails.MODULES
         for source in self._active:
             source.enable(details, sampling=sampling)
         if tensors:

@@ -16,8 +16,9 @@ _FORWARD_WORDS: Final = 2
 _OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
 
-# Under these names a `_RecordFunctionFast` of ours keeps its inputs.
-INPUT_KEYS: Final = frozenset({"Input Dims", "Input type", "Concrete Inputs"})
+# Nobody gave these by keyword: a `_RecordFunctionFast` of ours keeps its inputs so, the observer the modules
+# of TorchScript.
+INPUT_KEYS: Final = frozenset({"Input Dims", "Input type", "Concrete Inputs", "Module Hierarchy"})
 
 # Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
 DTYPES: Final = (

@@ -21,6 +21,7 @@ class OpDetails(enum.IntFlag):
     OUTPUTS = 8
     OVERLOADS = 16
     COUNTERS = 32
+    MODULES = 64
 
 
 class TorchOps(Protocol):
