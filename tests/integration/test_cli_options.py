@@ -1,0 +1,187 @@
+"""Each argument of each command of ``opprof`` makes a difference: one without a proof here fails."""
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.cli.main import COMMANDS, main
+from pytest_opprof.cli.main import _module as module_of
+from pytest_opprof.cli.main import _parser as parser_of
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Commit
+
+# What is typed without the argument and with it: what is told or written must differ.
+Typed = tuple[str, str]
+PROOFS: dict[str, Typed] = {
+    "show run": ("show base.json", "show head.json"),
+    "show --test": ("show two.json", "show two.json --test=test_y"),
+    "show --sort": ("show base.json --sort=name", "show base.json --sort=count"),
+    "show --rows": ("show base.json", "show base.json --rows=1"),
+    "show --columns": ("show base.json", "show base.json --columns=Self&CPU"),
+    "show --store": ("show main", "show main --store=dir:other"),
+    "compare base": ("compare base.json base.json", "compare head.json base.json"),
+    "compare head": ("compare base.json base.json", "compare base.json head.json"),
+    "compare --output": ("compare base.json head.json", "compare base.json head.json -o written.json"),
+    "compare --fail-on": ("compare base.json head.json", "compare base.json head.json --fail-on=none"),
+    "compare --gate": ("compare base.json head.json", "compare base.json head.json --gate=ops.count=off"),
+    "compare --store": ("compare main head.json", "compare main head.json --store=dir:other"),
+    "compare --verbose": ("compare base.json base.json", "compare base.json base.json -v"),
+    "compare --quiet": ("compare base.json head.json", "compare base.json head.json -q"),
+    "validate files": ("validate base.json", "validate base.json head.json"),
+    "init folder": ("init one", "init another"),
+    "init --store": ("init one", "init one --store=dir:elsewhere"),
+    "doctor --store": ("doctor", "doctor --store=dir:other"),
+    "env sources": ("env", "env nvtx"),
+    "trace show file": ("trace show before.json", "trace show after.json"),
+    "trace show --sort": ("trace show before.json", "trace show before.json --sort=count"),
+    "trace show --rows": ("trace show before.json", "trace show before.json --rows=1"),
+    "trace show --steps": ("trace show before.json", "trace show before.json --steps"),
+    "trace diff base": ("trace diff before.json after.json", "trace diff after.json after.json"),
+    "trace diff head": ("trace diff before.json before.json", "trace diff before.json after.json"),
+    "trace diff --rows": ("trace diff before.json after.json", "trace diff before.json after.json --rows=1"),
+    "trace to-run file": ("trace to-run before.json -o run.json", "trace to-run after.json -o run.json"),
+    "trace to-run --output": (
+        "trace to-run before.json -o run.json",
+        "trace to-run before.json -o run2.json",
+    ),
+    "trace to-run --test": (
+        "trace to-run before.json -o run.json",
+        "trace to-run before.json -o run.json --test=t.py::test_x",
+    ),
+}
+# Of `attach`, what a trace has with the argument alone.
+ATTACHED = {
+    "attach --shapes": '"Input Dims"',
+    "attach --memory": '"[memory]"',
+    "attach --stack": '"python_function"',
+    "attach --sampling": '"opprof_sampling": 0.5',
+}
+OF_ATTACH = {"attach pid", "attach --seconds", "attach --output"}
+LISTENS = """
+import torch, pytest_opprof
+pytest_opprof.listen()
+print("ready", flush=True)
+while True:
+    torch.ones(16).add(1)
+"""
+
+
+def arguments_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ()) -> Iterator[str]:
+    """All that a parser and those below it take, by command and longest name."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from arguments_of(below, (*command, name))
+        elif not isinstance(action, argparse._HelpAction | argparse._VersionAction):
+            yield " ".join((*command, (action.option_strings or [action.dest])[-1]))
+
+
+def trace_of(ops: int) -> list[dict[str, Any]]:
+    """Two steps of so many ops, of a kind that all last the same and of another that is called once."""
+    row = {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1}
+    events: list[dict[str, Any]] = []
+    for start in (0, 1000):
+        step = {"name": f"ProfilerStep#{start // 1000}", "cat": "user_annotation", "ts": start, "dur": 900}
+        events += [row | step, row | {"name": "aten::long", "ts": start + 1, "dur": 300}]
+        events += [
+            row | {"name": "aten::mul", "ts": start + 400 + 10 * place, "dur": 5} for place in range(ops)
+        ]
+    return events
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs, stores and traces, where commands are started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    runs = {
+        "base": simple_run(simple_test({"aten::mul": 9, "aten::add": 4})),
+        "head": simple_run(simple_test({"aten::mul": 10, "aten::add": 4})),
+        "two": simple_run(
+            simple_test({"aten::mul": 1}, node_id="t.py::test_x"),
+            simple_test({"aten::add": 1}, node_id="t.py::test_y"),
+        ),
+    }
+    for name, run in runs.items():
+        write_run(tmp_path / f"{name}.json", run)
+    for store, count in (("dir:.opprof", 4), ("dir:other", 7)):
+        saved = simple_run(simple_test({"aten::mul": count}), commit=Commit(id="1" * 40, dirty=False))
+        open_store(store, root=tmp_path).save("main", saved, collected=Collected())
+    for name, ops in (("before", 3), ("after", 5)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(trace_of(ops)), encoding="utf-8")
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def outcome(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[object, ...]:
+    """The exit code, what is told, and the files that are there afterwards, without what is new each time."""
+    code = main([word.replace("&", " ") for word in typed.split()])
+    told = capsys.readouterr().out
+    files = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    runs = [json.loads(path.read_text()).get("tests") for path in folder.glob("run*.json")]
+    return code, told, files, str(runs)
+
+
+@pytest.mark.parametrize("argument", PROOFS)
+def test_argument_makes_a_difference(argument: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    without, with_it = PROOFS[argument]
+    if not argument.startswith("init"):  # which leaves something behind
+        outcome(without, folder, capsys)
+        assert outcome(without, folder, capsys) == outcome(without, folder, capsys)
+    assert outcome(without, folder, capsys) != outcome(with_it, folder, capsys)
+
+
+@pytest.fixture
+def listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """The number of a process that runs ops and can be attached to."""
+    pytest.importorskip("torch")
+    monkeypatch.setenv("OPPROF_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", LISTENS], env=os.environ, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            yield child.pid
+        finally:
+            child.kill()
+
+
+def attached(*words: str) -> str:
+    assert main(["attach", *words, "-o", "trace.json"]) == 0
+    return Path("trace.json").read_text(encoding="utf-8")
+
+
+def test_arguments_of_attach_are_in_its_trace(listening: int) -> None:
+    plain = attached(str(listening), "--seconds", "0.05")
+    for argument, mark in ATTACHED.items():
+        option = argument.split()[1]
+        value = ["0.5"] if option == "--sampling" else []
+        assert mark not in plain, argument
+        assert mark in attached(str(listening), "--seconds", "0.05", option, *value), argument
+
+
+def test_attach_goes_to_its_process_for_a_while(listening: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for seconds in ("0.05", "0.1"):
+        assert main(["attach", str(listening), "--seconds", seconds]) == 0
+        assert f"recording process {listening} for {seconds} s" in capsys.readouterr().out
+    assert gzip.decompress(Path(f"opprof-{listening}.json.gz").read_bytes())
+    assert main(["attach", str(listening), "--seconds", "0.05", "-o", "named.json"]) == 0
+    assert Path("named.json").exists()
+    assert main(["attach", str(os.getpid())]) != 0  # which does not listen
+
+
+def test_every_argument_has_its_proof() -> None:
+    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH
+    assert set(arguments_of(parser_of({name: module_of(name) for name in COMMANDS}))) == known
