@@ -29,6 +29,42 @@ static int by_device(const void *a, const void *b) {
     return (x->row > y->row) - (x->row < y->row);
 }
 
+/* ---- in order ---------------------------------------------------------------------------- */
+
+/* A stream's work and a thread's launches are in order already, and most programs have one of each. */
+static void sort(void *values, uint64_t count, size_t size, int (*order)(const void *, const void *)) {
+    const char *at = values;
+    for (uint64_t i = 1; i < count; i++)
+        if (order(at + (i - 1) * size, at + i * size) > 0) {
+            qsort(values, count, size, order);
+            return;
+        }
+}
+
+/* How many of these times, which are in order, are not later. Whoever asks comes by in some order too:
+ * the answer is near the last one, `hint`, and is looked for in widening steps from there. */
+static uint64_t count_until(const int64_t *times, uint64_t count, int64_t at, uint64_t *hint) {
+    uint64_t low = *hint, high = *hint, width = 1;
+    while (low > 0 && times[low - 1] > at) {
+        high = low;
+        low = low > width ? low - width : 0;
+        width *= 2;
+    }
+    for (width = 1; high < count && times[high] <= at; width *= 2) {
+        low = high + 1;
+        high = count - high > width ? high + width : count;
+    }
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (times[middle] <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *hint = low;
+    return low;
+}
+
 /* ---- the union of intervals ------------------------------------------------------------- */
 
 /* What of a piece no earlier piece has covered; pieces come in the order of their start. */
@@ -74,6 +110,14 @@ static bool add_device(op_device_sums *s, const piece *pieces, uint64_t count) {
 
 /* ---- what is left: idle ----------------------------------------------------------------- */
 
+/* In which a device was busy. */
+typedef struct stretches {
+    const piece *pieces;
+    int64_t *starts;
+    uint64_t count;
+    uint64_t at_start, at_end; /* where it was looked last */
+} stretches;
+
 /* Pieces of one device to the stretches in which it was busy; how many. */
 static uint64_t join(piece *pieces, uint64_t count) {
     uint64_t last = 0;
@@ -89,24 +133,17 @@ static uint64_t join(piece *pieces, uint64_t count) {
     return last + 1;
 }
 
-static int64_t busy_before(const piece *stretches, uint64_t count, int64_t at) {
-    uint64_t low = 0, high = count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (stretches[middle].start_ns <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
+static int64_t busy_before(const stretches *b, int64_t at, uint64_t *hint) {
+    uint64_t begun = count_until(b->starts, b->count, at, hint);
+    if (begun == 0)
         return 0;
-    const piece *last = &stretches[low - 1];
+    const piece *last = &b->pieces[begun - 1];
     return last->before_ns + (at < last->end_ns ? at : last->end_ns) - last->start_ns;
 }
 
-static void add_idle(op_device_sums *s, const piece *stretches, uint64_t count, uint32_t place,
-                     int32_t step, int64_t from, int64_t to) {
-    int64_t busy = busy_before(stretches, count, to) - busy_before(stretches, count, from);
+static void add_idle(op_device_sums *s, stretches *b, uint32_t place, int32_t step, int64_t from,
+                     int64_t to) {
+    int64_t busy = busy_before(b, to, &b->at_end) - busy_before(b, from, &b->at_start);
     *op_device_sums_at(s, place, OP_USE_SPAN, step) += to - from;
     *op_device_sums_at(s, place, OP_USE_IDLE, step) += to - from - busy;
 }
@@ -117,21 +154,32 @@ static uint32_t place_of_op(const op_device_sums *s, uint64_t row) {
     return is_op(s->r->columns.kind[row]) && group != OP_NO_GROUP ? s->of_group[group] : 0;
 }
 
-static void add_idle_of_all(op_device_sums *s, const piece *stretches, uint64_t count) {
+static void add_idle_of_rows(op_device_sums *s, stretches *b) {
     const op_result *r = s->r;
     const op_columns *c = &r->columns;
     for (uint64_t row = 0; row < c->count; row++) {
         uint32_t place = place_of_op(s, row);
         if (place && c->duration_ns[row] >= 0)
-            add_idle(s, stretches, count, place, c->step[row], c->start_ns[row],
+            add_idle(s, b, place, c->step[row], c->start_ns[row],
                      c->start_ns[row] + c->duration_ns[row]);
     }
     for (uint32_t i = 0; i < r->step_count; i++) {
         int64_t end = r->steps[i].end_ns < 0 ? r->trace_duration : r->steps[i].end_ns;
-        add_idle(s, stretches, count, 0, (int32_t)i, r->steps[i].start_ns, end);
+        add_idle(s, b, 0, (int32_t)i, r->steps[i].start_ns, end);
     }
     if (!r->step_count)
-        add_idle(s, stretches, count, 0, -1, 0, r->trace_duration);
+        add_idle(s, b, 0, -1, 0, r->trace_duration);
+}
+
+static bool add_idle_of_all(op_device_sums *s, piece *pieces, uint64_t count) {
+    stretches b = {.pieces = pieces, .count = join(pieces, count)};
+    b.starts = op_malloc(b.count * sizeof *b.starts);
+    for (uint64_t i = 0; i < b.count && b.starts; i++)
+        b.starts[i] = pieces[i].start_ns;
+    if (b.starts)
+        add_idle_of_rows(s, &b);
+    free(b.starts);
+    return b.starts != NULL;
 }
 
 int op_device_busy_add(op_device_sums *s) {
@@ -153,14 +201,12 @@ int op_device_busy_add(op_device_sums *s) {
                                       .device_type = stream->device_type,
                                       .device_index = stream->device_index};
     }
-    qsort(pieces, n, sizeof *pieces, by_device);
+    sort(pieces, n, sizeof *pieces, by_device);
     bool ok = true;
     for (uint64_t from = 0, to; from < n && ok; from = to) {
         for (to = from + 1; to < n && same_device(&pieces[from], &pieces[to]); to++)
             ;
-        ok = add_device(s, pieces + from, to - from);
-        if (ok)
-            add_idle_of_all(s, pieces + from, join(pieces + from, to - from));
+        ok = add_device(s, pieces + from, to - from) && add_idle_of_all(s, pieces + from, to - from);
     }
     free(pieces);
     return ok ? OP_OK : OP_ENOMEM;
@@ -173,28 +219,18 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int64_t count_until(const int64_t *times, uint64_t count, int64_t at) {
-    uint64_t low = 0, high = count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (times[middle] <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return (int64_t)low;
-}
-
 typedef struct queue {
     int64_t *launched, *begun; /* of all kernels, in order */
     uint64_t count;
+    uint64_t at_launched, at_begun; /* where it was looked last */
 } queue;
 
-static void add_depth(op_device_sums *s, const queue *q, uint32_t place, uint64_t row) {
+static void add_depth(op_device_sums *s, queue *q, uint32_t place, uint64_t row) {
     const op_columns *c = &s->r->columns;
     int64_t at = c->start_ns[row];
     *op_device_sums_at(s, place, OP_USE_DEPTH, c->step[row]) +=
-        count_until(q->launched, q->count, at) - count_until(q->begun, q->count, at);
+        (int64_t)count_until(q->launched, q->count, at, &q->at_launched) -
+        (int64_t)count_until(q->begun, q->count, at, &q->at_begun);
     *op_device_sums_at(s, place, OP_USE_DEPTHS, c->step[row]) += 1;
 }
 
@@ -216,8 +252,8 @@ int op_device_queue_add(op_device_sums *s) {
     }
     bool ok = q.launched && q.begun;
     if (ok) {
-        qsort(q.launched, q.count, sizeof *q.launched, by_value);
-        qsort(q.begun, q.count, sizeof *q.begun, by_value);
+        sort(q.launched, q.count, sizeof *q.launched, by_value);
+        sort(q.begun, q.count, sizeof *q.begun, by_value);
     }
     for (uint64_t row = 0; row < c->count && ok && q.count; row++) {
         uint32_t place = place_of_op(s, row);
