@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_opprof import load_trace
+from pytest_opprof.analysis.evaluation import BasicEvaluation
 from pytest_opprof.capture.device_use import DIRECTIONS, MEASURES, DeviceUse
 from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
@@ -245,3 +246,28 @@ def test_any_program_is_summed_as_in_a_plain_reading(file: Path, program: tuple[
 def test_measures_are_named_in_their_order() -> None:
     assert MEASURES.index("copies_htod") + len(DIRECTIONS) == MEASURES.index("bytes")
     assert MEASURES.index("busy_ns") == len(MEASURES) - 5
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "alexnet_inference_cuda.json.gz",
+        "event_sync_multi_stream_cuda.json.gz",
+        "minitoy_training_rocm.json.gz",
+        "nccl_training_rank0_cuda.json.gz",
+        "sampled_training_cuda.json.gz",
+        "triton_kernel_cuda.json.gz",
+    ],
+)
+def test_the_queue_is_that_of_the_evaluation(traces: Path, name: str) -> None:
+    trace = load_trace(traces / name)
+    use = trace.recording.device_use()
+    assert use is not None
+    evaluation = BasicEvaluation(trace)
+    points = zip(evaluation.cuda_events, evaluation.queue_depth_list, strict=True)
+    launches = [point.queue_depth for event, point in points if "Launch" in event.name()]
+    measured = {
+        measure: sum(use.whole.steps.get(measure, ())) + use.whole.outside.get(measure, 0)
+        for measure in ("depth", "depths")
+    }
+    assert measured == {"depth": sum(launches), "depths": len(launches)}
