@@ -51,20 +51,27 @@ static uint32_t character(const uint8_t *s, size_t n, uint32_t *code) {
     return *code < least[length] || *code > 0x10ffff ? 0 : length;
 }
 
+static bool is_surrogate(uint32_t code) { return code >= 0xd800 && code < 0xe000; }
+
 char *op_json_escape(char *out, const char *text, size_t n) {
     static const char hex[] = "0123456789abcdef";
     const uint8_t *s = (const uint8_t *)text;
     while (n) {
-        uint32_t code = 0xfffd, length = character(s, n, &code);
+        uint32_t code, length = character(s, n, &code);
+        if (!length)
+            code = 0xfffd;
         if (code == '"' || code == '\\') {
             *out++ = '\\';
             *out++ = (char)code;
-        } else if (code < 0x20 || code == 0x7f || (code >= 0xd800 && code < 0xe000) || !length) {
-            uint32_t unit = length ? code : 0xfffd; /* not UTF-8: the replacement character */
+        } else if (code < 0x20 || code == 0x7f || is_surrogate(code) || !length) {
+            /* What is not UTF-8 is the replacement character. A surrogate is written out, as its six
+             * ASCII characters: readers that keep text as UTF-8 (Arrow's, Perfetto's) refuse it. */
             *out++ = '\\';
+            if (is_surrogate(code))
+                *out++ = '\\';
             *out++ = 'u';
             for (int shift = 12; shift >= 0; shift -= 4)
-                *out++ = hex[unit >> shift & 15];
+                *out++ = hex[code >> shift & 15];
         } else {
             memcpy(out, s, length);
             out += length;

@@ -125,7 +125,7 @@ static void any_name_is_valid_json(void) {
                  {"line\nfeed\ttab", "\"line\\u000afeed\\u0009tab\""},
                  {"\xe6\x97\xa5\xe6\x9c\xac", "\"\xe6\x97\xa5\xe6\x9c\xac\""},
                  {"\xf0\x9f\x90\x8d", "\"\xf0\x9f\x90\x8d\""},
-                 {"lone \xed\xa0\x80 surrogate", "\"lone \\ud800 surrogate\""},
+                 {"lone \xed\xa0\x80 surrogate", "\"lone \\\\ud800 surrogate\""},
                  {"no \xff\xfe utf-8", "\"no \\ufffd\\ufffd utf-8\""},
                  {"overlong \xc0\x80", "\"overlong \\ufffd\\ufffd\""},
                  {"past the end \xf4\x90\x80\x80", "\"past the end \\ufffd\\ufffd\\ufffd\\ufffd\""},
