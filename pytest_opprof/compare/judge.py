@@ -74,11 +74,15 @@ def judge(base: TestResult, head: TestResult, *, gates: Gates, trust: Trust) -> 
     ops = [change for change in court.ops() if change is not None]
     risen = {change.metric for change in totals if change.verdict is Verdict.REGRESSED}
     ops = [_as_part_of_total(change, risen) for change in ops]
-    outermost = court.causes.outermost({change.op for change in ops if change.op and change.rise > 0})
+    # What devices did rises in all ops around too: that says nothing of where it begins.
+    risen_ops = {
+        change.op for change in ops if change.op and change.rise > 0 and change.metric not in TOTAL_OF_COUNT
+    }
+    outermost = court.causes.outermost(risen_ops)
     changes = [
         change
         for change in (
-            *sorted(totals, key=_order),
+            *sorted(totals, key=_order_of_total),
             *sorted(ops, key=lambda change: (_rank(change, outermost), _order(change))),
         )
         if change.verdict is not Verdict.PASS or change.rise
@@ -254,6 +258,12 @@ def _rank(change: Change, outermost: frozenset[str]) -> tuple[int, bool, bool]:
     """The worst verdict first; then what user code calls more often, before what that calls in turn."""
     severity = len(Verdict) if change.verdict is None else change.verdict.severity
     return (severity, (change.op or "").startswith(_ENGINE), change.op not in outermost)
+
+
+def _order_of_total(change: Change) -> tuple[int, bool, int]:
+    """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
+    severity, has_no_rule, *_ = _order(change)
+    return (severity, has_no_rule, list(TOTALS).index(change.metric))
 
 
 def _order(change: Change) -> tuple[int, bool, int, str]:

@@ -1,22 +1,24 @@
-"""Which of the changes of devices' metrics say what another one says better.
+"""Which of a test's changes are worth a row, where the changes of devices' metrics say one thing many times.
 
-One kernel more is one launch more, and one copy to the host is a copy, a host copy and one by its direction:
-a table has a row for the most telling of them.
+One kernel more is one launch more. A copy to the host is a copy, a host copy, one by its direction, and bytes.
+Each op around the one that launched it has all of that too. A table has a row for the most telling: the op
+that runs more often, else the innermost op that makes devices do more, and the kernel.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.device import DIRECTIONS, TOTAL_OF_COUNT
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.metrics.device import DIRECTIONS, OP_COUNTS, TOTAL_OF_COUNT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.compare.comparison import Change, TestComparison
+    from pytest_opprof.results.run import OpKind, TestResult
 
 _BY_DIRECTION = tuple(f"copies_{key}" for key in DIRECTIONS)
-# What says it better, by the names of an op's metrics.
+# What says it better where it changes as much, by the names of an op's metrics.
 _BETTER = {
     "launches": ("kernels",),
     "copies": _BY_DIRECTION,
@@ -27,16 +29,66 @@ _BETTER_OF = _BETTER | {
     TOTAL_OF_COUNT[name].name: tuple(TOTAL_OF_COUNT[other].name for other in better)
     for name, better in _BETTER.items()
 }
+_Key = tuple[str | None, "OpKind | None", bool]
 
 
-def is_told_by_another(change: Change, changes: Iterable[Change]) -> bool:
-    """Whether another change of the same op, or total, rises as much, has the same verdict and says more."""
-    better = _BETTER_OF.get(change.metric)
-    if better is None or not change.rise:
+def telling_changes(test: TestComparison) -> list[Change]:
+    """The changes of a test without those that another one of them tells better, in their order."""
+    by_key: dict[_Key, dict[str, Change]] = defaultdict(dict)
+    for change in test.changes:
+        by_key[_key(change)][change.metric] = change
+    inside = _names_inside(test.head)
+    return [
+        change
+        for change in test.changes
+        if not (
+            _is_told_by_its_own(change, by_key[_key(change)]) or _is_told_inside(change, test.changes, inside)
+        )
+    ]
+
+
+def _key(change: Change) -> _Key:
+    return (change.op, change.kind, change.background)
+
+
+def _is_told_by_its_own(change: Change, others: dict[str, Change]) -> bool:
+    """Whether another metric of the same op, or total, tells it."""
+    if not change.rise:
+        return False
+    if change.op is not None and change.metric in OP_COUNTS:
+        # What runs more often does more.
+        calls = others.get(COUNT.name)
+        copies = others.get(change.metric.replace("copied_bytes", "copies"))
+        if _goes_along(calls, change) or (copies is not change and _goes_along(copies, change)):
+            return True
+    better = (others.get(metric) for metric in _BETTER_OF.get(change.metric, ()))
+    return any(other and (other.rise, other.verdict) == (change.rise, change.verdict) for other in better)
+
+
+def _is_told_inside(change: Change, changes: tuple[Change, ...], inside: dict[str, set[str]]) -> bool:
+    """Whether an op inside it has the same, or is itself there more often."""
+    if change.op is None or change.metric not in OP_COUNTS or change.op not in inside:
         return False
     return any(
-        other.metric in better
-        and (other.op, other.kind, other.background) == (change.op, change.kind, change.background)
-        and (other.rise, other.verdict) == (change.rise, change.verdict)
+        other.op in inside[change.op]
+        and not other.background
+        and other.metric in {COUNT.name, change.metric}
+        and _goes_along(other, change)
         for other in changes
     )
+
+
+def _goes_along(other: Change | None, change: Change) -> bool:
+    return other is not None and other.rise * change.rise > 0
+
+
+def _names_inside(test: TestResult | None) -> dict[str, set[str]]:
+    """By an op's name, those of the ops that ran inside it; recursion left out."""
+    inside: dict[str, set[str]] = defaultdict(set)
+    around: list[frozenset[str]] = []
+    for node in test.tree if test is not None else ():
+        above = around[node.parent] if node.parent >= 0 else frozenset()
+        for name in above - {node.name}:
+            inside[name].add(node.name)
+        around.append(above | {node.name})
+    return inside

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
-from pytest_opprof.report.device_changes import is_told_by_another
+from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.text import escaped, table
 from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import Unit, format_change, format_quantity
@@ -67,11 +67,7 @@ def change_text(change: Change) -> str:
 
 def _changes(test: TestComparison, *, width: int) -> list[str]:
     # What only informs, and says so among the advisories, is no row; totals come last, as a sum does.
-    shown = [
-        change
-        for change in test.changes
-        if change.verdict not in {None, Verdict.PASS} and not is_told_by_another(change, test.changes)
-    ]
+    shown = [change for change in telling_changes(test) if change.verdict not in {None, Verdict.PASS}]
     shown.sort(key=lambda change: change.op is None)
     ops = [change for change in shown if change.op is not None]
     totals = [change for change in shown if change.op is None]

@@ -10,6 +10,7 @@ from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS
 from pytest_opprof.metrics.device import KERNELS_COUNT
+from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.section import change_text, failure_section, section_title, value_text
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.results.run import MeasurementStatus, Outcome
@@ -211,7 +212,7 @@ def _worst_change(test: TestComparison) -> str:
         return f"{broken[0].path} over its limit ({broken[0].limit})"
     if test.verdict in {Verdict.ERROR, Verdict.MISSING, Verdict.INCONCLUSIVE}:
         return test.reason
-    told = [change for change in test.changes if change.verdict is not None and change.rise]
+    told = [change for change in telling_changes(test) if change.verdict is not None and change.rise]
     # The ops say more than their total.
     ops = [change for change in told if change.op is not None] or told
     if not ops:

@@ -193,20 +193,53 @@ def test_kernels_have_a_column_where_there_are_any() -> None:
     assert lines[-1] == "2 measured · nothing dropped, 1 test with devices recorded in part"
 
 
+def rows_told(base: TestResult, head: TestResult) -> list[tuple[str, str]]:
+    """The rows of the section of changes: what changed, and in which metric."""
+    (test,) = compared(simple_run(base, name="main"), simple_run(head)).tests
+    lines = failure_section(test, baseline=None, width=120)
+    table = lines[lines.index("", 1) + 2 :]
+    cells = [line.split("  ") for line in table[: table.index("")]]
+    return [(row[0], next(cell.strip() for cell in row[1:] if cell.strip())) for row in cells]
+
+
 def test_a_rise_on_a_device_is_told_once() -> None:
     base = cuda_test({"aten::mm": {"kernels": 1, "launches": 1}, "aten::to": {}})
     copy = {"copies": 1, "copies_dtoh": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_dtoh": 64}
     head = cuda_test({"aten::mm": {"kernels": 2, "launches": 2}, "aten::to": copy})
-    (test,) = compared(simple_run(base, name="main"), simple_run(head)).tests
-    rows = [line.split("  ")[0] for line in failure_section(test, baseline=None, width=110)[3:]]
-    assert [row for row in rows if row and not row.startswith(("advisory", " "))] == [
-        "aten::to",
-        "aten::mm",
-        "aten::to",
-        "kernel of aten::mm",
-        "DtoH bytes, total",
-        "DtoH copies, total",
-        "kernels, total",
+    assert rows_told(base, head) == [
+        ("aten::mm", "kernels"),
+        ("aten::to", "copies_dtoh"),
+        ("kernel of aten::mm", "count"),
+        ("kernels, total", "count"),
+        ("DtoH copies, total", "count"),
+        ("DtoH bytes, total", "bytes"),
+    ]
+
+
+def test_a_rise_inside_tells_that_of_the_ops_around() -> None:
+    tree = (
+        TreeNode(parent=-1, name="forward", count=3, self_ns=0),
+        TreeNode(parent=0, name="aten::linear", count=3, self_ns=0),
+        TreeNode(parent=1, name="aten::addmm", count=3, self_ns=0),
+    )
+
+    def test_of(kernels: int, nbytes: int) -> TestResult:
+        work = {"kernels": kernels, "launches": kernels, "copies": 1, "copied_bytes": nbytes}
+        return cuda_test({"forward": work, "aten::linear": work, "aten::addmm": work}, tree=tree)
+
+    told = [row for row in rows_told(test_of(1, 8), test_of(3, 16)) if "total" not in row[0]]
+    assert [row for row in told if "kernel" not in row[0]] == [
+        ("aten::addmm", "copied_bytes"),
+        ("aten::addmm", "kernels"),
+    ]
+
+
+def test_an_op_that_is_new_tells_what_its_devices_do() -> None:
+    base = cuda_test({"aten::mm": {}})
+    head = cuda_test({"aten::mm": {}, "aten::add": {"kernels": 1, "launches": 1}})
+    assert [row for row in rows_told(base, head) if "total" not in row[0]] == [
+        ("aten::add", "count"),
+        ("kernel of aten::add", "count"),
     ]
 
 
