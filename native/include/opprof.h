@@ -95,6 +95,18 @@ typedef struct op_open_call {
     int64_t end_ns; /* -1: open at stop */
 } op_open_call;
 
+/* A frame of C++ stacks. Most stacks share their outer frames, so a frame names the one that called it.
+ */
+#define OP_CPP_BOTTOM -1 /* it is the thread's first */
+#define OP_CPP_BEYOND -2 /* the stack was deeper than what is kept of it */
+typedef struct op_cpp_frame {
+    uint64_t address; /* inside of the call, and not of where it returns to */
+    uint64_t offset;  /* the same as the module's file has it: what addr2line takes */
+    int32_t caller;   /* index of the frame, always smaller; OP_CPP_BOTTOM; OP_CPP_BEYOND */
+    uint32_t module;  /* id of the file's path; 0: in no file, as code that was made at run time */
+    uint32_t symbol;  /* id of the function's name; 0: not known */
+} op_cpp_frame;
+
 /* One row of the key averages. */
 typedef struct op_group {
     uint32_t name;
@@ -218,6 +230,10 @@ const char *op_cuda_problem(void);
 const char *op_cuda_library(void); /* the file; "": none */
 uint32_t op_cuda_version(void);    /* of CUPTI's API; 0: none */
 
+/* The C++ stack of each op and range is recorded in all windows to come, of so many frames at most, 256
+ * or fewer; 0, as at first: none is. Not while a window is open: OP_EBUSY. */
+int op_window_unwind(uint32_t frames);
+
 /* What the loaded libraries take by malloc() and its like is recorded; a library loaded since then
  * is seen from the next call on. */
 void op_malloc_watch(void);
@@ -240,6 +256,10 @@ uint32_t op_result_outputs(const op_result *result, uint64_t event);
 uint32_t op_result_overload(const op_result *result, uint64_t event);
 /* As op_result_outputs(), of what was counted in an event: named values. */
 uint32_t op_result_counters(const op_result *result, uint64_t event);
+/* 1 + index of the innermost frame that an event was begun in; 0: not recorded. */
+uint32_t op_result_cpp_stack(const op_result *result, uint64_t event);
+/* All frames. The first call looks up what they are called; they belong to the result. */
+int op_result_cpp_frames(const op_result *result, const op_cpp_frame **frames, uint64_t *count);
 enum op_group_by {
     OP_GROUP_BY_NAME = 0,
     OP_GROUP_BY_SHAPES = 1,

@@ -196,14 +196,8 @@ static bool make_room(op_counters *c, const op_thread *t) {
     return true;
 }
 
-static bool is_innermost(const op_slot *slot) {
-    const op_thread *t = op_self;
-    return slot->event && t == slot->thread && slot->window == op_recording() &&
-           t->window == slot->window && t->depth && t->stack[t->depth - 1].event == slot->event;
-}
-
 void op_count_begin(const op_slot *slot) {
-    if (!is_innermost(slot))
+    if (!op_is_innermost(slot))
         return;
     op_thread *t = op_self;
     if (t->counted_window != slot->window)
@@ -221,7 +215,7 @@ void op_count_end(const op_slot *slot) {
         return;
     op_thread_trim(t); /* what other threads ended may lie above it */
     op_counters *c = t->counters;
-    if (!is_innermost(slot) || !c || t->depth > c->capacity ||
+    if (!op_is_innermost(slot) || !c || t->depth > c->capacity ||
         c->starts[t->depth - 1].event != slot->event ||
         __atomic_load_n(&slot->event->flags, __ATOMIC_RELAXED) & OP_FLAG_ASYNC)
         return;

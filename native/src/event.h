@@ -23,7 +23,10 @@ enum op_kind {
     OP_SYNC = 14,
     OP_DEVICE_RANGE = 15, /* from the first to the last kernel launched in a range */
     OP_OUTPUTS = 16,      /* records only: what the op around it gave back (OP_ARGS_OUTPUTS) */
-    OP_COUNTERS = 17      /* records only: what was counted in the event around it (OP_ARGS_FIELDS) */
+    OP_COUNTERS = 17,     /* records only: what was counted in the event around it (OP_ARGS_FIELDS) */
+    OP_STACK = 18, /* records only, after an event's begin: the number of its C++ stack's innermost
+                    * frame is in aux (OP_ARGS_STACK) */
+    OP_MODULE = 19 /* records only: a file that the frames lie in, under its path (OP_ARGS_MODULE) */
 };
 
 #define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */
@@ -93,8 +96,16 @@ enum op_args_type {
     OP_ARGS_OUTPUTS = 5, /* id of the op's schema, then one token an output */
     /* Results only: of a call of CUDA an op_device_call, of what ran on a device an op_device_work. */
     OP_ARGS_DEVICE_CALL = 6,
-    OP_ARGS_DEVICE_WORK = 7
+    OP_ARGS_DEVICE_WORK = 7,
+    /* Frames of a thread's C++ stacks that were not met before on it in this window: the number of the
+     * frame that called the first of them, then an address of two words for each, outermost first.
+     * They are numbered on, and the last has the number in aux. */
+    OP_ARGS_STACK = 8,
+    OP_ARGS_MODULE = 9 /* op_module (loaded.h) */
 };
+#define OP_STACK_BOTTOM 0u /* what calls the first frame of a thread */
+#define OP_STACK_BEYOND 1u /* what calls the outermost frame of a stack that was too deep */
+#define OP_STACK_FIRST 2u
 #define OP_ARGS_MEMORY_WORDS 10u
 /* Of what is given back; a result has the bytes of when it was taken, 0 if before the window. */
 #define OP_BYTES_UNKNOWN INT64_MIN
@@ -139,8 +150,8 @@ enum op_observe {
     OP_OBSERVE_IDENTITIES = 4,
     OP_OBSERVE_OUTPUTS = 8,
     OP_OBSERVE_OVERLOADS = 16,
-    OP_OBSERVE_COUNTERS = 32,
-    OP_OBSERVE_MODULES = 64 /* of TorchScript */
+    OP_OBSERVE_CLOSELY = 32, /* counters, or C++ stacks */
+    OP_OBSERVE_MODULES = 64  /* of TorchScript */
 };
 
 #ifdef __cplusplus

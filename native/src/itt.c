@@ -7,6 +7,7 @@
 #include "itt_abi.h"
 #include "names.h"
 #include "pushed.h"
+#include "unwinding.h"
 
 #include <string.h>
 
@@ -67,13 +68,13 @@ static bool is_accepted(itt_domain *domain) { return op_accepts(source_of(domain
 
 static op_slot begin_in(itt_domain *domain, itt_string *name) {
     if (owner_of(domain) == TORCH)
-        return op_begin(name_id(name), OP_ITT, 0, 0, NULL, 0);
+        return op_begin_unwound(name_id(name), OP_ITT, 0, 0, NULL, 0);
     op_fields fields;
     put_domain(&fields, domain);
     uint32_t words = op_fields_close(&fields);
     if (!op_thread_ready(op_recording(), words + ROOM_FOR_METADATA))
         return (op_slot){0};
-    return op_begin(name_id(name), OP_ITT, OP_SCOPE_USER, 0, fields.words, words);
+    return op_begin_unwound(name_id(name), OP_ITT, OP_SCOPE_USER, 0, fields.words, words);
 }
 
 static void task_begin(itt_domain *domain, itt_id task, itt_id parent, itt_string *name) {

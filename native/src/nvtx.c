@@ -9,6 +9,7 @@
 #include "nvtx_domains.h"
 #include "nvtx_started.h"
 #include "pushed.h"
+#include "unwinding.h"
 
 #include <pthread.h>
 
@@ -22,7 +23,7 @@ static int push(op_nvtx_domain *d, uint32_t name, const nvtx_attributes *a) {
         return NVTX_NO_TRACKING;
     op_fields fields;
     uint32_t words = op_nvtx_describe(&fields, op_nvtx_domain_of(d), a);
-    p->slot = op_begin(name, OP_NVTX, OP_SCOPE_USER, 0, fields.words, words);
+    p->slot = op_begin_unwound(name, OP_NVTX, OP_SCOPE_USER, 0, fields.words, words);
     return (int)p->level;
 }
 
@@ -56,7 +57,8 @@ static int core_pop(void) { return pop(NULL); }
 static uint64_t start(op_nvtx_domain *d, uint32_t name, const nvtx_attributes *a) {
     op_fields fields;
     uint32_t words = op_nvtx_describe(&fields, op_nvtx_domain_of(d), a);
-    op_slot slot = op_begin(name, OP_NVTX, OP_SCOPE_USER | OP_FLAG_ASYNC, 0, fields.words, words);
+    op_slot slot =
+        op_begin_unwound(name, OP_NVTX, OP_SCOPE_USER | OP_FLAG_ASYNC, 0, fields.words, words);
     return op_nvtx_started_add(slot);
 }
 

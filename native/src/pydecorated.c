@@ -17,7 +17,7 @@ static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t na
                                 PyObject *keywords) {
     Decorated *d = (Decorated *)self;
     uint32_t emitted = op_range_emit(d->id);
-    op_slot slot = op_begin(d->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+    op_slot slot = op_begin_unwound(d->id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
     op_range_note(&slot);
     PyObject *result = PyObject_Vectorcall(d->function, args, nargsf, keywords);
     op_range_end(&slot);

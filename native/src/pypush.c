@@ -58,7 +58,7 @@ static PyObject *push(PyObject *module, PyObject *name) {
         if (op_range_intern(name, &id))
             return NULL;
         range.emitted = op_range_emit(id);
-        range.slot = op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+        range.slot = op_begin_unwound(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
         op_range_note(&range.slot);
     }
     p->ranges[p->count] = range;

@@ -35,7 +35,7 @@ static int range_begin(op_pyrange *r) {
             return -1;
         emitted = op_range_emit(r->id);
         slot = r->args ? op_range_begin_with_text(r->id, r->args)
-                       : op_begin(r->id, OP_RANGE, r->scope, 0, r->block, r->words);
+                       : op_begin_unwound(r->id, OP_RANGE, r->scope, 0, r->block, r->words);
         op_range_note(&slot);
     }
     *entry_at(r, r->open++) = (op_pyrange_entry){slot, PyThread_get_thread_ident(), emitted, false};

@@ -22,7 +22,7 @@ op_slot op_range_begin_with_text(uint32_t id, PyObject *text) {
     PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "replace");
     if (!bytes) {
         PyErr_Clear();
-        return op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
+        return op_begin_unwound(id, OP_RANGE, OP_SCOPE_USER, 0, NULL, 0);
     }
     size_t n = (size_t)PyBytes_GET_SIZE(bytes);
     const char *utf8 = PyBytes_AS_STRING(bytes);
@@ -36,7 +36,7 @@ op_slot op_range_begin_with_text(uint32_t id, PyObject *text) {
     words[1] = (uint32_t)n;
     memcpy(words + 2, utf8, n);
     Py_DECREF(bytes);
-    return op_begin(id, OP_RANGE, OP_SCOPE_USER, 0, words, 1 + payload);
+    return op_begin_unwound(id, OP_RANGE, OP_SCOPE_USER, 0, words, 1 + payload);
 }
 
 /* ---- endings ---------------------------------------------------------------------------- */

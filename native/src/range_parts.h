@@ -11,6 +11,7 @@
 #include "fields.h"
 #include "names.h"
 #include "record.h"
+#include "unwinding.h"
 
 int op_range_intern_odd(PyObject *text, uint32_t *id); /* of a text that is no UTF-8 */
 

@@ -57,8 +57,9 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint32_t call_window;    /* that the calls belong to */
     uint32_t counted_window; /* for which its counters were opened, or refused (counters.h) */
     struct op_counters *counters;
-    uint32_t handle;     /* the low half of its pthread_self(), by which CUPTI knows it */
-    uint64_t born, gone; /* ticks; 0: it lives */
+    uint32_t handle;                /* the low half of its pthread_self(), by which CUPTI knows it */
+    uint64_t born, gone;            /* ticks; 0: it lives */
+    struct op_known_frames *frames; /* unwinding.h */
 } op_thread;
 
 /* What a range keeps to find its own record again. */
@@ -160,9 +161,16 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
     return slot;
 }
 
+/* It is the calling thread's innermost open record, and the window still records. */
+static inline bool op_is_innermost(const op_slot *slot) {
+    const op_thread *t = op_self;
+    return slot->event && t == slot->thread && slot->window == op_recording() &&
+           t->window == slot->window && t->depth && t->stack[t->depth - 1].event == slot->event;
+}
+
 /* An event that takes no time, and is around nothing. */
-static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const uint32_t *words,
-                              uint32_t word_count) {
+static inline void op_instant_numbered(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
+                                       const uint32_t *words, uint32_t word_count) {
     uint32_t window = op_recording();
     op_thread *t = window ? op_thread_ready(window, word_count) : NULL;
     if (t == NULL)
@@ -173,7 +181,7 @@ static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const 
     if (word_count)
         e->args = op_add_words(t, c, words, word_count);
     e->name = name;
-    e->aux = OP_NO_SEQUENCE;
+    e->aux = aux;
     e->kind = kind;
     __atomic_store_n(&e->flags, flags, __ATOMIC_RELAXED);
     e->depth = (uint16_t)t->depth;
@@ -182,6 +190,11 @@ static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const 
     e->start = op_ticks();
     __atomic_store_n(&e->end, e->start, __ATOMIC_RELAXED);
     __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
+}
+
+static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const uint32_t *words,
+                              uint32_t word_count) {
+    op_instant_numbered(name, kind, flags, OP_NO_SEQUENCE, words, word_count);
 }
 
 /* What an allocator did: event.h, OP_ARGS_MEMORY. */

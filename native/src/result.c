@@ -1,5 +1,6 @@
 #include "result.h"
 
+#include "cpp_stacks.h"
 #include "device_use.h"
 #include "error.h"
 #include "fault.h"
@@ -31,6 +32,7 @@ void op_result_free(op_result *r) {
     free(r->memory_use);
     free(r->outputs);
     free(r->counters);
+    op_cpp_stacks_free(r->cpp_stacks);
     op_imported_free(r->imported);
     free(r->open_calls);
     free(r);

@@ -45,7 +45,8 @@ struct op_result {
     op_memory_use *memory_use;
     uint32_t *outputs;  /* by row: 1 + word offset of what the op gave back; NULL: not asked for */
     uint32_t *counters; /* the same, of what was counted in it; NULL: nothing */
-    struct op_imported *imported; /* NULL: recorded here */
+    struct op_cpp_stacks *cpp_stacks; /* NULL: none were recorded */
+    struct op_imported *imported;     /* NULL: recorded here */
     op_open_call *open_calls;
     uint32_t open_call_count;
 };

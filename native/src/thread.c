@@ -4,6 +4,7 @@
 #include "counters.h"
 #include "error.h"
 #include "fault.h"
+#include "unwinding.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -116,6 +117,7 @@ static void discard(op_thread *t) {
         self->spare_contexts = t->contexts;
     }
     op_counters_free(t->counters);
+    op_known_frames_free(t->frames);
     free(t->stack);
     free(t->calls);
     free(t);
@@ -187,6 +189,7 @@ void op_thread_after_fork(void) {
         if (t == op_self)
             continue;
         op_counters_abandon(t->counters);
+        op_known_frames_free(t->frames);
         free(t->stack);
         free(t->calls);
         free(t);

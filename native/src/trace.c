@@ -169,6 +169,7 @@ static void put_event_args(op_trace *t, uint64_t row) {
         op_trace_put_args(t, row);
         op_trace_put_modules(t, row);
         op_trace_put_counters(t, row);
+        op_trace_put_stack(t, row);
     }
     if (c->flags[row] & OP_FLAG_UNFINISHED && !is_instant(c->kind[row]))
         PUT(out, "\"finished\":false,");
@@ -286,10 +287,15 @@ static void put_trace(op_trace *t, const char *metadata, const char *name) {
 }
 
 static int prepare(op_trace *t) {
+    uint64_t frame_count;
+    int rc = op_result_cpp_frames(t->r, &t->frames, &frame_count); /* which may be called what is new */
+    if (rc != OP_OK)
+        return rc;
+    t->name_count = op_names_count() + 2;
     t->names = op_calloc(t->name_count, sizeof *t->names);
     if (!t->names || !op_trace_name_places(t))
         return op_error_set(OP_ENOMEM, "no memory to write the trace");
-    int rc = op_flows_find(&t->flows, t->r);
+    rc = op_flows_find(&t->flows, t->r);
     if (rc == OP_OK)
         rc = op_lanes_lay(&t->lanes, t->r);
     if (rc == OP_OK && (!op_trace_note_launches(t) || !op_trace_find_modules(t)))
@@ -312,7 +318,7 @@ static void clean_up(op_trace *t) {
 int op_result_write_trace(const op_result *r, int fd, const char *metadata, const char *trace_name) {
     if (r->imported)
         return op_imported_write(r, fd, metadata);
-    op_trace t = {.r = r, .pid = (uint64_t)getpid(), .name_count = op_names_count() + 2};
+    op_trace t = {.r = r, .pid = (uint64_t)getpid()};
     int rc = op_json_open(&t.out, fd) ? prepare(&t)
                                       : op_error_set(OP_ENOMEM, "no memory to write the trace");
     if (rc == OP_OK)

@@ -1,5 +1,6 @@
 #include "fields.h"
 #include "inputs.h"
+#include "names.h"
 #include "trace_writer.h"
 
 #include <stdio.h>
@@ -238,6 +239,30 @@ void op_trace_put_counters(op_trace *t, uint64_t row) {
     uint32_t at = op_result_counters(r, row);
     if (at)
         put_fields(t, r->args + at - 1, r->args + r->arg_words);
+}
+
+/* As far as the interpreter: what called it is the Python that the trace shows anyway. */
+void op_trace_put_stack(op_trace *t, uint64_t row) {
+    static const char interpreter[] = "_PyEval_EvalFrameDefault";
+    int32_t frame = (int32_t)op_result_cpp_stack(t->r, row) - 1;
+    if (frame < 0)
+        return;
+    PUT(&t->out, "\"C++ stack\":\"");
+    for (bool first = true; frame >= 0; first = false) {
+        const op_cpp_frame *f = &t->frames[frame];
+        uint32_t length = 0;
+        const char *name = f->symbol ? op_names_text(f->symbol, &length) : "";
+        if (strncmp(name, interpreter, sizeof interpreter - 1) == 0)
+            break;
+        if (!first)
+            PUT(&t->out, ";");
+        if (f->symbol)
+            op_trace_name(t, f->symbol);
+        else
+            PUT(&t->out, "??");
+        frame = f->caller;
+    }
+    PUT(&t->out, "\",");
 }
 
 static void put_count(op_json *w, const char *key, int64_t value) {

@@ -24,7 +24,8 @@ typedef struct op_trace {
     int64_t from_base;      /* nanoseconds from the base time to the window's start */
     op_escaped_name *names; /* by id */
     uint32_t name_count;
-    op_place *places; /* by thread */
+    const op_cpp_frame *frames; /* of C++ stacks; NULL: none were recorded */
+    op_place *places;           /* by thread */
     op_flows flows;
     op_lanes lanes;
     uint8_t *launched; /* by row: it has an arrow to a device; NULL: none has */
@@ -47,6 +48,7 @@ void op_trace_correlation(op_json *out, const op_columns *c, uint64_t call_row);
 /* trace_args.c: members of an event's "args", a comma after each */
 void op_trace_put_args(op_trace *t, uint64_t row); /* Input Dims and its like, what ranges carry */
 void op_trace_put_counters(op_trace *t, uint64_t row);
+void op_trace_put_stack(op_trace *t, uint64_t row);  /* C++ */
 void op_trace_put_memory(op_trace *t, uint64_t row); /* of an event of kind OP_MEMORY */
 
 /* trace_labels.c: where events stand, what these places are called and how they are sorted */

@@ -3,6 +3,7 @@
 #include "result.h"
 
 #include "backward.h"
+#include "cpp_stacks.h"
 #include "cuda_window.h"
 #include "error.h"
 #include "fault.h"
@@ -69,6 +70,8 @@ typedef struct walk {
     uint32_t line;
     uint32_t arg_base;
     uint64_t row;
+    uint64_t last;     /* 1 + row of the last event that is no call of CUDA */
+    uint16_t depth;    /* and its depth */
     uint32_t *nearest; /* by depth: row of what may be a parent, there or below; UINT32_MAX: none */
     uint32_t step;     /* the last that began before the event, + 1 */
     bool takes_part;
@@ -203,8 +206,24 @@ static void add_cuda_call(walk *k, const op_raw *raw, const op_event *e, uint64_
     place_in_step(k, raw->os_tid, e->start, row);
 }
 
+/* The stack of the event just before it. */
+static void add_stack(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+    bool has_args = e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words;
+    const uint32_t *block = has_args ? k->result->args + k->arg_base + (e->args - raw->args_at) : NULL;
+    int rc = OP_OK;
+    if (e->kind == OP_MODULE)
+        rc = op_cpp_stacks_file(k->result, name_here(k->source, e->name), block);
+    else if (k->last > first_row && e->depth == k->depth + 1)
+        rc = op_cpp_stacks_read(k->result, e, raw->thread, k->last - 1, block);
+    k->no_memory = k->no_memory || rc != OP_OK;
+}
+
 static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     op_writable *w = &k->w;
+    if (e->kind == OP_STACK || e->kind == OP_MODULE) {
+        add_stack(k, raw, e, first_row);
+        return;
+    }
     if (e->kind == OP_OUTPUTS || e->kind == OP_COUNTERS) {
         op_result *r = k->result;
         add_to_op(k, e->kind == OP_OUTPUTS ? &r->outputs : &r->counters, raw, e, first_row);
@@ -220,6 +239,8 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
         return;
     }
     uint64_t row = k->row++;
+    k->last = row + 1;
+    k->depth = e->depth;
     put_record(k, raw, e, row);
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
@@ -305,7 +326,7 @@ static int build(const op_source *s, op_result *r, walk *k) {
     r->stats.events = k->row;
     r->stats.threads = r->thread_count;
     if (k->no_memory)
-        return op_error_set(OP_ENOMEM, "no memory for what ops gave back or counted");
+        return op_error_set(OP_ENOMEM, "no memory for what ops gave back, counted or were called by");
     rc = op_nest_finish(&k->calls, r, &k->w);
     if (rc == OP_OK)
         rc = op_memory_settle(r, k->w.flags);

@@ -10,6 +10,7 @@
 #include "counters.h"
 #include "record.h"
 #include "thread_table.h"
+#include "unwinding.h"
 #include "write_inputs.h"
 
 #include <algorithm>
@@ -217,11 +218,18 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     return std::unique_ptr<at::ObserverContext>(context);
 }
 
-template <Detail detail, bool counted>
-std::unique_ptr<at::ObserverContext> begin_and_count(const at::RecordFunction &fn) {
+// In windows that also have C++ stacks, or counters.
+template <Detail detail>
+std::unique_ptr<at::ObserverContext> begin_closely(const at::RecordFunction &fn) {
+    op_frames frames;
+    op_unwind_take(&frames); // first: an op's time is its own
     std::unique_ptr<at::ObserverContext> context = begin<detail>(fn);
-    if (counted && context != nullptr) {
-        op_count_begin(&static_cast<Context *>(context.get())->slot);
+    if (context != nullptr) {
+        const op_slot *slot = &static_cast<Context *>(context.get())->slot;
+        op_unwind_note(slot, &frames);
+        if (op_counts() != 0) {
+            op_count_begin(slot);
+        }
     }
     return context;
 }
@@ -237,11 +245,11 @@ __attribute__((noinline)) void note_outputs(const at::RecordFunction &fn, const 
     op_instant(OP_NAME_NONE, OP_OUTPUTS, 0, words, count);
 }
 
-template <bool outputs, bool counted>
+template <bool outputs, bool closely>
 void end(const at::RecordFunction &fn, at::ObserverContext *context) {
     if (context != nullptr) {
         op_slot *slot = &static_cast<Context *>(context)->slot;
-        if (counted) {
+        if (closely && op_counts() != 0) {
             op_count_end(slot); // first: what an op gives back takes time to write
         }
         if (outputs) {
@@ -251,25 +259,23 @@ void end(const at::RecordFunction &fn, at::ObserverContext *context) {
     }
 }
 
-template <bool counted> at::RecordFunctionCallback callback_for(uint32_t looks) {
+template <Detail detail, bool outputs> at::RecordFunctionCallback callback_of(bool closely) {
     using Callback = at::RecordFunctionCallback;
-    if ((looks & OP_OBSERVE_OUTPUTS) != 0) {
-        return Callback(begin_and_count<Detail::kInputs, counted>, end<true, counted>)
-            .needsInputs(true)
-            .needsOutputs(true);
-    }
-    if ((looks & OP_OBSERVE_INPUTS) != 0) {
-        return Callback(begin_and_count<Detail::kInputs, counted>, end<false, counted>)
-            .needsInputs(true);
-    }
-    if ((looks & (OP_OBSERVE_OVERLOADS | OP_OBSERVE_MODULES)) != 0) {
-        return Callback(begin_and_count<Detail::kNames, counted>, end<false, counted>);
-    }
-    return Callback(begin_and_count<Detail::kNone, counted>, end<false, counted>);
+    return closely ? Callback(begin_closely<detail>, end<outputs, true>)
+                   : Callback(begin<detail>, end<outputs, false>);
 }
 
 at::RecordFunctionCallback callback_for(uint32_t looks) {
-    return (looks & OP_OBSERVE_COUNTERS) != 0 ? callback_for<true>(looks) : callback_for<false>(looks);
+    bool closely = (looks & OP_OBSERVE_CLOSELY) != 0;
+    if ((looks & OP_OBSERVE_OUTPUTS) != 0) {
+        return callback_of<Detail::kInputs, true>(closely).needsInputs(true).needsOutputs(true);
+    }
+    if ((looks & OP_OBSERVE_INPUTS) != 0) {
+        return callback_of<Detail::kInputs, false>(closely).needsInputs(true);
+    }
+    bool has_names = (looks & (OP_OBSERVE_OVERLOADS | OP_OBSERVE_MODULES)) != 0;
+    return has_names ? callback_of<Detail::kNames, false>(closely)
+                     : callback_of<Detail::kNone, false>(closely);
 }
 
 using Handles = std::vector<at::CallbackHandle>;
@@ -328,7 +334,7 @@ __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flag
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
     with_modules = (flags & OP_OBSERVE_MODULES) != 0;
     constexpr uint32_t kWays = OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS |
-                               OP_OBSERVE_COUNTERS | OP_OBSERVE_MODULES;
+                               OP_OBSERVE_CLOSELY | OP_OBSERVE_MODULES;
     switch_on(flags & kWays, sampling);
 }
 

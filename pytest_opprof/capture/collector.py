@@ -25,13 +25,16 @@ from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, Coll
 from pytest_opprof.units import parse_bytes
 
 _MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
-SOURCES: Final = frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules"}) | _MEMORY_SOURCES
+SOURCES: Final = (
+    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp"}) | _MEMORY_SOURCES
+)
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
 _INJECTED: Final = {
     "ops-itt": lib.OP_INJECTED_TORCH,
     "itt": lib.OP_INJECTED_ITT,
     "nvtx": lib.OP_INJECTED_NVTX,
 }
+_MOST_FRAMES: Final = 256  # of a C++ stack; the most that the native side keeps
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
 
 
@@ -96,6 +99,7 @@ class Collector:
             sources: Of `SOURCES`. "ranges" are always recorded; "ops" are torch's, by the observer where it
                 can be built, else through ITT, which "ops-itt" chooses outright; "itt" and "nvtx" are what
                 other libraries emit; "python" are Python and C calls, and "modules" those of torch modules.
+                "cpp" is the C++ stack of each op and range.
                 "memory-python" and "memory-malloc" are whose memory is recorded, in windows that record any,
                 instead of torch's.
 
@@ -151,6 +155,7 @@ class Collector:
             self._active = (self._torch_ops,) if self._torch_ops else ()
             self._window_sources = self._sources_seen()
             self._choose_counters(counters)
+            check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in self._sources else 0))
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
             if not any(source.can_sample for source in self._active):
                 sampling = EVERY_OP
@@ -245,12 +250,13 @@ class Collector:
             self._torch_ops = found
 
     def _sources_seen(self) -> tuple[str, ...]:
-        """What is recorded without more ado: ranges, torch's ops, and what other libraries emit."""
+        """What is recorded without more ado: ranges, torch's ops, what other libraries emit, stacks."""
         asked = [injection for injection in INJECTIONS if injection.name.lower() in self._sources]
         return (
             "ranges",
             *(source.name for source in self._active),
             *(injection.name.lower() for injection in asked if injection.is_armed),
+            *({"cpp"} & self._sources),
         )
 
     def _enable_sources(self, details: OpDetails, *, sampling: float, profile_memory: bool) -> None:
@@ -259,8 +265,8 @@ class Collector:
             details |= OpDetails.MEMORY
             if OpDetails.INPUTS in details:
                 details |= OpDetails.IDENTITIES  # which memory is which input's
-        if self._counters.counted:
-            details |= OpDetails.COUNTERS
+        if self._counters.counted or "cpp" in self._sources:
+            details |= OpDetails.CLOSELY
         if "modules" in self._sources:
             details |= OpDetails.MODULES
         for source in self._active:

@@ -20,7 +20,7 @@ class OpDetails(enum.IntFlag):
     IDENTITIES = 4
     OUTPUTS = 8
     OVERLOADS = 16
-    COUNTERS = 32
+    CLOSELY = 32  # counters, or C++ stacks
     MODULES = 64
 
 

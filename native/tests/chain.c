@@ -1,0 +1,37 @@
+/* Functions that call back, so that whoever records there knows the stack: the calls are not the last
+ * thing that they do, and none is a part of another. */
+
+typedef void callback(void *);
+
+#define APART __attribute__((noinline, noclone))
+
+static _Thread_local volatile int done;
+
+static APART void chain_hidden(callback *call, void *data) {
+    call(data);
+    done++;
+}
+
+APART void chain_inner(callback *call, void *data) {
+    chain_hidden(call, data);
+    done++;
+}
+
+/* As a C++ compiler names `shapes::area(double, int)`. */
+APART void _ZN6shapes4areaEdi(callback *call, void *data) {
+    chain_inner(call, data);
+    done++;
+}
+
+APART void chain_outer(callback *call, void *data) {
+    _ZN6shapes4areaEdi(call, data);
+    done++;
+}
+
+APART void chain_deep(callback *call, void *data, unsigned depth) {
+    if (depth)
+        chain_deep(call, data, depth - 1);
+    else
+        call(data);
+    done++;
+}
