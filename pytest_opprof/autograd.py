@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.stack_kinds import WithStack
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
@@ -95,7 +96,8 @@ class profile(Averaged):  # noqa: N801  # torch's name
         record_shapes: Record the shapes, types and numbers that ops are given.
         with_flops: Count the floating point operations of ops that have a formula; records shapes too.
         profile_memory: Record what torch's allocators take and give back.
-        with_stack: Record Python and C calls, and with them each event's stack.
+        with_stack: Record Python and C calls, and with them each event's stack; ``"cpp"`` and ``"all"`` as in
+            `KinetoProfile`.
         with_modules: Record the calls of torch modules.
         use_kineto: There is one collector here, which records the CPU either way; needed without the CPU.
         use_cpu: False leaves ops out, and keeps ranges.
@@ -119,7 +121,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
         record_shapes: bool = False,
         with_flops: bool = False,
         profile_memory: bool = False,
-        with_stack: bool = False,
+        with_stack: WithStack = False,
         with_modules: bool = False,
         use_kineto: bool = False,
         use_cpu: bool = True,

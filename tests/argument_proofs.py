@@ -131,6 +131,11 @@ def _with_flops(make: Make, _: Path) -> None:
 def _with_stack(make: Make, _: Path) -> None:
     assert any("ranges" in entry for entry in one(run(make, with_stack=True), "outer").stack)
     assert not one(run(make), "outer").stack
+    cpp, both = one(run(make, with_stack="cpp"), "outer"), one(run(make, with_stack="all"), "outer")
+    assert cpp.cpp_stack
+    assert not cpp.stack
+    assert both.cpp_stack
+    assert both.stack
 
 
 @proves("with_modules")

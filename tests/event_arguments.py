@@ -118,7 +118,7 @@ COVERED: tuple[tuple[Callable[..., Any], set[str]], ...] = (
     (FunctionEventAvg, set(inspect.signature(FunctionEventAvg).parameters)),
     (EventMetadata, set(EventMetadata._fields)),
     (EventMetrics, set(inspect.signature(EventMetrics).parameters)),
-    (EventList.export_stacks, {"path", "metric", "compat"}),
+    (EventList.export_stacks, {"path", "metric", "compat", "stacks"}),
     (EventList.averages, {"grouping", "compat"}),
     (EventList.insert, {"index", "value"}),
     (EventList.sort, {"key", "reverse"}),

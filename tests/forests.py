@@ -141,6 +141,9 @@ class HandMadeRecording:
     def counters(self, _event: int, /) -> dict[str, int]:
         return {}
 
+    def cpp_stack(self, _event: int, /) -> tuple[()]:
+        return ()
+
     @property
     def threads(self) -> list[ThreadInfo]:
         count = max((span.thread + 1 for span in self.spans), default=0)

@@ -119,6 +119,23 @@ def _stacks_compat(make: Make, tmp_path: Path) -> None:
     assert found[1] == []
 
 
+@proves("export_stacks.stacks")
+def _stacks_kind(make: Make, tmp_path: Path) -> None:
+    prof = run(make, with_stack="all")
+    for kind, is_of_cpp in {"python": False, "cpp": True}.items():
+        prof.export_stacks(tmp_path / kind, stacks=kind)
+        assert ("_PyEval_EvalFrameDefault" in (tmp_path / kind).read_text()) == is_of_cpp
+
+
+@proves("expect_stacks.stacks")
+def _expect_stacks(make: Make, _: Path) -> None:
+    cycle = run(make, with_stack="cpp").cycles[-1]
+    cycle.expect_stacks("cpp")
+    for kind in ("python", "all"):
+        with pytest.raises(AssertionError, match="requires with_stack="):
+            cycle.expect_stacks(kind)
+
+
 @proves("export_memory_timeline.path", "export_memory_timeline.device")
 def _memory_timeline(make: Make, tmp_path: Path) -> None:
     prof = run(make, torch_step(), record_shapes=True, profile_memory=True, with_stack=True)

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.call_tree import CallNode, read_call_tree
+from pytest_opprof.capture.cpp_stacks import CppFrame, CppStacks
 from pytest_opprof.capture.device_use import DeviceUse, read_device_use
 from pytest_opprof.capture.fields import FieldValue, decode_counters, decode_fields
 from pytest_opprof.capture.inputs import (
@@ -234,6 +235,18 @@ class Recording:
         at = lib.op_result_counters(self._result, event)
         return {} if at == 0 else decode_counters(self._args[at - 1 :], name_text)
 
+    def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
+        """The C++ functions that an event was begun in, innermost first.
+
+        Empty where they were not recorded: of calls, and of what came from other processes' traces.
+        """
+        return self._cpp_stacks.stack(event)
+
+    @functools.cached_property
+    def _cpp_stacks(self) -> CppStacks:
+        with self._lock:
+            return CppStacks(self._result, name_text)
+
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event; None for any other event."""
         return memory_change(self._result, event)
@@ -370,6 +383,7 @@ class Recording:
             ValueError: A metadata value is no JSON.
             OSError: The file cannot be written; an earlier file is as it was.
         """
+        _ = self._cpp_stacks  # whose frames are named by one thread alone
         write_trace(self._result, path, metadata=metadata or {})
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from pytest_opprof.errors import CollectorError
 
+# By --stack and --cpp-stack, as a profile has it.
+_STACKS: Final = {(False, False): False, (True, False): "python", (False, True): "cpp", (True, True): "all"}
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.02
 
@@ -25,6 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--shapes", action="store_true", help="record what ops are given")
     parser.add_argument("--memory", action="store_true", help="record memory")
     parser.add_argument("--stack", action="store_true", help="record Python and C calls")
+    parser.add_argument("--cpp-stack", action="store_true", help="record the C++ stack of each op and range")
     parser.add_argument(
         "--sampling", type=float, default=1.0, metavar="SHARE", help="record a share of torch's ops, as 0.01"
     )
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     options = {
         "record_shapes": args.shapes,
         "profile_memory": args.memory,
-        "with_stack": args.stack,
+        "with_stack": _STACKS[args.stack, args.cpp_stack],
         "sampling": parse_sampling(args.sampling, where="--sampling"),
     }
     _ask(args.pid, {"action": "start", "options": options})

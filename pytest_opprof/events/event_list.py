@@ -32,6 +32,7 @@ from pytest_opprof.events.torch_rules import torch_events
 from pytest_opprof.events.torch_tree import nest
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.stack_kinds import StackKind
     from pytest_opprof.events.recording_view import RecordingView
 
 
@@ -228,6 +229,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         metric: str = "self_cpu_time_total",
         *,
         compat: Compat | None = None,
+        stacks: StackKind = "python",
     ) -> None:
         """Write the events' stacks and what each cost, for flamegraph.pl and its like: ``main;forward 1500``.
 
@@ -237,13 +239,16 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
             metric: ``self_cpu_time_total``, or ``self_cuda_time_total`` and its like for time on a device.
             compat: ``"torch"`` writes a line for each event, with whole microseconds, as torch does.
+            stacks: Which: ``"python"``, ``"cpp"``, or ``"all"``, which has the C++ functions inside of the
+                innermost Python call above its stack.
 
         Raises:
             ValueError: There is no such metric. Torch raises the same.
+            UsageError: There is no such kind of stacks, or torch does not write it.
             OSError: The file cannot be written.
         """
         events = self if compat is None else self._torch_events()
-        write_text(path, folded_lines(events, metric, compat=compat))
+        write_text(path, folded_lines(events, metric, compat=compat, stacks=stacks))
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """The metrics of `export_stacks`."""

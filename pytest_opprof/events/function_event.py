@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pytest_opprof.events.device import DeviceType
@@ -10,6 +11,7 @@ from pytest_opprof.events.launched_times import launched_times
 from pytest_opprof.events.times import FormattedTimesMixin, Kernel, nanoseconds, renamed
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.cpp_stacks import CppFrame
     from pytest_opprof.capture.op_kind import OpKind
 
 # Devices whose events torch lets have a time.
@@ -143,6 +145,16 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
     def counters(self) -> dict[str, int]:
         """What the processor and the kernel counted in it, by name; empty where nothing was counted."""
         return {}
+
+    @property
+    def cpp_frames(self) -> Sequence[CppFrame]:
+        """The C++ functions it was begun in, innermost first; empty where they were not recorded."""
+        return ()
+
+    @property
+    def cpp_stack(self) -> list[str]:
+        """The same as text, ``file(offset): function``, as `stack` has Python's."""
+        return [str(frame) for frame in self.cpp_frames]
 
     @property
     def kind(self) -> OpKind | None:

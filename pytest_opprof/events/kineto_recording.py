@@ -285,6 +285,10 @@ class KinetoRecording:
         """None, for the same reason."""
         return {}
 
+    def cpp_stack(self, _event: int, /) -> tuple[()]:
+        """None: Kineto records no C++ stacks."""
+        return ()
+
     def name(self, event: int) -> str:
         """An event's name."""
         return self._rows[event].event.name()

@@ -15,6 +15,7 @@ from pytest_opprof.events.times import Interval, Kernel, microseconds
 from pytest_opprof.units import NS_IN_US
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.cpp_stacks import CppFrame
     from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.capture.memory import MemoryChange
     from pytest_opprof.events.forest import EventForest
@@ -118,6 +119,11 @@ class RecordedEvent(FunctionEvent):
     def counters(self) -> dict[str, int]:
         """What was counted in it, what is inside it included. Needs ``performance_events``."""
         return self._forest.recording.counters(self._index)
+
+    @property
+    def cpp_frames(self) -> Sequence[CppFrame]:
+        """The C++ functions it was begun in, innermost first. Needs ``with_stack="cpp"`` or ``"all"``."""
+        return self._forest.recording.cpp_stack(self._index)
 
     @property
     def cpu_time_total(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.cpp_stacks import CppFrame
     from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.capture.memory import MemoryChange
     from pytest_opprof.capture.op_groups import OpGroup
@@ -124,6 +125,9 @@ class RecordingView(Protocol):
 
     def counters(self, event: int) -> dict[str, int]:
         """What was counted in an event, by the counters' names."""
+
+    def cpp_stack(self, event: int) -> Sequence[CppFrame]:
+        """The C++ functions that an event was begun in, innermost first, where they were recorded."""
 
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event of kind ``MEMORY``; None for any other event."""

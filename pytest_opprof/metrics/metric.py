@@ -44,6 +44,7 @@ class Source(StrEnum):
     ITT = "itt"  # ITT tasks of other libraries
     NVTX = "nvtx"
     PYTHON = "python"  # Python and C calls
+    CPP = "cpp"  # C++ stacks
     CUDA = "cuda"
     MEMORY = "memory"  # tensors
     MEMORY_PYTHON = "memory-python"  # Python's own allocator

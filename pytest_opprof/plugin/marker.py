@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
+from pytest_opprof.capture.stack_kinds import stack_sources
 from pytest_opprof.errors import UsageError
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
 from pytest_opprof.results.run import Schedule
@@ -45,6 +46,7 @@ class ProfileRequest:
         calls: How often a test that does not step itself is called.
         cycles: How many cycles of its schedule a test that steps itself must finish.
         activities: In torch.profiler's words.
+        stacks: Of "python" and "cpp": which stacks are recorded.
         limits: Budgets as they were written.
         sampling: The share of torch's ops to record.
         gates: Rules as they were written.
@@ -60,7 +62,7 @@ class ProfileRequest:
     record_shapes: bool = False
     profile_memory: bool = False
     with_flops: bool = False
-    with_stack: bool = False
+    stacks: frozenset[str] = frozenset()
     with_modules: bool = False
     sampling: float = EVERY_OP
     limits: Any = ()
@@ -113,7 +115,7 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         record_shapes=_flag(arguments, "record_shapes", where=where),
         profile_memory=_flag(arguments, "profile_memory", where=where),
         with_flops=_flag(arguments, "with_flops", where=where),
-        with_stack=_flag(arguments, "with_stack", where=where),
+        stacks=stack_sources(arguments.get("with_stack", False), where=where),
         with_modules=_flag(arguments, "with_modules", where=where),
         sampling=parse_sampling(arguments.get("sampling", EVERY_OP), where=where),
         limits=arguments.get("limits", ()),

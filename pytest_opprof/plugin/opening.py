@@ -136,6 +136,7 @@ def _capturing(sources: frozenset[str]) -> str:
         "itt": "ITT tasks",
         "nvtx": "NVTX ranges",
         "python": "Python calls",
+        "cpp": "C++ stacks",
         "memory-python": "memory of Python's allocators",
         "memory-malloc": "memory of malloc",
     }

@@ -13,7 +13,17 @@ import pytest
 
 _MODES: Final = ("on", "off", "only")
 _SAVE_HELP: Final = "keep this run as the baseline NAME"
-_CAPTURE: Final = ("ranges", "ops", "ops-itt", "itt", "nvtx", "python", "memory-python", "memory-malloc")
+_CAPTURE: Final = (
+    "ranges",
+    "ops",
+    "ops-itt",
+    "itt",
+    "nvtx",
+    "python",
+    "cpp",
+    "memory-python",
+    "memory-malloc",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ class Stepping:
         self.again: Stepping | None = None
         self.sources = sources_of(
             sources if "cpu" in request.activities else sources & _RANGES,
-            with_stack=request.with_stack,
+            stacks=request.stacks,
             with_modules=request.with_modules,
         )
         self._fails = fails

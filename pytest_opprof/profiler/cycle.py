@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.analysis.memory_timeline import MemoryTimeline, export_memory_timeline
+from pytest_opprof.capture.stack_kinds import StackKind, stack_sources
 from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
@@ -97,25 +98,29 @@ class Cycle(Averaged):
         metric: str = "self_cpu_time_total",
         *,
         compat: Compat | None = None,
+        stacks: StackKind = "python",
     ) -> None:
         """Write the stacks and what each cost; see `EventList.export_stacks`.
 
         Raises:
             AssertionError: Stacks were not recorded. Torch raises the same.
             ValueError: There is no such metric.
+            UsageError: There is no such kind of stacks, or torch does not write it.
             OSError: The file cannot be written.
         """
-        self.expect_stacks()
-        self._events.export_stacks(path, metric, compat=compat)
+        self.expect_stacks(stacks)
+        self._events.export_stacks(path, metric, compat=compat, stacks=stacks)
 
-    def expect_stacks(self) -> None:
-        """Make sure that stacks were recorded.
+    def expect_stacks(self, stacks: StackKind) -> None:
+        """Make sure that stacks of this kind were recorded.
 
         Raises:
             AssertionError: They were not. Torch raises the same.
+            UsageError: There is no such kind.
         """
-        if "python" not in self.recording.sources:
-            raise AssertionError("export_stacks() requires with_stack=True")
+        if not stack_sources(stacks, where="export_stacks()") <= set(self.recording.sources):
+            given = "True" if stacks == "python" else repr(stacks)
+            raise AssertionError(f"export_stacks() requires with_stack={given}")
 
     def export_speedscope(self, path: str | os.PathLike[str]) -> None:
         """Write the events as a file of speedscope's, whole or not at all; see `traces.speedscope`.

@@ -9,6 +9,7 @@ from typing import Final, Self
 
 from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
+from pytest_opprof.capture.stack_kinds import StackKind, WithStack, stack_sources
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
@@ -38,7 +39,8 @@ class KinetoProfile(Averaged):
         profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
             those of Python's own allocator.
         with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
-            has the stack of those around it.
+            has the stack of those around it. ``"python"`` is the same as True; ``"cpp"`` records, instead,
+            the C++ stack of each op and range, and ``"all"`` both.
         with_flops: Count the floating point operations of ops that have a formula; records shapes too.
         with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
         experimental_config: An `ExperimentalConfig`, or torch's; what has no meaning here is named in a
@@ -53,7 +55,7 @@ class KinetoProfile(Averaged):
             is drawn or left out by itself, by torch's own sampling of callbacks. Ranges are all recorded.
 
     Raises:
-        UsageError: `sampling` is no such share, or no cycle is to be kept.
+        UsageError: `sampling` is no such share, `with_stack` no such kind, or no cycle is to be kept.
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the timeout is negative.
     """
@@ -64,7 +66,7 @@ class KinetoProfile(Averaged):
         activities: Iterable[object] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
-        with_stack: bool = False,
+        with_stack: WithStack = False,
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: object | None = None,
@@ -87,13 +89,13 @@ class KinetoProfile(Averaged):
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.acc_events = acc_events
-        self.experimental_config = settings_of(experimental_config, with_stack=with_stack)
+        self.experimental_config = settings_of(experimental_config, with_stack=bool(with_stack))
         self._observer = execution_trace_observer
         self._recorder = CycleRecorder(
             RecorderOptions(
                 sources=sources_of(
                     DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
-                    with_stack=with_stack,
+                    stacks=stack_sources(with_stack, where=f"{type(self).__name__}()"),
                     with_modules=with_modules,
                 ),
                 record_shapes=record_shapes,
@@ -242,6 +244,7 @@ class KinetoProfile(Averaged):
         metric: str = "self_cpu_time_total",
         *,
         compat: Compat | None = None,
+        stacks: StackKind = "python",
     ) -> None:
         """Write the stacks of `events` and what each cost; see `EventList.export_stacks`.
 
@@ -249,10 +252,11 @@ class KinetoProfile(Averaged):
             UsageError: Nothing has been recorded to its end.
             AssertionError: Stacks were not recorded. Torch raises the same.
             ValueError: There is no such metric.
+            UsageError: There is no such kind of stacks, or torch does not write it.
             OSError: The file cannot be written.
         """
-        self._latest("export_stacks()").expect_stacks()
-        self.events().export_stacks(path, metric, compat=compat)
+        self._latest("export_stacks()").expect_stacks(stacks)
+        self.events().export_stacks(path, metric, compat=compat, stacks=stacks)
 
     def export_speedscope(self, path: str | os.PathLike[str]) -> None:
         """Write the last finished cycle as a file of speedscope's; see `Cycle.export_speedscope`.

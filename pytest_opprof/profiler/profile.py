@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Final
 
 from pytest_opprof.capture.sampling import EVERY_OP
+from pytest_opprof.capture.stack_kinds import WithStack
 from pytest_opprof.profiler.activities import supported_activities, without_or_with_cuda
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.recorder import WindowObserver
@@ -46,7 +47,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         on_trace_ready: Callable[[profile], object] | None = None,
         record_shapes: bool = False,
         profile_memory: bool = False,
-        with_stack: bool = False,
+        with_stack: WithStack = False,
         with_flops: bool = False,
         with_modules: bool = False,
         experimental_config: object | None = None,

@@ -79,14 +79,14 @@ class RecorderOptions:
             "with_flops": self.with_flops,
             "with_stack": "python" in self.sources,
             "with_modules": "modules" in self.sources,
+            "with_cpp_stack": "cpp" in self.sources,
         }
         return {name: 1 for name, is_on in given.items() if is_on}
 
 
-def sources_of(sources: frozenset[str], *, with_stack: bool, with_modules: bool) -> frozenset[str]:
+def sources_of(sources: frozenset[str], *, stacks: frozenset[str], with_modules: bool) -> frozenset[str]:
     """Where ops come from, and the calls around them, in the collector's words."""
-    calls = {"python": with_stack, "modules": with_modules}
-    return sources | {source for source, is_on in calls.items() if is_on}
+    return sources | stacks | ({"modules"} if with_modules else set())
 
 
 class CycleRecorder:

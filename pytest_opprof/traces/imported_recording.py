@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_groups import OpGroup
@@ -42,6 +43,12 @@ class ImportedRecording(Recording):
     def kineto_event(self, event: int) -> ImportedEvent:
         """What the file says of an event beyond its columns."""
         return ImportedEvent(self._latest_args(event))
+
+    def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
+        """The functions that a trace of ours tells, innermost first: those inside of the Python call."""
+        text = self._latest_args(event).get("C++ stack")
+        names = text.split(";") if isinstance(text, str) and text else []
+        return tuple(CppFrame(function="" if name == "??" else name) for name in names)
 
     def _latest_args(self, event: int) -> dict[str, Any]:
         """The arguments of an event, kept until another is asked for: readers ask several things of one."""

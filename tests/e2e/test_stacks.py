@@ -1,5 +1,7 @@
 """Stacks in a user's project: a failed gate says the line, and what is counted stays the same."""
 
+import gzip
+
 import pytest
 from e2e.project import Project
 
@@ -50,6 +52,18 @@ def test_a_failed_gate_names_the_line_that_calls_more(pipeline: Project) -> None
         + 1
     )
     session.lines.fnmatch_lines([f"*load*4*5*in transform, pipeline.py:{line}*"])
+
+
+def test_cpp_stacks_are_in_the_trace_and_no_ops(pipeline: Project) -> None:
+    without = pipeline.pytest().result("test_pipeline")
+    pipeline.replace("test_it.py", "with_stack=True", "with_stack='cpp'")
+    session = pipeline.pytest("--opprof-traces=traces")
+    with_stacks = session.result("test_pipeline")
+    assert "cpp" in with_stacks.sources
+    assert "python" not in with_stacks.sources
+    assert without.totals["ranges.count"] == with_stacks.totals["ranges.count"]
+    (trace,) = pipeline.folder.joinpath("traces").iterdir()
+    assert b"C++ stack" in gzip.decompress(trace.read_bytes())
 
 
 def test_calls_are_rows_but_no_ops(pipeline: Project) -> None:

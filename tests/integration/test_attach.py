@@ -72,11 +72,14 @@ def test_process_is_recorded_for_a_while(folder: Path, capsys: pytest.CaptureFix
         assert sum(event["name"] == "work" for event in trace["traceEvents"]) > 5
 
 
-def test_options_reach_the_process(folder: Path) -> None:
+@pytest.mark.parametrize("options", [["--stack"], ["--cpp-stack"], ["--stack", "--cpp-stack"]])
+def test_options_reach_the_process(folder: Path, options: list[str]) -> None:
     with process(WORK.format(listen="pytest_opprof.listen()"), folder) as child:
-        assert main(["attach", str(child.pid), "--seconds", "0.2", "--stack", "-o", "trace.json"]) == 0
+        assert main(["attach", str(child.pid), "--seconds", "0.2", *options, "-o", "trace.json"]) == 0
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
-    assert any(event.get("cat") == "python_function" for event in events)
+    has_calls = any(event.get("cat") == "python_function" for event in events)
+    has_cpp = any("C++ stack" in event.get("args", {}) for event in events)
+    assert (has_calls, has_cpp) == ("--stack" in options, "--cpp-stack" in options)
 
 
 @pytest.mark.usefixtures("folder")

@@ -158,6 +158,8 @@ def test_arguments_of_export_stacks_matter(tmp_path: Path) -> None:
     assert written_stacks(path, *work) == ["main;f 5000"]
     assert written_stacks(path, *work, compat="torch") == ["main;f 2", "main;f 2"]
     assert written_stacks(path, *work, metric="self_cuda_time_total") == []
+    assert written_stacks(path, *work, stacks="cpp") == []
+    assert written_stacks(path, *work, stacks="all") == ["main;f 5000"]
     EventList(work).export_stacks(str(tmp_path / "other"))
     assert (tmp_path / "other").read_text() == "main;f 5000\n"
 

@@ -1,0 +1,90 @@
+"""C++ stacks: the functions that an op or range was begun in, by the names that their files have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native_calls import check
+
+_INTERPRETER: Final = "_PyEval_EvalFrameDefault"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CppFrame:
+    """A call of a C or C++ function.
+
+    Attributes:
+        function: Its name, as C++ has it; "" where the file has none for it, or cannot be read any more.
+        module: Path of the file that it is in; "" for code that was made at run time, and in a trace.
+        offset: Of the call, as the file counts: what ``addr2line -e MODULE`` takes.
+        address: Of the call, in the process; 0 where only the function is known.
+    """
+
+    function: str
+    module: str = ""
+    offset: int = 0
+    address: int = 0
+
+    def __str__(self) -> str:
+        place = f"{self.module}({self.offset:#x})" if self.module else f"({self.address:#x})"
+        return f"{place}: {self.name}" if self.address else self.name
+
+    @property
+    def name(self) -> str:
+        """The function's name; ``??`` for none, as in addr2line."""
+        return self.function or "??"
+
+    @property
+    def is_interpreter(self) -> bool:
+        """It runs Python code: what called it is in the Python stack, in other words."""
+        return self.function.startswith(_INTERPRETER)
+
+
+class CppStacks:
+    """The C++ stacks of one native result. Their frames are named when the first stack is asked for.
+
+    Args:
+        result: The ``op_result``.
+        name_text: From a name's number to its text.
+    """
+
+    def __init__(self, result: Any, name_text: Callable[[int], str]) -> None:
+        self._result = result
+        self._name_text = name_text
+        rows = ffi.new("op_cpp_frame **")
+        count = ffi.new("uint64_t *")
+        check(lib.op_result_cpp_frames(result, rows, count))
+        self._rows = rows[0]
+        self._frames: dict[int, CppFrame] = {}
+
+    def stack(self, event: int) -> tuple[CppFrame, ...]:
+        """The frames that an event was begun in, innermost first; empty where they were not recorded."""
+        found = []
+        at: int = lib.op_result_cpp_stack(self._result, event) - 1
+        while at >= 0:
+            found.append(self._frame(at))
+            at = self._rows[at].caller
+        return tuple(found)
+
+    def _frame(self, at: int) -> CppFrame:
+        known = self._frames.get(at)
+        if known is None:
+            row = self._rows[at]
+            known = self._frames[at] = CppFrame(
+                function=self._name_text(row.symbol) if row.symbol else "",
+                module=self._name_text(row.module) if row.module else "",
+                offset=row.offset,
+                address=row.address,
+            )
+        return known
+
+
+def down_to_python(stack: Sequence[CppFrame]) -> Sequence[CppFrame]:
+    """The frames inside of the innermost Python call; all of them on a thread that runs no Python."""
+    for number, frame in enumerate(stack):
+        if frame.is_interpreter:
+            return stack[:number]
+    return stack
