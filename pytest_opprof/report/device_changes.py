@@ -1,8 +1,8 @@
 """Which of a test's changes are worth a row, where the changes of devices' metrics say one thing many times.
 
-One kernel more is one launch more. A copy to the host is a copy, a host copy, one by its direction, and bytes.
-Each op around the one that launched it has all of that too. A table has a row for the most telling: the op
-that runs more often, else the innermost op that makes devices do more, and the kernel.
+One kernel more is one launch more. A copy to the host is a copy, a host copy, one by its direction,
+and bytes. Each op around the one that launched it has all of that too. A table has a row for the most
+telling: the op that runs more often, else the innermost op that makes devices do more, and the kernel.
 """
 
 from __future__ import annotations
