@@ -112,6 +112,7 @@ class Collector:
             raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
         with self._lock:
             self._sources = sources
+            self.problems.pop("counters", None)  # of an earlier window
             if not lib.op_session_is_open():
                 self._open_session()
             self._find_torch()

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_opprof import _ExperimentalConfig, profile, range_pop, range_push, record_function
 from pytest_opprof.capture import counters
+from pytest_opprof.capture.collector import Collector
 from pytest_opprof.cli.main import main
 from pytest_opprof.errors import UsageError
 
@@ -224,3 +225,14 @@ def test_doctor_says_what_can_be_counted(capsys: pytest.CaptureFixture[str]) -> 
     for name in counters.COUNTERS:
         assert name in line
     assert ("not " in line) == is_refused(*counters.COUNTERS)
+
+
+def test_a_refused_counter_is_no_problem_of_later_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "refusal", lambda _name: "refused by the test")
+    collector = Collector.instance()
+    collector.open()
+    collector.start(counters=["task-clock"])
+    collector.stop()
+    assert collector.problems["counters"] == "task-clock: refused by the test"
+    collector.open()
+    assert "counters" not in collector.problems
