@@ -1,4 +1,5 @@
 #include "clock.h"
+#include "cupti_clock.h"
 
 #include "fixture.h"
 
@@ -79,6 +80,28 @@ static void readings_agree_with_the_system(void) {
     }
 }
 
+/* Whatever a nanosecond is in ticks: what CUPTI says of a moment is not before it, nor a nanosecond
+ * later. */
+static void moments_come_back_from_cupti(void) {
+    static const uint64_t rates[] = {1000000000, 999999937, 2600000000, 3893217654, 24000000, 5};
+    int kind = op_clock_kind;
+    op_clock_kind = OP_CLOCK_COUNTER;
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        op_clock_pair last = {.ticks = 1000 + rates[i],
+                              .monotonic_ns = 5000000 + 1000000000u,
+                              .realtime_ns = 900 + 1000000000u};
+        op_cupti_clock clock = op_cupti_clock_through(&first, &last);
+        uint64_t a_ns = rates[i] / 1000000000 + 2, step = rates[i] / 977 + 1;
+        for (uint64_t ticks = 1000; ticks < 1000 + 20000 * step; ticks += step) {
+            uint64_t ns = op_cupti_clock_ns(&clock, ticks);
+            uint64_t after = op_cupti_clock_last_tick(&clock, ns);
+            CHECK(after >= ticks && after - ticks <= a_ns);
+            CHECK(op_cupti_clock_ticks(&clock, ns) <= ticks);
+        }
+    }
+    op_clock_kind = kind;
+}
+
 int main(void) {
     op_clock_choose();
     RUN(clock_has_a_name);
@@ -87,6 +110,7 @@ int main(void) {
     RUN(ticks_of_the_system_clock_are_nanoseconds);
     RUN(wall_clock_steps_bend_nothing);
     RUN(pairs_at_one_instant_divide_nothing);
+    RUN(moments_come_back_from_cupti);
     RUN(readings_agree_with_the_system);
     return 0;
 }
