@@ -204,6 +204,7 @@ static void stop_locked(void) {
     size_t dropped = 0;
     self.recording = false;
     bool ours = op_cupti_kinds_are_enabled(&self.library);
+    op_cupti_drain_until(now()); /* in case that the next does not help */
     op_cupti_kinds_disable_host(&self.library);
     /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.
      */

@@ -138,6 +138,8 @@ static void take_set(decoding *d, const op_cupti_set *s) {
 }
 
 static void take_sync(decoding *d, const op_cupti_sync *s) {
+    if (s->start >= d->decoder->until)
+        return;
     op_cuda_work *w = next_work(d);
     if (!w)
         return;
@@ -154,6 +156,8 @@ static void take_sync(decoding *d, const op_cupti_sync *s) {
 static void take_call(decoding *d, const op_cupti_call *c) {
     op_cupti_decoder *decoder = d->decoder;
     op_cuda_records *r = d->out;
+    if (c->start >= decoder->until)
+        return;
     op_cupti_call_name name;
     uint32_t domain = c->kind == OP_CUPTI_DRIVER ? OP_CUPTI_OF_DRIVER : OP_CUPTI_OF_RUNTIME;
     bool named = op_cupti_name_call(decoder, domain, c->callback, &name);
@@ -167,9 +171,11 @@ static void take_call(decoding *d, const op_cupti_call *c) {
         r->dropped++;
         return;
     }
+    uint64_t start = op_cupti_clock_last_tick(&decoder->clock, c->start);
+    uint64_t end = op_cupti_clock_ticks(&decoder->clock, c->end);
     *to = (op_cuda_call){
-        .start = op_cupti_clock_ticks(&decoder->clock, c->start),
-        .end = op_cupti_clock_ticks(&decoder->clock, c->end < c->start ? c->start : c->end),
+        .start = start,
+        .end = end < start ? start : end,
         .thread = c->thread,
         .name = name.id,
         .kind = c->kind == OP_CUPTI_DRIVER ? OP_DRIVER : OP_RUNTIME,
@@ -215,8 +221,10 @@ void op_cupti_decode(op_cupti_decoder *decoder, uint8_t *data, size_t valid, op_
                   .out = out,
                   .left = used < decoder->most_bytes ? decoder->most_bytes - used : 0};
     op_cupti_record *record = NULL;
-    while (decoder->library->cupti.ActivityGetNextRecord(data, valid, &record) == OP_CUPTI_SUCCESS)
+    int rc;
+    while (!(rc = decoder->library->cupti.ActivityGetNextRecord(data, valid, &record)))
         take(&d, record);
+    out->dropped += rc != OP_CUPTI_MAX_LIMIT_REACHED; /* how many follow it does not say */
 }
 
 void op_cuda_records_clear(op_cuda_records *r) {

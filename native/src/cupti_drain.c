@@ -41,10 +41,17 @@ void op_cupti_drain_now(void) {
     }
 }
 
+void op_cupti_drain_until(uint64_t ns) {
+    pthread_mutex_lock(&self.lock);
+    self.decoder.until = ns;
+    pthread_mutex_unlock(&self.lock);
+}
+
 void op_cupti_drain_clear(void) {
     for (op_cupti_buffer *b; (b = op_cupti_buffers_take());)
         op_cupti_buffers_recycle(b);
     pthread_mutex_lock(&self.lock);
+    self.decoder.until = UINT64_MAX;
     op_cuda_records_clear(&self.records);
     op_cupti_names_free(
         &self.decoder.names); /* a module unloaded since may have taken its names along */

@@ -7,7 +7,8 @@
 
 void op_cupti_drain_open(const op_cupti_library *library, const op_cupti_clock *clock,
                          uint64_t most_bytes);
-void op_cupti_drain_clear(void); /* forgets the records, and what came since the last window */
+void op_cupti_drain_clear(void);        /* forgets the records, and what came since the last window */
+void op_cupti_drain_until(uint64_t ns); /* calls that begin later, by CUPTI's clock, are our own */
 void op_cupti_drain_start(void);
 void op_cupti_drain_join(void);
 void op_cupti_drain_now(void);

@@ -5,7 +5,7 @@ static const struct {
     op_cupti_kind kind;
     bool of_host, optional;
 } kinds[] = {{OP_CUPTI_KERNEL, false, false},  {OP_CUPTI_MEMCPY, false, false},
-             {OP_CUPTI_MEMSET, false, false},  {OP_CUPTI_PEER_COPY, false, true},
+             {OP_CUPTI_MEMSET, false, false},  {OP_CUPTI_PEER_COPY, false, false},
              {OP_CUPTI_OVERHEAD, false, true}, {OP_CUPTI_SYNC, true, false},
              {OP_CUPTI_RUNTIME, true, false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };

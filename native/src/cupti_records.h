@@ -53,6 +53,7 @@ typedef struct op_cupti_decoder {
     op_cupti_clock clock;
     op_cupti_names names;
     uint64_t most_bytes; /* of the records that are kept; what is more is dropped */
+    uint64_t until;      /* CUPTI's time from which on calls are our own */
 } op_cupti_decoder;
 
 /* All records of a buffer. */
