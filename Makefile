@@ -96,7 +96,7 @@ test: install ## what CI runs: lint, C tests, the demo, the suite with small cou
 .PHONY: test-all
 test-all: install $(VENV)/.peers ## the same with every test and full counts
 	@$(MAKE) lint
-	@$(MAKE) sanitize
+	@OPPROF_COUNTS=all $(MAKE) sanitize
 	@$(MAKE) demo MUTATION=all
 	OPPROF_COUNTS=all $(BIN)/pytest -n 2
 

@@ -180,6 +180,35 @@ FAKE_EXPORT int cuGetErrorName(int code, const char **text) {
     return CUDA_SUCCESS;
 }
 
+/* ---- the fake libcupti, where things run --------------------------------------------------- */
+
+static int find_cupti(struct dl_phdr_info *info, size_t size, void *found) {
+    (void)size;
+    const char *base = strrchr(info->dlpi_name, '/');
+    if (strncmp(base ? base + 1 : info->dlpi_name, "libcupti.so", 11) != 0)
+        return 0;
+    *(const char **)found = info->dlpi_name;
+    return 1;
+}
+
+/* Its function; NULL where it is not in the process. */
+static void *of_cupti(const char *symbol) {
+    const char *path = NULL;
+    dl_iterate_phdr(find_cupti, &path);
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    void *function = library ? dlsym(library, symbol) : NULL;
+    if (library)
+        dlclose(library); /* whoever loaded it keeps it */
+    return function;
+}
+
+/* A program's first call on a device makes the device's primary context. */
+static int is_used(int device) {
+    int (*used)(uint32_t) = NULL;
+    *(void **)&used = of_cupti("fake_device_is_used");
+    return used && used((uint32_t)device);
+}
+
 /* ---- contexts ---------------------------------------------------------------------------- */
 
 FAKE_EXPORT int cuCtxGetCurrent(context **current) {
@@ -237,9 +266,10 @@ FAKE_EXPORT int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *act
     ENTER(1);
     if (device < 0 || device >= devices)
         return INVALID_DEVICE;
+    int used = is_used(device);
     pthread_mutex_lock(&lock);
     *flags = 0;
-    *active = contexts[device].retained > 0;
+    *active = used || contexts[device].retained > 0;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -272,33 +302,17 @@ FAKE_EXPORT void fake_cuda_use(int device) {
     cuCtxSetCurrent(retain(device, 1));
 }
 
-/* ---- waiting: a call like any other, that CUPTI sees
- * ------------------------------------------------- */
-
-static int find_cupti(struct dl_phdr_info *info, size_t size, void *found) {
-    (void)size;
-    const char *base = strrchr(info->dlpi_name, '/');
-    if (strncmp(base ? base + 1 : info->dlpi_name, "libcupti.so", 11) != 0)
-        return 0;
-    *(const char **)found = info->dlpi_name;
-    return 1;
-}
+/* ---- waiting: a call like any other, that CUPTI sees --------------------------------------- */
 
 FAKE_EXPORT int cuCtxSynchronize(void) {
     ENTER(1);
     if (!depth)
         return 201;
-    const char *path = NULL;
-    dl_iterate_phdr(find_cupti, &path);
-    void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    if (!library)
-        return CUDA_SUCCESS;
     uint32_t (*run)(const fake_activity *) = NULL;
-    *(void **)&run = dlsym(library, "fake_run");
+    *(void **)&run = of_cupti("fake_run");
     fake_activity wait = {
         .kind = FAKE_SYNC_DEVICE, .api = FAKE_DRIVER, .device = (uint32_t)stack[depth - 1]->device};
     if (run)
         run(&wait);
-    dlclose(library);
     return CUDA_SUCCESS;
 }

@@ -174,6 +174,8 @@ FAKE_EXPORT void fake_count(fake_totals *out);
 FAKE_EXPORT uint64_t fake_calls(const char *symbol);
 /* Whether a kind is enabled (CUpti_ActivityKind). */
 FAKE_EXPORT int fake_is_enabled(uint32_t kind);
+/* Whether a call has been made on it. */
+FAKE_EXPORT int fake_device_is_used(uint32_t device);
 /* Now, by the clock that records have. */
 FAKE_EXPORT uint64_t fake_now(void);
 /* As after loading. Buffers that the library still has are forgotten, not completed. */

@@ -8,6 +8,7 @@
 
 static uint32_t correlation;           /* the last one given */
 static uint64_t taken_at, taken_bytes; /* the last allocation */
+static uint64_t used_devices;          /* a bit each */
 
 static void fill_in(fake_activity *a) {
     a->context = a->context ? a->context : a->device + 1;
@@ -162,6 +163,7 @@ uint32_t fake_run(const fake_activity *activity) {
         return add_overhead(&a);
     if (a.kind == FAKE_QUERY && !a.result && !fake_is_idle(place_of(&a)))
         a.result = NOT_READY;
+    __atomic_or_fetch(&used_devices, 1ull << (a.device % 64), __ATOMIC_RELAXED);
     uint32_t id = next_correlation();
     stretch outer = {.start = fake_now()}, inner = {.start = fake_now()};
     if (!a.result)
@@ -181,8 +183,13 @@ uint32_t fake_run(const fake_activity *activity) {
     return id;
 }
 
+int fake_device_is_used(uint32_t device) {
+    return (__atomic_load_n(&used_devices, __ATOMIC_RELAXED) >> (device % 64)) & 1;
+}
+
 void fake_reset_run(void) {
     fake_lock(__func__);
     taken_at = taken_bytes = 0;
     fake_unlock();
+    __atomic_store_n(&used_devices, 0, __ATOMIC_RELAXED);
 }

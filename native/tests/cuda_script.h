@@ -1,0 +1,242 @@
+/* Random scripts for the fake device, and what must come of each: worked out from the script alone. */
+#ifndef CUDA_SCRIPT_H
+#define CUDA_SCRIPT_H
+
+#include "check.h"
+#include "event.h"
+#include "fake_cupti.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+enum { MOST_WORKS = 512, MOST_RANGES = 256, MOST_THREADS = 4, MOST_DEPTH = 6, SCRIPT_BYTES = 1 << 17 };
+
+/* What one line starts on a device. It is told from others by its name, `k7`, or by its bytes. */
+typedef struct expected_work {
+    uint8_t kind; /* OP_KERNEL, OP_MEMCPY, OP_MEMSET */
+    uint32_t id, records;
+    int range; /* in which it was launched; -1: none */
+    int step;
+    uint32_t device, stream;
+    uint64_t ns; /* of each record */
+    bool has_call, timed;
+} expected_work;
+
+typedef struct expected_range {
+    int parent; /* -1: none */
+    uint64_t self_ns, total_ns;
+    uint32_t self_records, total_records;
+} expected_range;
+
+typedef struct cuda_script {
+    uint64_t random;
+    char text[SCRIPT_BYTES];
+    size_t used;
+    expected_work works[MOST_WORKS];
+    expected_range ranges[MOST_RANGES];
+    int work_count, range_count, steps;
+    uint32_t calls, syncs, lost; /* records of calls, of waiting; launches whose kernels never come */
+    int open[MOST_THREADS][MOST_DEPTH];
+    int depth[MOST_THREADS];
+    bool plain; /* each call makes one record, and all work has a call and times */
+} cuda_script;
+
+/* ---- chance -------------------------------------------------------------------------------- */
+
+static inline uint32_t below(cuda_script *s, uint32_t n) {
+    s->random ^= s->random << 13;
+    s->random ^= s->random >> 7;
+    s->random ^= s->random << 17;
+    return (uint32_t)((s->random >> 16) % n);
+}
+
+static inline bool one_in(cuda_script *s, uint32_t n) { return below(s, n) == 0; }
+
+__attribute__((format(printf, 2, 3))) static inline void say(cuda_script *s, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(s->text + s->used, SCRIPT_BYTES - s->used, format, args);
+    va_end(args);
+    CHECK(n > 0 && s->used + (size_t)n < SCRIPT_BYTES);
+    s->used += (size_t)n;
+}
+
+/* ---- ranges -------------------------------------------------------------------------------- */
+
+static inline int range_of(const cuda_script *s, int thread) {
+    return s->depth[thread] ? s->open[thread][s->depth[thread] - 1] : -1;
+}
+
+static inline void begin_range(cuda_script *s, int thread) {
+    if (s->depth[thread] == MOST_DEPTH || s->range_count == MOST_RANGES)
+        return;
+    s->ranges[s->range_count] = (expected_range){.parent = range_of(s, thread)};
+    s->open[thread][s->depth[thread]++] = s->range_count;
+    say(s, "begin r%d\n", s->range_count++);
+}
+
+static inline void end_range(cuda_script *s, int thread) {
+    if (!s->depth[thread])
+        return;
+    s->depth[thread]--;
+    say(s, "end\n");
+}
+
+/* Of work that has a call and times: what a range and those around it account for. */
+static inline void account(cuda_script *s, const expected_work *w) {
+    uint64_t ns = w->timed ? w->ns * w->records : 0;
+    if (!w->has_call || w->range < 0)
+        return;
+    s->ranges[w->range].self_ns += ns;
+    s->ranges[w->range].self_records += w->records;
+    for (int r = w->range; r >= 0; r = s->ranges[r].parent) {
+        s->ranges[r].total_ns += ns;
+        s->ranges[r].total_records += w->records;
+    }
+}
+
+/* ---- activities ---------------------------------------------------------------------------- */
+
+/* By a call of the runtime, of the driver, of both, or none. */
+static inline bool say_door(cuda_script *s) {
+    static const char *const doors[] = {"runtime", "driver", "nested", "nested_own", "none"};
+    uint32_t door = one_in(s, 3) ? below(s, 5) : 0;
+    if (s->plain && door > 1)
+        door = 1;
+    say(s, " api=%s", doors[door]);
+    s->calls += door != 4;
+    return door != 4;
+}
+
+/* How its records arrive, if at all. */
+static inline void say_fate(cuda_script *s, expected_work *w) {
+    static const char *const fates[] = {"late", "endless", "untimed", "backward", "lost"};
+    if (s->plain || !one_in(s, 6))
+        return;
+    uint32_t fate = below(s, 5);
+    if (fate == 4 && (w->kind != OP_KERNEL || !w->has_call))
+        fate = 0;
+    say(s, " flags=%s", fates[fate]);
+    w->timed = fate == 0;
+    if (fate == 4) {
+        w->records = 0;
+        s->lost++;
+    }
+}
+
+static inline void say_work(cuda_script *s, int thread, int step) {
+    if (s->work_count == MOST_WORKS)
+        return;
+    static const char *const lines[] = {"launch", "graph", "memcpy", "peer", "memset"};
+    static const uint8_t kinds[] = {OP_KERNEL, OP_KERNEL, OP_MEMCPY, OP_MEMCPY, OP_MEMSET};
+    uint32_t which = one_in(s, 2) ? 0 : below(s, 5), id = (uint32_t)s->work_count;
+    expected_work *w = &s->works[s->work_count++];
+    *w = (expected_work){.kind = kinds[which],
+                         .id = id,
+                         .records = 1,
+                         .range = range_of(s, thread),
+                         .step = step,
+                         .device = below(s, 2),
+                         .stream = 7 + below(s, 3),
+                         .ns = 100 + below(s, one_in(s, 10) ? 200000 : 3000),
+                         .timed = true};
+    say(s, "%s name=k%u bytes=%u device=%u stream=%u ns=%llu delay_ns=%u", lines[which], id, id + 1,
+        w->device, w->stream, (unsigned long long)w->ns, below(s, 500));
+    if (which == 1) {
+        w->records = one_in(s, 20) ? 1000 : 1 + below(s, 5);
+        say(s, " nodes=%u graph=%u", w->records, id + 1);
+    }
+    w->has_call = say_door(s);
+    say_fate(s, w);
+    say(s, "\n");
+    account(s, w);
+}
+
+/* Calls that wait, or start nothing. */
+static inline void say_call(cuda_script *s) {
+    static const char *const waits[] = {"sync_device", "sync_stream", "sync_event", "wait_event"};
+    switch (below(s, 4)) {
+    case 0: /* one that failed */
+        say(s, "launch result=%u\n", 1 + below(s, 700));
+        s->calls++;
+        break;
+    case 1:
+        say(s, "call cbid=135\n"); /* cudaEventRecord */
+        s->calls++;
+        break;
+    case 2:
+        say(s, "call cbid=17\n"); /* cudaGetDevice: left out */
+        break;
+    default:
+        say(s, "%s device=%u stream=%u\n", waits[below(s, 4)], below(s, 2), 7 + below(s, 3));
+        s->calls++;
+        s->syncs++;
+    }
+}
+
+static inline void say_line(cuda_script *s, int thread, int step) {
+    uint32_t what = below(s, 12);
+    if (what < 2)
+        begin_range(s, thread);
+    else if (what < 4)
+        end_range(s, thread);
+    else if (what < 10)
+        say_work(s, thread, step);
+    else
+        say_call(s);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------- */
+
+/* Threads beside one another; all they began they end, but for the first, which goes on. */
+static inline void say_stretch(cuda_script *s, int step) {
+    int threads = 1 + (int)below(s, MOST_THREADS);
+    for (int t = 0; t < threads; t++) {
+        say(s, "thread %d\n", t);
+        for (uint32_t n = below(s, 20); n > 0; n--)
+            say_line(s, t, step);
+        while (t && s->depth[t])
+            end_range(s, t);
+    }
+    say(s, "join\n");
+}
+
+static inline void say_delivery(cuda_script *s) {
+    if (one_in(s, 2))
+        say(s, "shuffle %u\n", 1 + below(s, 1000));
+    if (one_in(s, 4))
+        say(s, "late %u\n", 1 + below(s, 3));
+}
+
+static inline void write_script(cuda_script *s, uint64_t seed, bool plain) {
+    memset(s, 0, sizeof *s);
+    s->random = (seed + 1) * 0x9e3779b97f4a7c15u;
+    s->plain = plain;
+    say_delivery(s);
+    int step = -1;
+    for (uint32_t n = 1 + below(s, 4); n > 0; n--) {
+        if (one_in(s, 2)) {
+            while (s->depth[0]) { /* no range goes over a step's end */
+                say(s, "thread 0\n");
+                end_range(s, 0);
+            }
+            say(s, "thread 0\nstep\njoin\n");
+            step = s->steps++;
+        }
+        say_stretch(s, step);
+        if (one_in(s, 4))
+            say(s, "flush 0\n");
+    }
+    say(s, "thread 0\n");
+    while (s->depth[0])
+        end_range(s, 0);
+}
+
+static inline uint64_t expected_rows(const cuda_script *s) {
+    uint64_t rows = 0;
+    for (int i = 0; i < s->work_count; i++)
+        rows += s->works[i].records;
+    return rows;
+}
+
+#endif

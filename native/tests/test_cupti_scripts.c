@@ -1,0 +1,276 @@
+/* Random scripts of activities, over windows: what they hold is what must come out. A number of
+ * scripts, or one seed to run again, may be given. */
+#include "cuda_script.h"
+#include "device.h"
+
+enum { DEEPEST = 16 };
+
+/* Under TSan, where each of a script's threads costs a millisecond, fewer. */
+#if defined(__SANITIZE_THREAD__)
+enum { MOST_SCRIPTS = 100 };
+#else
+enum { MOST_SCRIPTS = 2000 };
+#endif
+
+static cuda_script script;
+static uint64_t seed;
+static char failed[96]; /* which call was told to */
+
+/* ---- ranges and steps, as the script tells -------------------------------------------------- */
+
+static _Thread_local op_slot open_ranges[DEEPEST];
+static _Thread_local int open_count;
+static int next_step;
+
+static void begin_named(const char *name) { open_ranges[open_count++] = begin(name); }
+static void end_last(void) { op_end(&open_ranges[--open_count]); }
+static void step(void) {
+    if (next_step)
+        CHECK_OK(op_step_end());
+    CHECK_OK(op_step_begin(next_step++));
+}
+
+static op_result *replay(void) {
+    static const fake_hooks hooks = {.begin = begin_named, .end = end_last, .step = step};
+    next_step = 0;
+    CHECK_EQ(fake_script(script.text, &hooks), 0);
+    if (next_step)
+        CHECK_OK(op_step_end());
+    return stop_window();
+}
+
+/* ---- one row of work ------------------------------------------------------------------------ */
+
+/* From which line of the script it comes. */
+static int line_of(const op_result *r, const op_columns *c, uint64_t row) {
+    if (c->kind[row] == OP_KERNEL)
+        return atoi(name_of(r, (int64_t)row) + 1);
+    return (int)work_of(r, (int64_t)row).bytes - 1;
+}
+
+static void check_launcher(const op_result *r, const op_columns *c, uint64_t row,
+                           const expected_work *w) {
+    int32_t call = c->launcher[row];
+    CHECK_EQ(call >= 0, w->has_call);
+    if (call < 0)
+        return;
+    CHECK(c->kind[call] == OP_RUNTIME || c->kind[call] == OP_DRIVER);
+    CHECK_EQ(c->step[row], w->step);
+    CHECK_EQ(c->step[call], w->step);
+    CHECK_EQ(c->parent[call] >= 0, w->range >= 0);
+    if (w->range >= 0) {
+        CHECK_EQ(c->kind[c->parent[call]], OP_RANGE);
+        CHECK_EQ(atoi(name_of(r, c->parent[call]) + 1), w->range);
+    }
+}
+
+static void check_work(const op_result *r, const op_columns *c, uint64_t row, const expected_work *w) {
+    uint32_t count;
+    const op_thread_info *place = &op_result_threads(r, &count)[c->thread[row]];
+    CHECK_EQ(c->kind[row], w->kind);
+    CHECK_EQ(place->device_index, w->device);
+    CHECK_EQ(place->resource, w->stream);
+    if (w->timed)
+        CHECK(llabs(c->duration_ns[row] - (int64_t)w->ns) <= 2); /* by way of ticks */
+    else
+        CHECK(c->duration_ns[row] <= 0);
+}
+
+static bool is_work(uint8_t kind) {
+    return kind == OP_KERNEL || kind == OP_MEMCPY || kind == OP_MEMSET;
+}
+
+/* How many rows there are of each line. */
+static void check_rows(const op_result *r, uint32_t found[MOST_WORKS], bool launchers_too) {
+    op_columns c = columns_of(r);
+    for (uint64_t row = 0; row < c.count; row++) {
+        if (!is_work(c.kind[row]))
+            continue;
+        int line = line_of(r, &c, row);
+        CHECK(line >= 0 && line < script.work_count);
+        found[line]++;
+        check_work(r, &c, row, &script.works[line]);
+        if (launchers_too || c.launcher[row] >= 0)
+            check_launcher(r, &c, row, &script.works[line]);
+    }
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+static void check_sum(int64_t actual, uint64_t expected, uint32_t records) {
+    CHECK(llabs(actual - (int64_t)expected) <= 2 * (int64_t)records);
+}
+
+static void check_groups(op_result *r) {
+    const op_group *groups;
+    const int64_t *samples;
+    uint64_t count;
+    int ranges = 0;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &groups, &count, &samples));
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t length;
+        if (groups[i].kind != OP_RANGE)
+            continue;
+        int range = atoi(op_name_text(groups[i].name, &length) + 1);
+        const expected_range *e = &script.ranges[range];
+        CHECK_EQ(groups[i].count, 1);
+        check_sum(groups[i].device_total_ns, e->total_ns, e->total_records);
+        check_sum(groups[i].self_device_ns, e->self_ns, e->self_records);
+        ranges++;
+    }
+    CHECK_EQ(ranges, script.range_count);
+}
+
+/* ---- all of a result ------------------------------------------------------------------------ */
+
+static void check_stats(const op_result *r) {
+    op_stats s = stats_of(r);
+    uint64_t untimed = 0, unlaunched = 0;
+    for (int i = 0; i < script.work_count; i++) {
+        untimed += script.works[i].timed ? 0 : script.works[i].records;
+        unlaunched += script.works[i].has_call ? 0 : script.works[i].records;
+    }
+    CHECK_EQ(s.cuda, OP_CUDA_RECORDED);
+    CHECK_EQ(s.device_events, expected_rows(&script) + script.syncs);
+    CHECK_EQ(s.device_dropped, 0);
+    CHECK_EQ(s.device_untimed, untimed);
+    CHECK_EQ(s.device_unlaunched, unlaunched);
+    CHECK_EQ(s.launches_unseen, script.lost);
+}
+
+static void check_whole(op_result *r) {
+    uint32_t found[MOST_WORKS] = {0};
+    check_sound(r);
+    check_stats(r);
+    check_rows(r, found, true);
+    for (int i = 0; i < script.work_count; i++)
+        CHECK_EQ(found[i], script.works[i].records);
+    CHECK_EQ(count_kind(r, OP_RUNTIME) + count_kind(r, OP_DRIVER), script.calls);
+    CHECK_EQ(count_kind(r, OP_SYNC), script.syncs);
+    CHECK_EQ(count_kind(r, OP_RANGE), script.range_count);
+    check_groups(r);
+}
+
+static void all_of_a_script_is_on_record(void) {
+    fake_reset();
+    write_script(&script, seed, false);
+    fake_worker(seed % 4 != 0);
+    fake_launch("before it", 7, 1000);
+    start_window();
+    op_result *r = replay();
+    fake_launch("after it", 7, 1000);
+    check_whole(r);
+    op_result_free(r);
+}
+
+/* What is not on record is counted, and what is, is right. */
+static void what_is_dropped_is_counted(void) {
+    fake_reset();
+    write_script(&script, seed, true);
+    start_window();
+    fake_drop(1 + seed % 37);
+    op_result *r = replay();
+    uint32_t found[MOST_WORKS] = {0};
+    check_sound(r);
+    check_rows(r, found, false);
+    uint64_t on_record = count_kind(r, OP_RUNTIME) + count_kind(r, OP_DRIVER) + count_kind(r, OP_SYNC);
+    for (int i = 0; i < script.work_count; i++) {
+        CHECK(found[i] <= script.works[i].records);
+        on_record += found[i];
+    }
+    uint64_t all = expected_rows(&script) + script.calls + script.syncs;
+    CHECK_EQ(on_record + stats_of(r).device_dropped, all);
+    op_result_free(r);
+}
+
+/* ---- calls that fail ------------------------------------------------------------------------ */
+
+static void fail_something(void) {
+    static const char *const functions[] = {"cuptiActivityEnable",
+                                            "cuptiActivityDisable",
+                                            "cuptiActivityFlushAll",
+                                            "cuptiActivityRegisterCallbacks",
+                                            "cuptiActivityRegisterTimestampCallback",
+                                            "cuptiActivitySetAttribute",
+                                            "cuptiActivityGetNumDroppedRecords",
+                                            "cuptiActivityGetNextRecord",
+                                            "cuptiActivityEnableRuntimeApi",
+                                            "cuptiActivityEnableDriverApi",
+                                            "cuptiActivityEnableAllSyncRecords",
+                                            "cuptiGetCallbackName",
+                                            "cuptiGetResultString",
+                                            "cuCtxSynchronize"};
+    static const int codes[] = {1, 7, 8, 15, 21, 35, 999};
+    uint32_t which = below(&script, sizeof functions / sizeof *functions);
+    int code = codes[below(&script, sizeof codes / sizeof *codes)];
+    if (strncmp(functions[which], "cupti", 5) == 0)
+        fake_fail(functions[which], code, below(&script, 8)); /* 0: each call */
+    else
+        fake_cuda_fail(functions[which], code);
+    snprintf(failed, sizeof failed, "%s gives %d", functions[which], code);
+}
+
+/* A result that says it is whole is whole, whatever went wrong on the way to it. */
+static void what_failed_is_told(void) {
+    fake_reset();
+    write_script(&script, seed, true);
+    fail_something();
+    CHECK_OK(op_window_start());
+    bool told = op_cuda_problem()[0] != 0;
+    op_result *r = replay();
+    fake_cuda_fail("cuCtxSynchronize", 0);
+    uint32_t found[MOST_WORKS] = {0};
+    op_stats s = stats_of(r);
+    check_sound(r);
+    CHECK_EQ(s.cuda == OP_CUDA_NOT_RECORDED, told);
+    if (s.cuda == OP_CUDA_RECORDED && !s.device_dropped && !s.device_untimed && !s.device_unlaunched &&
+        !s.launches_unseen) {
+        check_rows(r, found, true);
+        for (int i = 0; i < script.work_count; i++)
+            CHECK_EQ(found[i], script.works[i].records);
+        CHECK_EQ(count_kind(r, OP_RUNTIME) + count_kind(r, OP_DRIVER), script.calls);
+        CHECK_EQ(count_kind(r, OP_SYNC), script.syncs);
+    }
+    op_result_free(r);
+    failed[0] = 0;
+}
+
+/* ---- many of them --------------------------------------------------------------------------- */
+
+static bool done;
+
+/* For who runs it again: alone, by its seed. */
+static void say_seed(void) {
+    if (!done)
+        fprintf(stderr, "in the script of seed %llu, %s:\n%s", (unsigned long long)seed, failed,
+                script.text);
+}
+
+static void run(uint64_t from, uint64_t to) {
+    folder f = start_device();
+    for (seed = from; seed < to; seed++) {
+        all_of_a_script_is_on_record();
+        what_is_dropped_is_counted();
+        what_failed_is_told();
+    }
+    close_session(&f);
+}
+
+int main(int count, char **arguments) {
+    atexit(say_seed);
+    const char *counts = getenv("OPPROF_COUNTS");
+    bool all = counts && strcmp(counts, "all") == 0;
+    uint64_t scripts = all ? MOST_SCRIPTS : COUNT(300);
+    if (count > 1)
+        scripts = strtoull(arguments[1], NULL, 10);
+    if (count > 2) {
+        uint64_t only = strtoull(arguments[2], NULL, 10);
+        run(only, only + 1);
+    } else {
+        run(0, scripts);
+    }
+    done = true;
+    printf("ok %llu scripts\n", (unsigned long long)scripts);
+    fake_reset();
+    return 0;
+}
