@@ -115,8 +115,17 @@ def fake_cuda_folder(repository: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def fake_cuda_variables(fake_cuda_folder: Path) -> dict[str, str]:
+    """With these in its environment a program may `import fake_cuda`, and load its libraries."""
+    return {
+        fake_cuda_module.LIBRARIES: str(fake_cuda_folder),
+        "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ["PYTHONPATH"]]),
+    }
+
+
 @pytest.fixture
-def fake_cuda(fake_cuda_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fake_cuda(fake_cuda_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets programs that the test starts `import fake_cuda`, and load its libraries."""
-    monkeypatch.setenv(fake_cuda_module.LIBRARIES, str(fake_cuda_folder))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), os.environ["PYTHONPATH"]]))
+    for name, value in fake_cuda_variables.items():
+        monkeypatch.setenv(name, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.results.build import STEP_NAME
+from pytest_opprof.results.names import STEP_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

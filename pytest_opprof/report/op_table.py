@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import OP_METRICS
-from pytest_opprof.metrics.device import OP_COUNTS, TOTAL_OF_COUNT, TOTAL_TIMES
+from pytest_opprof.metrics.device import OP_COUNTS
+from pytest_opprof.report.device_text import device_text
 from pytest_opprof.report.text import escaped
-from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import (
     EVERY_PPM,
     Unit,
@@ -197,13 +197,8 @@ def op_table(
 def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
     if whole.device_ns:
         yield f"Self CUDA time total: {format_time(whole.device_ns)}"
-    told = [
-        f"{metric.label} {range_text(test.totals[metric.name], unit=metric.unit)}"
-        for metric in (*TOTAL_OF_COUNT.values(), *TOTAL_TIMES)
-        if metric.name in test.totals and test.totals[metric.name].high
-    ]
-    if told:
-        yield f"CUDA, in each step: {', '.join(told)}"
+    if told := device_text(test):
+        yield f"CUDA, in each step: {told}"
     if test.capture.device_gap:
         yield f"CUDA, not whole: {test.capture.device_gap}"
     if test.capture.is_sampled:

@@ -18,7 +18,7 @@ from pytest_opprof.metrics import (
 )
 from pytest_opprof.metrics.device import OP_TIMES, SELF_DEVICE_TIME_TOTAL, TOTAL_BUSY_TIME
 from pytest_opprof.results.device import device_totals, with_device_gaps
-from pytest_opprof.results.names import bounded
+from pytest_opprof.results.names import STEP_NAME, bounded
 from pytest_opprof.results.rows import name_of, per_step, rows_of
 from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
@@ -32,8 +32,6 @@ MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000
 # Times are kept step by step for the costliest ops only: they are evidence there, and ballast elsewhere.
 DETAILED_OPS = 20
-# How a recording groups the ranges that mark the steps themselves.
-STEP_NAME = "ProfilerStep*"
 MAX_PLACES = 16
 MAX_PLACE = 4_096
 

@@ -9,6 +9,8 @@ MAX_NAME = 1_024
 MAX_NODE_ID = 4_096
 MAX_TEXT = 4_096
 _DIGEST_LENGTH = 16
+# How a recording groups the ranges that mark the steps themselves.
+STEP_NAME = "ProfilerStep*"
 
 
 def canonical_node_id(node_id: str) -> str:

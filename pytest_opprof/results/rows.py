@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics.device import OP_TIMES
 from pytest_opprof.results.device import DeviceSums
-from pytest_opprof.results.names import MAX_NAME, bounded
+from pytest_opprof.results.names import MAX_NAME, STEP_NAME, bounded
 from pytest_opprof.results.run import OpKind, OpRow
 from pytest_opprof.results.samples import Samples
 
@@ -123,11 +123,16 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int) -> list[OpRow]:
             if key not in sums:
                 sums[key] = _Sums(length=1 if group.background else steps)
             sums[key].add(group, works.get(index), first_step=first_step)
-            if cycle.device is not None and index in cycle.device.launchers:
-                launcher = cycle.groups[cycle.device.launchers[index]]
-                sums[key].launched_by = sums[key].launched_by or name_of(launcher.name)
+            sums[key].launched_by = sums[key].launched_by or _launcher(cycle, index)
         first_step += cycle.steps
     return [row.row(key, steps=steps) for key, row in sums.items()]
+
+
+def _launcher(cycle: Cycle, index: int) -> str | None:
+    """What launched most of the work that a group is; None for what the test itself did, as of an op."""
+    launchers = cycle.device.launchers if cycle.device is not None else {}
+    name = cycle.groups[launchers[index]].name if index in launchers else STEP_NAME
+    return None if name == STEP_NAME else name_of(name)
 
 
 def name_of(text: str) -> str:

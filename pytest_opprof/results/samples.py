@@ -117,6 +117,6 @@ class Samples:
 
 
 def range_text(samples: Samples, *, unit: Unit) -> str:
-    """Samples for a reader: ``12``, or ``12 to 14`` where steps differ."""
-    low = format_quantity(samples.low, unit=unit)
-    return low if samples.is_constant else f"{low} to {format_quantity(samples.high, unit=unit)}"
+    """Samples for a reader: ``12``, or ``12 to 14`` where steps differ so much that it shows."""
+    low, high = format_quantity(samples.low, unit=unit), format_quantity(samples.high, unit=unit)
+    return low if low == high else f"{low} to {high}"

@@ -142,3 +142,13 @@ def test_empty_test_has_an_empty_table() -> None:
     lines = op_table(TestResult(node_id="x"))
     assert len(lines) == 5
     assert "CPU Mem" not in lines[1]
+
+
+def test_copies_are_told_by_direction_where_that_is_known() -> None:
+    work = {"copies": 3, "copies_dtoh": 2, "copies_htod": 1, "copied_bytes": 96, "copied_bytes_htod": 96}
+    test = cuda_test({"aten::to": work})
+    assert op_table(test)[-1] == "CUDA, in each step: HtoD 1 (96 B), DtoH 2 (0 B)"
+    kept = {name: samples for name, samples in test.totals.items() if not name.startswith("copies_")}
+    assert op_table(replace(test, totals=kept))[-1] == "CUDA, in each step: copies 3 (96 B)"
+    del kept["copies.bytes"]
+    assert op_table(replace(test, totals=kept))[-1] == "CUDA, in each step: copies 3"
