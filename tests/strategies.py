@@ -59,6 +59,7 @@ stats = st.builds(
     names_overflowed=st.integers(0, BIGGEST),
     crash_recovery=st.booleans(),
     sampled_ppm=st.integers(1, 1_000_000),
+    device_taken=st.booleans(),
     device_dropped=st.integers(0, BIGGEST),
     unmatched_launches=st.integers(0, BIGGEST),
     unmatched_kernels=st.integers(0, BIGGEST),

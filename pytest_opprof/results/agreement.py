@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, OP_METRICS, TOTALS, Family, Metric, MetricPath
-from pytest_opprof.results.run import OpRow, TestResult
+from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
 _EXACT = tuple(metric for metric in OP_METRICS.values() if metric.family is Family.EXACT)
@@ -41,7 +41,22 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
         totals=totals,
         ops=tuple(row for row, _ in rows),
         unstable=tuple(unstable),
+        capture=_with_losses_of(again.capture, first.capture),
         processes=first.processes + (again.processes if fresh_process else 0),
+    )
+
+
+def _with_losses_of(again: CaptureStats, first: CaptureStats) -> CaptureStats:
+    """What got lost of either: a second look that is not whole confirms nothing, and denies nothing."""
+    return replace(
+        first,
+        dropped=max(first.dropped, again.dropped),
+        truncated=first.truncated or again.truncated,
+        device_taken=first.device_taken or again.device_taken,
+        device_dropped=max(first.device_dropped, again.device_dropped),
+        unmatched_launches=max(first.unmatched_launches, again.unmatched_launches),
+        unmatched_kernels=max(first.unmatched_kernels, again.unmatched_kernels),
+        untimed_work=max(first.untimed_work, again.untimed_work),
     )
 
 

@@ -114,6 +114,7 @@ class CaptureStats:
 
     Attributes:
         sampled_ppm: of a million of torch's ops, how many were drawn to be recorded; a million for all.
+        device_taken: another profiler took the records of devices over while they were made.
         device_dropped: records of what devices did that got lost.
         unmatched_launches: launches of which no kernel is on record.
         unmatched_kernels: kernels of the steps of which the launch is not on record.
@@ -128,6 +129,7 @@ class CaptureStats:
     names_overflowed: int = 0
     crash_recovery: bool = True
     sampled_ppm: int = EVERY_PPM
+    device_taken: bool = False
     device_dropped: int = 0
     unmatched_launches: int = 0
     unmatched_kernels: int = 0
@@ -152,7 +154,9 @@ class CaptureStats:
             "kernels have no launch on record": self.unmatched_kernels,
             "kernels, copies or fills have no time": self.untimed_work,
         }
-        return ", ".join(f"{count} {words}" for words, count in gaps.items() if count)
+        found = [f"{count} {words}" for words, count in gaps.items() if count]
+        taken = ["another profiler took the records of devices over"] if self.device_taken else []
+        return ", ".join(taken + found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

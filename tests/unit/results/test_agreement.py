@@ -1,11 +1,13 @@
 """A test measured twice."""
 
 from dataclasses import replace
+from typing import Any
 
-from strategies import simple_test
+import pytest
+from strategies import cuda_test, simple_test
 
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.run import Outcome, TestResult
+from pytest_opprof.results.run import CaptureStats, Outcome, TestResult
 from pytest_opprof.results.samples import Samples
 
 FIRST = simple_test({"aten::mul": 2, "aten::add": 1}, processes=1)
@@ -62,3 +64,30 @@ def test_background_may_disagree() -> None:
     rows = tuple(replace(row, background=True) for row in FIRST.ops)
     first = replace(FIRST, ops=rows)
     assert repeated(first, replace(first, ops=()), fresh_process=False) == first
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("dropped", 3),
+        ("truncated", True),
+        ("device_taken", True),
+        ("device_dropped", 3),
+        ("unmatched_launches", 3),
+        ("unmatched_kernels", 3),
+        ("untimed_work", 3),
+    ],
+)
+def test_a_second_look_in_part_says_that_it_is(field: str, value: int) -> None:
+    losses: dict[str, Any] = {field: value}
+    torn = replace(FIRST, capture=CaptureStats(**losses))
+    for first, again in ((FIRST, torn), (torn, FIRST)):
+        assert getattr(repeated(first, again, fresh_process=False).capture, field) == value
+
+
+def test_devices_that_disagree_become_a_range() -> None:
+    first = cuda_test({"aten::mm": {"kernels": 1}})
+    again = repeated(first, cuda_test({"aten::mm": {"kernels": 3}}), fresh_process=False)
+    assert again.unstable == ("kernels.count", "aten::mm.kernels", "kernel of aten::mm.count")
+    assert again.ops[0].device["kernels"] == Samples(steps=3, total=3, low=1, high=3)
+    assert again.totals["kernels.count"].high == 3
