@@ -31,6 +31,9 @@ NATIVE := $(if $(wildcard $(VENV)/.rebuilding),,$(shell find native -type f 2>/d
 # How `make dev` installs: the C code is built again at import.
 REBUILDING := --no-build-isolation -Ceditable.rebuild=true -Ceditable.verbose=false
 
+# A bare --parallel is as many compilers at once as there are files.
+JOBS := $(shell nproc)
+
 C_SOURCES = $(shell find native -name '*.[ch]' -o -name '*.cpp')
 
 .PHONY: help
@@ -83,7 +86,7 @@ format: install ## give every source file its format
 .PHONY: ctest
 ctest: install ## the C unit tests
 	$(CMAKE) -S native -B build/c -DOP_PYTHON=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=RelWithDebInfo
-	$(CMAKE) --build build/c --parallel
+	$(CMAKE) --build build/c --parallel $(JOBS)
 	$(CTEST) --test-dir build/c --output-on-failure
 
 .PHONY: test
@@ -103,16 +106,16 @@ test-all: install $(VENV)/.peers ## the same with every test and full counts
 .PHONY: sanitize
 sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point
 	$(CMAKE) -S native -B build/sanitize-address -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
-	$(CMAKE) --build build/sanitize-address --parallel
+	$(CMAKE) --build build/sanitize-address --parallel $(JOBS)
 	$(CTEST) --test-dir build/sanitize-address --output-on-failure
 	$(CMAKE) -S native -B build/sanitize-thread -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=thread -DOP_FAULTS=ON
-	$(CMAKE) --build build/sanitize-thread --parallel
+	$(CMAKE) --build build/sanitize-thread --parallel $(JOBS)
 	$(CTEST) --test-dir build/sanitize-thread --output-on-failure
 
 .PHONY: fuzz
 fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS (default: 600)
 	$(CMAKE) -S native -B build/sanitize-address -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
-	$(CMAKE) --build build/sanitize-address --parallel --target fuzz_trace
+	$(CMAKE) --build build/sanitize-address --parallel $(JOBS) --target fuzz_trace
 	build/sanitize-address/tests/fuzz_trace tests/fuzz $(FUZZ_SECONDS) $$(date +%s)
 
 .PHONY: bench

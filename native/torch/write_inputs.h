@@ -247,7 +247,7 @@ template <bool with_inputs> uint32_t write_args(uint32_t *words, const at::Recor
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }
-    bool given = with_inputs && may_have_keywords(fn.name());
+    bool given = with_inputs && may_have_keywords(fn);
     if (given || with_modules.load(std::memory_order_relaxed))
         write_named(w, fn, given);
     for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {
