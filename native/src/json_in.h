@@ -43,8 +43,8 @@ int op_scan_next(op_scan *j, char close, bool *first, bool *more);
 /* A member's key, and past its colon. */
 int op_scan_key(op_scan *j, op_span *key);
 
-/* The inside of a string (without its quotes) as UTF-8 (a surrogate without its partner stays one, in
- * three bytes). `out` has room for the span's length. */
+/* The inside of a string (without its quotes) as UTF-8 (a surrogate without its partner stays
+ * written out, in six characters). `out` has room for the span's length. */
 size_t op_scan_unescape(const op_span *string, char *out);
 /* Microseconds in decimal as nanoseconds, exact to the nanosecond and never through a double;
  * false where the value is no number, or beyond 73 years. */

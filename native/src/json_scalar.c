@@ -28,6 +28,17 @@ static char *put_character(char *out, uint32_t code) {
     return out;
 }
 
+/* A surrogate without its partner, for which UTF-8 has nothing: as it is written, in the six characters
+ * of its escape. */
+static char *put_written_out(char *out, uint32_t code) {
+    static const char hex[] = "0123456789abcdef";
+    *out++ = '\\';
+    *out++ = 'u';
+    for (int shift = 12; shift >= 0; shift -= 4)
+        *out++ = hex[code >> shift & 15];
+    return out;
+}
+
 static char unescaped(char c) {
     switch (c) {
     case 'b':
@@ -67,7 +78,7 @@ size_t op_scan_unescape(const op_span *string, char *out) {
                 at += 6;
             }
         }
-        to = put_character(to, code);
+        to = code >= 0xd800 && code < 0xe000 ? put_written_out(to, code) : put_character(to, code);
     }
     return (size_t)(to - out);
 }
