@@ -223,6 +223,7 @@ enum op_cuda {
  * else the first of these that loads. An enum op_cuda, and in op_last_error() why. Again only costs a
  * look. */
 int op_cuda_open(const char *named, const char *const *paths, uint32_t count);
+int op_cuda_is_loaded(void); /* 1: something in this process has loaded libcuda */
 /* Whether windows to come record it; only where it is ready. */
 void op_cuda_record(int wanted);
 /* Why the last window that should have recorded it did not, or not all of it; "": it did. */

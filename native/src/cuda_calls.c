@@ -154,13 +154,11 @@ static int make_index(op_cuda_index *index, uint64_t count) {
     return index->ids && index->calls ? OP_OK : no_memory();
 }
 
-/* The ids of a process are numbers in order: they are their own hash. */
-static void add_to_index(op_cuda_index *index, uint32_t id, uint32_t call) {
+/* The ids of a process are numbers in order: they are their own hash. The last that is said counts. */
+static void put_in_index(op_cuda_index *index, uint32_t id, uint32_t call) {
     uint64_t at = id & index->mask;
     while (index->calls[at] && index->ids[at] != id)
         at = (at + 1) & index->mask;
-    if (index->calls[at])
-        return;
     index->ids[at] = id;
     index->calls[at] = call;
 }
@@ -173,36 +171,38 @@ uint32_t op_cuda_call_of(const op_cuda_window *w, uint32_t correlation) {
     return index->calls[at];
 }
 
+static bool lies_in(const op_cuda_call *inner, const op_cuda_call *outer) {
+    return outer && inner->kind == OP_DRIVER && inner->end <= outer->end &&
+           (outer->role != OP_CALL_OTHER || inner->role == OP_CALL_OTHER);
+}
+
 /* The runtime does its work by calls of the driver. Whether these are on record, with an id of their
- * own or the same one, depends on CUPTI's release: a launch is one launch, so what runs inside a call
- * of the runtime is that call. */
+ * own or the same one, depends on CUPTI's release: a launch is one launch, so what the runtime's call
+ * is carried out by is that call. */
 static void fold_nested(placing *p) {
     op_cuda_window *w = p->window;
+    for (uint64_t i = 0; i < p->count; i++)
+        if (p->thread_of[i] == OP_CUDA_OUTSIDE)
+            put_in_index(&w->index, p->calls[i].call.correlation, OP_CUDA_OUTSIDE);
     for (uint32_t t = 0; t < p->thread_count; t++) {
         uint64_t kept = p->from[t];
         const op_cuda_call *around = NULL;
         for (uint64_t i = p->from[t]; i < p->from[t + 1]; i++) {
             uint32_t place = p->order[i];
             const op_cuda_call *c = &p->calls[place];
-            if (around && c->kind == OP_DRIVER && c->end <= around->end) {
-                uint32_t outer = (uint32_t)(around - p->calls);
-                w->roles[outer] |= c->role;
-                add_to_index(&w->index, c->call.correlation, outer + 1);
+            if (lies_in(c, around)) {
+                put_in_index(&w->index, c->call.correlation, (uint32_t)(around - p->calls) + 1);
                 continue;
             }
             if (c->kind == OP_RUNTIME)
                 around = c;
-            w->roles[place] |= c->role;
-            add_to_index(&w->index, c->call.correlation, place + 1);
+            put_in_index(&w->index, c->call.correlation, place + 1);
             p->order[kept++] = place;
         }
         w->placed += kept - p->from[t];
         for (; kept < p->from[t + 1]; kept++)
             p->order[kept] = OP_CUDA_OUTSIDE;
     }
-    for (uint64_t i = 0; i < p->count; i++)
-        if (p->thread_of[i] == OP_CUDA_OUTSIDE)
-            add_to_index(&w->index, p->calls[i].call.correlation, OP_CUDA_OUTSIDE);
 }
 
 /* ---- among the events ------------------------------------------------------------------------ */
@@ -324,8 +324,8 @@ static int place(placing *p, const op_raw *raw, uint32_t raw_count) {
     p->order = op_malloc(p->count * sizeof *p->order + 1);
     p->thread_of = op_malloc(p->count * sizeof *p->thread_of + 1);
     w->row_of = op_malloc(p->count * sizeof *w->row_of + 1);
-    w->roles = op_calloc(p->count + 1, 1);
-    if (!p->order || !p->thread_of || !w->row_of || !w->roles)
+    w->has_work = op_calloc(p->count + 1, 1);
+    if (!p->order || !p->thread_of || !w->row_of || !w->has_work)
         return no_memory();
     memset(w->row_of, 0xff, p->count * sizeof *w->row_of);
     int rc = make_index(&w->index, p->count);
@@ -367,6 +367,6 @@ void op_cuda_window_release(op_cuda_window *w) {
     free(w->events);
     free(w->index.ids);
     free(w->index.calls);
-    free(w->roles);
+    free(w->has_work);
     free(w->row_of);
 }

@@ -20,8 +20,9 @@ static int by_time(const void *a, const void *b) {
 }
 
 static bool marks_capture(const op_cuda_window *w, uint64_t call) {
-    return w->roles[call] & (OP_CALL_BEGINS_CAPTURE | OP_CALL_ENDS_CAPTURE) &&
-           w->records->calls[call].call.result == 0;
+    const op_cuda_call *is = &w->records->calls[call];
+    bool marks = is->role == OP_CALL_BEGIN_CAPTURE || is->role == OP_CALL_END_CAPTURE;
+    return marks && w->row_of[call] != OP_CUDA_OUTSIDE && is->call.result == 0;
 }
 
 static int find_captures(const op_cuda_window *w, captures *out) {
@@ -38,7 +39,7 @@ static int find_captures(const op_cuda_window *w, captures *out) {
     for (uint64_t i = 0; i < r->call_count; i++)
         if (marks_capture(w, i))
             out->marks[out->count++] = (struct mark){
-                .at = r->calls[i].start, .step = w->roles[i] & OP_CALL_BEGINS_CAPTURE ? 1 : -1};
+                .at = r->calls[i].start, .step = r->calls[i].role == OP_CALL_BEGIN_CAPTURE ? 1 : -1};
     qsort(out->marks, count, sizeof *out->marks, by_time);
     int open = 0;
     for (uint64_t i = 0; i < count; i++) {
@@ -58,8 +59,8 @@ static bool is_captured(const captures *c, uint64_t at) {
 /* A launch that failed starts nothing, and one that was captured nothing yet. */
 static bool lacks_work(const op_cuda_window *w, const captures *c, uint64_t call) {
     const op_cuda_call *is = &w->records->calls[call];
-    return w->row_of[call] != OP_CUDA_OUTSIDE && w->roles[call] & OP_CALL_LAUNCHES &&
-           !(w->roles[call] & OP_CALL_HAS_WORK) && is->call.result == 0 && !is_captured(c, is->start);
+    return w->row_of[call] != OP_CUDA_OUTSIDE && is->role == OP_CALL_LAUNCH && !w->has_work[call] &&
+           is->call.result == 0 && !is_captured(c, is->start);
 }
 
 int op_cuda_count(const op_cuda_window *w, op_stats *stats) {

@@ -43,7 +43,7 @@ static bool launcher_of(const adding *a, const op_cuda_work *w, uint32_t *launch
     if (call) {
         *launcher = window->row_of[call - 1];
         if (w->kind != OP_SYNC)
-            window->roles[call - 1] |= OP_CALL_HAS_WORK;
+            window->has_work[call - 1] = 1;
     }
     return true;
 }

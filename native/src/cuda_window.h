@@ -40,9 +40,9 @@ typedef struct op_cuda_window {
     uint32_t raw_count;
     op_event *events;
     op_cuda_index index;
-    uint8_t *roles;   /* by call: bits of op_call_role, those of calls inside it too */
-    uint32_t *row_of; /* by call: filled in as the rows are made; OP_CUDA_OUTSIDE: none */
-    uint64_t placed;  /* calls among the events */
+    uint8_t *has_work; /* by call: some of it is on record; filled in with the rows of devices */
+    uint32_t *row_of;  /* by call: filled in as the rows are made; OP_CUDA_OUTSIDE: none */
+    uint64_t placed;   /* calls among the events */
 } op_cuda_window;
 
 int op_cuda_place_calls(op_cuda_window *window, const op_raw *raw, uint32_t raw_count);

@@ -1,5 +1,6 @@
 #include "cupti.h"
 
+#include "cuda_devices.h"
 #include "cuda_sync.h"
 #include "cupti_buffers.h"
 #include "cupti_drain.h"
@@ -19,6 +20,8 @@ static struct {
     bool ready, wanted, recording;
     bool forked; /* a child of a process that had started CUDA: it must not touch it */
     uint32_t recorded;
+    op_cuda_device *devices; /* found with CUPTI, and not asked for again */
+    uint32_t device_count;
     char problem[768];
 } self = {.control = PTHREAD_MUTEX_INITIALIZER};
 
@@ -115,6 +118,8 @@ static int open_locked(const char *named, const char *const *paths, uint32_t cou
     if (rc != OP_CUDA_READY || (rc = check_driver()) || (rc = check_alone()))
         return rc;
     choose_clock();
+    free(self.devices);
+    self.devices = op_cuda_devices(&self.library.cuda, &self.device_count);
     op_cupti_buffers_open(&self.library, 0);
     op_cupti_drain_open(&self.library, &self.clock, MOST_RECORD_BYTES);
     rc = self.library.cupti.ActivityRegisterTimestampCallback(now);
@@ -142,6 +147,14 @@ void op_cuda_record(int wanted) {
 const char *op_cuda_problem(void) { return self.problem; }
 const char *op_cuda_library(void) { return self.ready ? self.library.path : ""; }
 uint32_t op_cuda_version(void) { return self.ready ? self.library.version : 0; }
+struct op_cuda_device *op_cupti_devices(uint32_t *count) {
+    op_cuda_device *copy = op_malloc(self.device_count * sizeof *copy + 1);
+    *count = copy ? self.device_count : 0;
+    if (*count)
+        memcpy(copy, self.devices, *count * sizeof *copy);
+    return copy;
+}
+
 uint32_t op_cupti_recorded(void) { return __atomic_load_n(&self.recorded, __ATOMIC_ACQUIRE); }
 
 static void set_recorded(uint32_t recorded) {

@@ -21,7 +21,8 @@ void op_cupti_window_pause(bool paused);
  */
 const op_cuda_records *op_cupti_records_lock(const op_cuda_pause **pauses, uint32_t *pause_count);
 void op_cupti_records_unlock(void);
-uint32_t op_cupti_recorded(void); /* enum op_cuda_recorded */
+struct op_cuda_device *op_cupti_devices(uint32_t *count); /* the caller frees it; NULL: not known */
+uint32_t op_cupti_recorded(void);                         /* enum op_cuda_recorded */
 
 void op_cupti_before_fork(void);
 void op_cupti_after_fork_in_parent(void);

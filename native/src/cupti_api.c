@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct entry {
@@ -68,7 +69,7 @@ static const char *bind(void *handle, const entry *entries, void *table) {
 
 static void *loaded(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
 
-bool op_cuda_is_loaded(void) {
+int op_cuda_is_loaded(void) {
     void *handle = loaded("libcuda.so.1");
     if (handle)
         dlclose(handle); /* it was not ours to keep */
@@ -94,8 +95,15 @@ static void *in_process(char path[PATH_MAX]) {
 
 static void *load(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
-static void *find_cupti(char path[PATH_MAX], const char *named, const char *const *paths,
-                        uint32_t count) {
+/* A driver serves the CUDA of its own major release, and those before. */
+static bool is_served(const char *path, const op_cuda_functions *cuda) {
+    int driver = 0;
+    const char *so = strstr(path, ".so.");
+    return !so || cuda->DriverGetVersion(&driver) != 0 || atoi(so + 4) <= driver / 1000;
+}
+
+static void *find_cupti(char path[PATH_MAX], const op_cuda_functions *cuda, const char *named,
+                        const char *const *paths, uint32_t count) {
     if (named) {
         snprintf(path, PATH_MAX, "%s", named);
         return load(named);
@@ -103,7 +111,7 @@ static void *find_cupti(char path[PATH_MAX], const char *named, const char *cons
     void *handle = in_process(path);
     for (uint32_t i = 0; i < count && !handle; i++) {
         snprintf(path, PATH_MAX, "%s", paths[i]);
-        handle = load(path);
+        handle = is_served(path, cuda) ? load(path) : NULL;
     }
     return handle;
 }
@@ -146,7 +154,7 @@ int op_cupti_load(op_cupti_library *out, const char *named, const char *const *p
     int rc = load_cuda(out);
     if (rc != OP_CUDA_READY)
         return rc;
-    void *handle = find_cupti(path, named, paths, count);
+    void *handle = find_cupti(path, &out->cuda, named, paths, count);
     if (!handle && named)
         return op_error_set(OP_CUDA_NO_CUPTI, "OPPROF_CUPTI_PATH: %s", dlerror());
     if (!handle)

@@ -35,7 +35,6 @@ typedef struct op_cupti_library {
     char path[512];
 } op_cupti_library;
 
-bool op_cuda_is_loaded(void);
 /* The libcuda of this process: OP_CUDA_READY, or that there is none or an old one. */
 int op_cuda_find(op_cuda_functions *out);
 /* OP_CUDA_READY, or why not (enum op_cuda), which op_last_error() says in words. Where `named` is not

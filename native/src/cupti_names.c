@@ -117,14 +117,6 @@ static bool is_ignored(const char *name, size_t length) {
     return false;
 }
 
-static uint8_t role_of(const char *name, size_t length) {
-    if (memmem(name, length, "Launch", 6) && !memmem(name, length, "HostFunc", 8))
-        return OP_CALL_LAUNCHES;
-    if (memmem(name, length, "StreamBeginCapture", 18))
-        return OP_CALL_BEGINS_CAPTURE;
-    return memmem(name, length, "StreamEndCapture", 16) ? OP_CALL_ENDS_CAPTURE : 0;
-}
-
 static op_cupti_call_name look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callback) {
     char unnamed[32];
     const char *name = NULL;
@@ -136,7 +128,7 @@ static op_cupti_call_name look_up(const op_cupti_decoder *d, uint32_t domain, ui
     }
     size_t length = plain_length(name);
     return (op_cupti_call_name){.id = op_names_intern(name, length),
-                                .role = role_of(name, length),
+                                .role = (uint8_t)op_call_role_of(name, length),
                                 .ignored = driver ? !op_cupti_is_wanted_of_driver(callback)
                                                   : is_ignored(name, length)};
 }

@@ -4,14 +4,8 @@
 
 #include "cupti_api.h"
 #include "cupti_clock.h"
+#include "device_calls.h"
 #include "opprof.h"
-
-enum op_call_role {
-    OP_CALL_LAUNCHES = 1, /* kernels, which must then be on record */
-    OP_CALL_BEGINS_CAPTURE = 2,
-    OP_CALL_ENDS_CAPTURE = 4, /* between these, launches go to a graph, and start nothing */
-    OP_CALL_HAS_WORK = 8      /* on record; found out last */
-};
 
 typedef struct op_cuda_call {
     uint64_t start, end; /* ticks */
@@ -19,7 +13,7 @@ typedef struct op_cuda_call {
     uint32_t name;
     op_device_call call;
     uint8_t kind; /* OP_RUNTIME, OP_DRIVER */
-    uint8_t role; /* bits of op_call_role */
+    uint8_t role; /* op_call_role */
 } op_cuda_call;
 
 typedef struct op_cuda_work {

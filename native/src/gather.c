@@ -134,6 +134,7 @@ static int build_with_cuda(op_source *source, op_result *result) {
     op_cupti_records_unlock();
     op_cuda_window_release(&cuda);
     result->stats.cuda = op_cupti_recorded();
+    result->devices = op_cupti_devices(&result->device_count);
     return rc;
 }
 

@@ -34,6 +34,7 @@ void op_result_free(op_result *r) {
     free(r->counters);
     op_cpp_stacks_free(r->cpp_stacks);
     op_imported_free(r->imported);
+    free(r->devices);
     free(r->open_calls);
     free(r);
 }

@@ -47,6 +47,8 @@ struct op_result {
     uint32_t *counters; /* the same, of what was counted in it; NULL: nothing */
     struct op_cpp_stacks *cpp_stacks; /* NULL: none were recorded */
     struct op_imported *imported;     /* NULL: recorded here */
+    struct op_cuda_device *devices;   /* of CUDA, where it was recorded here */
+    uint32_t device_count;
     op_open_call *open_calls;
     uint32_t open_call_count;
 };

@@ -162,6 +162,7 @@ static void put_event_args(op_trace *t, uint64_t row) {
     case OP_RUNTIME:
     case OP_DRIVER:
         op_trace_correlation(out, c, row);
+        op_trace_put_call(t, row);
         PUT(out, "}}");
         return;
     default:
@@ -261,7 +262,8 @@ static void put_trace(op_trace *t, const char *metadata, const char *name) {
     const op_columns *c = &t->r->columns;
     int64_t base = t->r->trace_start / 1000000000 / BASE_SECONDS * BASE_SECONDS * 1000000000;
     t->from_base = t->r->trace_start - base;
-    PUT(&t->out, "{\"schemaVersion\": 1, \"deviceProperties\": [], ");
+    PUT(&t->out, "{\"schemaVersion\": 1, ");
+    op_trace_put_devices(t);
     if (*metadata) {
         op_json_text(&t->out, metadata);
         PUT(&t->out, ", ");

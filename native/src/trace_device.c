@@ -37,14 +37,21 @@ static const char *category(uint8_t kind) {
 static void put_args(op_trace *t, uint32_t row, const op_thread_info *stream) {
     const op_columns *c = &t->r->columns;
     PUT(&t->out, ",\"args\":{");
-    if (c->launcher[row] >= 0) {
+    if (has_launch(c, row)) {
         op_trace_correlation(&t->out, c, (uint64_t)c->launcher[row]);
+        PUT(&t->out, ",");
+    } else if (c->launcher[row] >= 0) {
+        PUT(&t->out, "\"External id\":");
+        op_json_unsigned(&t->out, (uint64_t)c->launcher[row] + 1);
         PUT(&t->out, ",");
     }
     PUT(&t->out, "\"device\":");
     op_json_signed(&t->out, stream->device_index);
     PUT(&t->out, ",\"stream\":");
     op_json_signed(&t->out, stream->resource);
+    op_trace_put_work(t, row);
+    if (c->duration_ns[row] < 0)
+        PUT(&t->out, ",\"finished\":false");
     PUT(&t->out, "}}");
 }
 

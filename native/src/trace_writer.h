@@ -51,6 +51,11 @@ void op_trace_put_counters(op_trace *t, uint64_t row);
 void op_trace_put_stack(op_trace *t, uint64_t row);  /* C++ */
 void op_trace_put_memory(op_trace *t, uint64_t row); /* of an event of kind OP_MEMORY */
 
+/* trace_work.c: more members, a comma before each, and what the devices are */
+void op_trace_put_work(op_trace *t, uint32_t row);
+void op_trace_put_call(op_trace *t, uint64_t row);
+void op_trace_put_devices(op_trace *t);
+
 /* trace_labels.c: where events stand, what these places are called and how they are sorted */
 bool op_trace_name_places(op_trace *t);
 op_place op_trace_stream(const op_thread_info *stream, uint32_t track);

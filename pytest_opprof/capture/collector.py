@@ -13,6 +13,8 @@ from typing import Any, Final, Self
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.counters import CounterChoice, choose
+from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.cuda_source import CUDA_SOURCES, CudaSource
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
@@ -21,12 +23,15 @@ from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch, torch_ops
+from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
 from pytest_opprof.units import parse_bytes
 
 _MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
 SOURCES: Final = (
-    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp"}) | _MEMORY_SOURCES
+    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp"})
+    | CUDA_SOURCES
+    | _MEMORY_SOURCES
 )
 DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
 _INJECTED: Final = {
@@ -35,7 +40,6 @@ _INJECTED: Final = {
     "nvtx": lib.OP_INJECTED_NVTX,
 }
 _MOST_FRAMES: Final = 256  # of a C++ stack; the most that the native side keeps
-_LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
 
 
 class Collector:
@@ -58,6 +62,7 @@ class Collector:
         self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
         self._counters = CounterChoice()
+        self._cuda = CudaSource()
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(lib.op_session_close)
@@ -101,7 +106,8 @@ class Collector:
                 other libraries emit; "python" are Python and C calls, and "modules" those of torch modules.
                 "cpp" is the C++ stack of each op and range.
                 "memory-python" and "memory-malloc" are whose memory is recorded, in windows that record any,
-                instead of torch's.
+                instead of torch's. "cuda" is what CUDA runs on devices, and so is "cuda-if-used", which is no
+                problem where nothing has started CUDA.
 
         Raises:
             UsageError: A source is unknown, or a setting in the environment cannot be meant.
@@ -116,6 +122,8 @@ class Collector:
             if not lib.op_session_is_open():
                 self._open_session()
             self._find_torch()
+            self._cuda.find(sources)
+            self._tell_of_cuda()
 
     def start(
         self,
@@ -161,7 +169,10 @@ class Collector:
             if not any(source.can_sample for source in self._active):
                 sampling = EVERY_OP
             lib.op_window_sample(sampling)
+            self._cuda.choose(self._sources)
             check(lib.op_window_start())
+            self._window_sources += self._cuda.started()
+            self._tell_of_cuda()
             try:
                 self._enable_sources(details, sampling=sampling, profile_memory=profile_memory)
             except BaseException:
@@ -181,6 +192,8 @@ class Collector:
             self._disable_sources()
             result = ffi.new("op_result **")
             check(lib.op_window_stop(result))
+            self._cuda.stopped()
+            self._tell_of_cuda()
         return self._recording(result[0])
 
     def pause(self, *, paused: bool) -> None:
@@ -249,6 +262,11 @@ class Collector:
             self.problems["ops"] = found
         else:
             self._torch_ops = found
+
+    def _tell_of_cuda(self) -> None:
+        self.problems.pop(CUDA, None)
+        if self._cuda.problem is not None:
+            self.problems[CUDA] = self._cuda.problem
 
     def _sources_seen(self) -> tuple[str, ...]:
         """What is recorded without more ado: ranges, torch's ops, what other libraries emit, stacks."""
@@ -325,7 +343,7 @@ class Collector:
 
     def _recording(self, result: Any) -> Recording:
         """What a native result holds, with what only Python knows of it."""
-        _name_threads(result)
+        name_threads(result)
         return Recording(result, sources=self._window_sources)
 
     def _discard_window(self) -> None:
@@ -367,17 +385,3 @@ def _byte_budget() -> int:
         return parse_bytes(text)
     except UsageError as error:
         raise UsageError(f"OPPROF_MAX_BYTES: {error}") from error
-
-
-def _name_threads(result: object) -> None:
-    """Give the living threads the names that Python knows them by."""
-    names = {thread.native_id: thread.name for thread in threading.enumerate()}
-    count = ffi.new("uint32_t *")
-    rows = lib.op_result_threads(result, count)
-    for i in range(count[0]):
-        name = names.get(rows[i].os_tid)
-        if name:
-            whole_characters = name.encode("utf-8", "replace")[:_LONGEST_THREAD_NAME].decode(
-                "utf-8", "ignore"
-            )
-            lib.op_result_name_thread(result, i, whole_characters.encode())

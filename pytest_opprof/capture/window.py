@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.sampling import EVERY_OP
+
+_LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,13 @@ class RecordingStats:
         crash_recovery: Had the process died, a later one could have read the recording.
         sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
         uncounted_threads: Threads whose counters the kernel refused, though others' were opened.
+        device_events: What ran on devices, and is on record; 0 where CUDA was not recorded, as all of these.
+        device_dropped: Records of CUDA's activities for which there was no room.
+        device_untimed: Of the device events: nobody knows when they ran.
+        device_unlaunched: Of the device events: the call that launched them is not on record.
+        launches_unseen: Calls that launched kernels of which none is on record.
+        device_overhead_ns: Time that CUPTI says it took for itself.
+        device_taken: Another profiler took CUDA's activities over while these were recorded.
     """
 
     events: int
@@ -90,6 +100,13 @@ class RecordingStats:
     crash_recovery: bool
     sampling: float = EVERY_OP
     uncounted_threads: int = 0
+    device_events: int = 0
+    device_dropped: int = 0
+    device_untimed: int = 0
+    device_unlaunched: int = 0
+    launches_unseen: int = 0
+    device_overhead_ns: int = 0
+    device_taken: bool = False
 
 
 def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
@@ -152,6 +169,13 @@ def read_stats(result: Any) -> RecordingStats:
         crash_recovery=bool(native.crash_recovery),
         sampling=native.sampling,
         uncounted_threads=native.uncounted,
+        device_events=native.device_events,
+        device_dropped=native.device_dropped,
+        device_untimed=native.device_untimed,
+        device_unlaunched=native.device_unlaunched,
+        launches_unseen=native.launches_unseen,
+        device_overhead_ns=native.device_overhead_ns,
+        device_taken=native.cuda == lib.OP_CUDA_TAKEN_AWAY,
     )
 
 
@@ -161,3 +185,17 @@ def read_counted(result: Any) -> tuple[str, ...]:
     lib.op_result_stats(result, native)
     numbers = native.counters[0 : native.counted]
     return tuple(ffi.string(lib.op_counter_name(number)).decode() for number in numbers)
+
+
+def name_threads(result: object) -> None:
+    """Give the living threads of a native result the names that Python knows them by."""
+    names = {thread.native_id: thread.name for thread in threading.enumerate()}
+    count = ffi.new("uint32_t *")
+    rows = lib.op_result_threads(result, count)
+    for i in range(count[0]):
+        name = names.get(rows[i].os_tid)
+        if name:
+            whole_characters = name.encode("utf-8", "replace")[:_LONGEST_THREAD_NAME].decode(
+                "utf-8", "ignore"
+            )
+            lib.op_result_name_thread(result, i, whole_characters.encode())

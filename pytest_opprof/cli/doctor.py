@@ -42,6 +42,7 @@ def diagnose(*, store: str) -> Iterator[Finding]:
     """Look at everything that a profiled test may need."""
     yield _collector()
     yield _torch_ops()
+    yield _cuda()
     yield _python_calls()
     yield _counters()
     yield _injection(ITT, needs="torch is imported")
@@ -92,6 +93,17 @@ def _torch_ops() -> Finding:
         text=f"torch {torch.__version__}; observer not built yet ({program}): `opprof prepare`, or the first "
         "profiled test, builds it once in some seconds",
     )
+
+
+def _cuda() -> Finding:
+    from pytest_opprof.capture.cuda import CudaState, library, open_cuda, start_driver  # noqa: PLC0415  # native
+
+    failure = start_driver()  # this process is nobody's program: it may start CUDA to see what happens
+    if failure is not None:
+        return Finding(part="CUDA", state="absent", text=f"{failure}; CPU capture works without it")
+    answer = open_cuda()
+    states = {CudaState.READY: "ok", CudaState.TAKEN: "taken", CudaState.NO_CUPTI: "absent"}
+    return Finding(part="CUDA", state=states.get(answer.state, "broken"), text=answer.reason or library())
 
 
 def _python_calls() -> Finding:

@@ -47,6 +47,7 @@ class ProfileRequest:
         cycles: How many cycles of its schedule a test that steps itself must finish.
         activities: In torch.profiler's words.
         stacks: Of "python" and "cpp": which stacks are recorded.
+        names_activities: The marker says which; else CUDA's are recorded too, where the session records them.
         limits: Budgets as they were written.
         sampling: The share of torch's ops to record.
         gates: Rules as they were written.
@@ -59,6 +60,7 @@ class ProfileRequest:
     calls: int
     cycles: int = 1
     activities: tuple[str, ...] = ("cpu",)
+    names_activities: bool = False
     record_shapes: bool = False
     profile_memory: bool = False
     with_flops: bool = False
@@ -112,6 +114,7 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         calls=calls,
         cycles=max(numbers.repeat, 1) if numbers else 1,
         activities=activities,
+        names_activities="activities" in arguments,
         record_shapes=_flag(arguments, "record_shapes", where=where),
         profile_memory=_flag(arguments, "profile_memory", where=where),
         with_flops=_flag(arguments, "with_flops", where=where),
@@ -122,7 +125,7 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
         trace=_flag(arguments, "trace", where=where),
-        missing=tuple(f"activity {name}" for name in activities if name != "cpu"),
+        missing=tuple(f"activity {name}" for name in activities if name not in {"cpu", "cuda"}),
         steps_itself=steps_itself,
     )
 

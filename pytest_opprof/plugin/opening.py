@@ -9,11 +9,13 @@ from typing import Never
 import pytest
 
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.controller import KEY
 from pytest_opprof.plugin.hooks import ARMING, OPTIONS, SESSION
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
+from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.session import OpprofSession, version
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.report.terminal import header_lines
@@ -97,6 +99,8 @@ def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item])
     for what, names in tests.items():
         who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
         session.notes[f"{what}: nothing of it is captured by this release (asked for by {who})"] = None
+    if any("cuda" in item.stash[PLAN].request.activities for item in chosen) and not has_driver():
+        session.notes[problem_sentence(CUDA, open_cuda().reason)] = None
 
 
 def header(session: OpprofSession) -> list[str]:
@@ -124,7 +128,9 @@ def _problems(session: OpprofSession) -> list[str]:
         return [str(error)]
     late = session.config.stash.get(ARMING, [])
     no_recovery = None if collector.session_path else "no folder takes a session file: no crash recovery"
-    return [*collector.problems.values(), *late, *filter(None, [no_recovery])]
+    problems = problem_sentences(collector.problems)
+    session.said.update(problems)
+    return [*problems, *late, *filter(None, [no_recovery])]
 
 
 def _capturing(sources: frozenset[str]) -> str:
@@ -139,5 +145,6 @@ def _capturing(sources: frozenset[str]) -> str:
         "cpp": "C++ stacks",
         "memory-python": "memory of Python's allocators",
         "memory-malloc": "memory of malloc",
+        "cuda": "CUDA",
     }
     return ", ".join(text for source, text in words.items() if source in sources)

@@ -16,6 +16,8 @@ _SAVE_HELP: Final = "keep this run as the baseline NAME"
 _CAPTURE: Final = (
     "ranges",
     "ops",
+    "cuda-if-used",
+    "cuda",
     "ops-itt",
     "itt",
     "nvtx",
@@ -61,7 +63,7 @@ _OPTIONS: Final = (
     _Option(
         name="opprof-capture",
         metavar="LIST",
-        default="ranges,ops",
+        default="ranges,ops,cuda-if-used",
         help=f"sources of ops, of {', '.join(_CAPTURE)}",
     ),
     _Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy, compare_test
@@ -24,6 +25,7 @@ from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
+from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.traces import write_traces
 from pytest_opprof.plugin.workers import Exchange
@@ -55,6 +57,7 @@ class OpprofSession:
         node_ids: From a result's node id to pytest's own.
         running: What is known of the test that runs, if one does.
         notes: What to tell the user, each sentence once.
+        said: What the header has told.
         failures: What fails this session although no test failed for it.
         comparison: Of the whole; None until the session is over.
     """
@@ -82,6 +85,7 @@ class OpprofSession:
         self.node_ids: dict[str, str] = {}
         self.running: TestResult | None = None
         self.notes: dict[str, None] = {}
+        self.said: set[str] = set()
         self.failures: list[str] = []
         self.comparison: Comparison | None = None
         self._fail_on = parse_fail_on(options.fail_on)
@@ -171,8 +175,11 @@ class OpprofSession:
     def _take(self, test: TestResult) -> None:
         self.results[test.node_id] = test
         self._names_overflowed += test.capture.names_overflowed
+        problems = Collector.instance().problems
+        late = {problem_sentence(CUDA, problems[CUDA])} if CUDA in problems else set()
+        self.notes |= dict.fromkeys(late - self.said)  # only a window that met CUDA may have found it out
         if self.exchange is not None:
-            notes = (*self.notes, *Collector.instance().problems.values())
+            notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
             try:
                 self.exchange.put_result(replace(self.run_of([test]), notes=notes))
             except OpprofError as error:

@@ -12,6 +12,8 @@ import pytest
 from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError
 from pytest_opprof.plugin.calls import Calls, replaced
@@ -59,7 +61,7 @@ class Stepping:
         self.is_running = False
         self.again: Stepping | None = None
         self.sources = sources_of(
-            sources if "cpu" in request.activities else sources & _RANGES,
+            _sources_left(sources, request),
             stacks=request.stacks,
             with_modules=request.with_modules,
         )
@@ -192,8 +194,9 @@ class Stepping:
         with self._own_faults():
             recorder = CycleRecorder(
                 RecorderOptions(
-                    # What cannot be captured is told once, in the session's header.
-                    sources=self.sources - Collector.instance().problems.keys(),
+                    # CUDA may be started at any time; what else cannot be captured now never will be.
+                    sources=self.sources - (Collector.instance().problems.keys() - {CUDA}),
+                    tells=False,  # the session does, once
                     record_shapes=self.request.record_shapes,
                     profile_memory=self.request.profile_memory,
                     with_flops=self.request.with_flops,
@@ -258,3 +261,11 @@ class Stepping:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+
+
+def _sources_left(sources: frozenset[str], request: ProfileRequest) -> frozenset[str]:
+    """What a marker's activities leave of a session's sources, and add to them."""
+    left = sources if "cpu" in request.activities else sources & (_RANGES | CUDA_SOURCES)
+    if "cuda" in request.activities:
+        return left | {CUDA}
+    return left - CUDA_SOURCES if request.names_activities else left

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from pytest_opprof.capture import cuda
+
 
 class ProfilerActivity(enum.Enum):
     """A group of activities; the numbers are torch's."""
@@ -20,8 +22,24 @@ class ProfilerActivity(enum.Enum):
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be captured here: those of the CPU."""
-    return {ProfilerActivity.CPU}
+    """The activities that can be captured here: the CPU's, and CUDA's where torch or this process has it."""
+    return {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if cuda.is_available() else set())
+
+
+def cuda_source(
+    requested: Iterable[object] | None, activities: Collection[ProfilerActivity]
+) -> frozenset[str]:
+    """How CUDA is recorded, in the collector's words; empty where it is not.
+
+    Args:
+        requested: The ``activities`` argument. Without one, nobody has asked for CUDA by name.
+        activities: What was read from it.
+    """
+    if ProfilerActivity.CUDA not in activities:
+        return frozenset()
+    # Where there is no driver, a warning has said so by now.
+    is_asked_for = requested is not None and cuda.has_driver()
+    return frozenset({cuda.CUDA if is_asked_for else cuda.CUDA_IF_USED})
 
 
 def parse_activities(requested: Iterable[object] | None) -> set[ProfilerActivity]:
@@ -62,7 +80,10 @@ def without_or_with_cuda(
 
 def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
     """Say once, by name, which activities a profiler was asked for and cannot see here."""
-    devices = sorted(activity.name for activity in set(activities) - supported_activities())
+    missing = set(activities) - supported_activities()
+    if cuda.has_driver():
+        missing.discard(ProfilerActivity.CUDA)  # it may be started by then; each window says what it lacks
+    devices = sorted(activity.name for activity in missing)
     if devices:
         warnings.warn(
             f"{' and '.join(devices)} activity is not available here: nothing of it will be in the results",

@@ -18,6 +18,7 @@ from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.activities import (
     ProfilerActivity,
+    cuda_source,
     parse_activities,
     toggled_here,
     warn_of_missing,
@@ -34,7 +35,8 @@ class KinetoProfile(Averaged):
     """Record ops between `start` and `stop`, with the arguments of torch's ``_KinetoProfile``.
 
     Args:
-        activities: What to look at; the CPU unless given. Others are accepted with a warning.
+        activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.
+            What is not there is accepted with a warning.
         record_shapes: Record the shapes, types and numbers that ops are given.
         profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
             those of Python's own allocator.
@@ -94,7 +96,8 @@ class KinetoProfile(Averaged):
         self._recorder = CycleRecorder(
             RecorderOptions(
                 sources=sources_of(
-                    DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY,
+                    (DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY)
+                    | cuda_source(activities, self.activities),
                     stacks=stack_sources(with_stack, where=f"{type(self).__name__}()"),
                     with_modules=with_modules,
                 ),

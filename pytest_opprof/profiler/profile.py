@@ -25,7 +25,8 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
     twice; a second profiler that starts while this one records gets an error, and this one loses nothing.
 
     Args:
-        activities: What to look at; the CPU unless given. Others are accepted with a warning.
+        activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.
+            What is not there is accepted with a warning.
         schedule: From a step's number to what is done in it; everything is recorded unless given.
         on_trace_ready: Called with this profiler at the end of each cycle.
         use_cuda: Deprecated: adds CUDA to the activities, or takes it away.

@@ -12,6 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
@@ -52,6 +53,7 @@ class RecorderOptions:
         overloads: Record the ops' overloads.
         sampling: The share of torch's ops to record.
         counters: What is counted in each range and op.
+        tells: Warn of what was asked for and cannot be recorded.
     """
 
     sources: frozenset[str]
@@ -64,6 +66,7 @@ class RecorderOptions:
     overloads: bool = False
     sampling: float = EVERY_OP
     counters: tuple[str, ...] = ()
+    tells: bool = True
 
     @property
     def has_shapes(self) -> bool:
@@ -151,6 +154,7 @@ class CycleRecorder:
             counters=self._options.counters,
         )
         self._tell("counters", "counters: {}")
+        self._tell(CUDA, "CUDA is not recorded: {}")
         self._process = os.getpid()
         if self._options.collections:
             gc.callbacks.append(self._note_collection)
@@ -169,6 +173,7 @@ class CycleRecorder:
             gc.callbacks.remove(self._note_collection)
         enabled.run_on_profiler_stop()
         recording = self._collector.stop()
+        self._tell(CUDA, "CUDA was not recorded, or not all of it: {}")
         if recording.stats.uncounted_threads:
             warnings.warn(
                 f"counters: {recording.stats.uncounted_threads} threads could not open theirs and have none: "
@@ -234,12 +239,12 @@ class CycleRecorder:
     def _open_collector(self) -> None:
         # Again before each window: torch may have been imported since, or another profiler had other sources.
         self._collector.open(sources=self._options.sources)
-        for source in sorted(self._options.sources):
+        for source in sorted(self._options.sources - {CUDA}):
             self._tell(source, f"{source} are not recorded: {{}}")
 
     def _tell(self, part: str, sentence: str) -> None:
         """Warn of what the collector cannot do, once."""
         problem = self._collector.problems.get(part)
-        if problem is not None and part not in self._told:
+        if problem is not None and part not in self._told and self._options.tells:
             self._told.add(part)
             warnings.warn(sentence.format(problem), stacklevel=7)

@@ -69,11 +69,11 @@ SCHEDULES = """\
         def test_closest_marker(self, called):
             called()
 
-    @pytest.mark.profile(["cpu", "cuda"])
+    @pytest.mark.profile(["cpu", "xpu"])
     def test_more_than_there_is(called):
         called()
 
-    @pytest.mark.profile(activities=["cuda"])
+    @pytest.mark.profile(activities=["xpu"])
     def test_without_cpu(called):
         with record_function("mine"):
             called()
@@ -116,10 +116,10 @@ def test_a_test_is_called_as_its_schedule_says(
 def test_what_cannot_be_captured_is_said(scheduled: tuple[Project, Session]) -> None:
     _, session = scheduled
     assert [line for line in session.told if "nothing of it is captured" in line] == [
-        "opprof: activity cuda: nothing of it is captured by this release "
+        "opprof: activity xpu: nothing of it is captured by this release "
         "(asked for by test_more_than_there_is and 1 more)",
     ]
-    assert session.result("test_more_than_there_is").activities == ("cpu", "cuda")
+    assert session.result("test_more_than_there_is").activities == ("cpu", "xpu")
 
 
 def test_without_the_cpu_only_ranges_are_seen(scheduled: tuple[Project, Session]) -> None:

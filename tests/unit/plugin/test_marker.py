@@ -66,10 +66,11 @@ def test_a_marker_that_skips_the_warm_up_does_not_warn(
     [
         ("['CPU']", ("cpu",), ()),
         ("activities='cpu'", ("cpu",), ()),
-        ("activities=(P.CPU, P.CUDA, 'cuda')", ("cpu", "cuda"), ("activity cuda",)),
+        ("activities=(P.CPU, P.CUDA, 'cuda')", ("cpu", "cuda"), ()),
+        ("activities=(P.CPU, P.XPU)", ("cpu", "xpu"), ("activity xpu",)),
         ("profile_memory=True, with_stack=True, with_flops=True, with_modules=True", ("cpu",), ()),
     ],
-    ids=["positional", "one", "of an enum", "all captured"],
+    ids=["positional", "one", "of an enum", "not captured", "all captured"],
 )
 def test_activities_are_read_as_torch_reads_them(
     make_item: MakeItem, arguments: str, activities: tuple[str, ...], missing: tuple[str, ...]

@@ -10,7 +10,7 @@ from pytest_opprof.plugin.options import read_options
 def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> None:
     options = read_options(lone.parseconfig())
     assert (options.mode, options.store, options.rows) == ("on", "dir:.opprof", 10)
-    assert options.capture == {"ranges", "ops"}
+    assert options.capture == {"ranges", "ops", "cuda-if-used"}
     assert (options.save, options.baseline, options.json, options.traces, options.columns) == (None,) * 5
     assert not options.asks_for_something
 
@@ -19,7 +19,10 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
     ("argument", "complaint"),
     [
         ("--opprof=sometimes", "--opprof=sometimes: it is one of on, off, only"),
-        ("--opprof-capture=ops,everything", "unknown source 'everything'; known: ranges, ops, ops-itt, itt"),
+        (
+            "--opprof-capture=ops,everything",
+            "unknown source 'everything'; known: ranges, ops, cuda-if-used, cuda",
+        ),
         ("--opprof-rows=all", "--opprof-rows=all: it is a whole number"),
     ],
 )

@@ -175,11 +175,13 @@ def test_a_schedule_that_raises_is_a_problem_of_the_measurement(make_item: MakeI
 
 
 def test_sources_are_what_the_activities_leave(make_item: MakeItem) -> None:
-    both = frozenset({"ranges", "ops"})
-    cpu = request_of(make_item(HEAD + "@pytest.mark.profile\ndef test_it(): pass"))
-    assert Stepping(cpu, sources=both).sources == both
+    session = frozenset({"ranges", "ops", "cuda-if-used"})
+    unsaid = request_of(make_item(HEAD + "@pytest.mark.profile\ndef test_it(): pass"))
+    assert Stepping(unsaid, sources=session).sources == session
+    cpu = replace(unsaid, names_activities=True)
+    assert Stepping(cpu, sources=session).sources == {"ranges", "ops"}
     cuda = replace(cpu, activities=("cuda",))
-    assert Stepping(cuda, sources=both).sources == RANGES
+    assert Stepping(cuda, sources=RANGES | {"ops"}).sources == RANGES | {"cuda"}
 
 
 def test_names_that_overflowed_before_are_no_loss_of_this_test(make_item: MakeItem) -> None:

@@ -1,0 +1,21 @@
+/* What the devices of this process are, for a trace's deviceProperties. */
+#ifndef OP_CUDA_DEVICES_H
+#define OP_CUDA_DEVICES_H
+
+#include "cupti_api.h"
+
+enum { OP_DEVICE_ATTRIBUTES = 11, OP_DEVICE_PROCESSORS = 8 /* the place of numSms */ };
+
+typedef struct op_cuda_device {
+    char name[96];
+    uint64_t bytes; /* of its memory */
+    int values[OP_DEVICE_ATTRIBUTES];
+} op_cuda_device;
+
+/* Kineto's words for them. */
+extern const char *const op_device_attributes[OP_DEVICE_ATTRIBUTES];
+
+/* Of the libcuda that was loaded; NULL: none, or it does not say. The caller frees it. */
+op_cuda_device *op_cuda_devices(const op_cuda_functions *cuda, uint32_t *count);
+
+#endif

@@ -1,0 +1,140 @@
+"""CUDA's activities, by CUPTI: whether they can be recorded in this process, and why not."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import os
+import site
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native_calls import last_error
+from pytest_opprof.capture.torch_ops import imported_torch
+
+CUDA: Final = "cuda"  # the source's word in documents
+CUDA_IF_USED: Final = "cuda-if-used"  # the same, and no complaint where nothing uses CUDA
+_PATH: Final = "OPPROF_CUPTI_PATH"
+_DRIVER_FILES: Final = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the second under Windows
+
+
+class CudaState(enum.Enum):
+    """Whether CUDA's activities can be recorded; the numbers are the collector's."""
+
+    READY = lib.OP_CUDA_READY
+    ABSENT = lib.OP_CUDA_ABSENT
+    NO_CUPTI = lib.OP_CUDA_NO_CUPTI
+    TOO_OLD = lib.OP_CUDA_TOO_OLD
+    TAKEN = lib.OP_CUDA_TAKEN
+    FORBIDDEN = lib.OP_CUDA_FORBIDDEN
+    FORKED = lib.OP_CUDA_FORKED
+    FAILED = lib.OP_CUDA_FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaAnswer:
+    """How it stands with CUDA here.
+
+    Attributes:
+        reason: Why it is not ready, and what to do, for the end of a sentence; "" where it is.
+    """
+
+    state: CudaState
+    reason: str = ""
+
+
+def is_started() -> bool:
+    """Whether something in this process has loaded CUDA's driver. Looks, and loads nothing."""
+    return bool(lib.op_cuda_is_loaded())
+
+
+def is_available() -> bool:
+    """Whether this process uses CUDA, or its torch says that it could."""
+    torch = imported_torch()
+    return is_started() or (torch is not None and bool(torch.cuda.is_available()))
+
+
+def open_cuda() -> CudaAnswer:
+    """Find CUPTI and see whether it records, where this process has started CUDA; else load nothing.
+
+    The first time may take a second, in which CUPTI is set up; later ones cost a look.
+    """
+    named = os.environ.get(_PATH)
+    held = [ffi.new("char[]", os.fsencode(path)) for path in _candidates()]
+    paths = ffi.new("char *[]", held)
+    name = ffi.new("char[]", os.fsencode(named)) if named else ffi.NULL
+    state = CudaState(lib.op_cuda_open(name, paths, len(held)))
+    if state is CudaState.READY:
+        return CudaAnswer(state=state)
+    if state is CudaState.ABSENT and not has_driver():
+        return CudaAnswer(state=state, reason="there is no NVIDIA driver (libcuda.so.1) on this machine")
+    return CudaAnswer(state=state, reason=last_error())
+
+
+def start_driver() -> str | None:
+    """Start CUDA in this process, which a process that is to fork must not; why it does not start, if so."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no driver: libcuda.so.1 not found. Install the NVIDIA driver, or ignore this"
+    code: int = driver.cuInit(0)
+    if code == 0:
+        return None
+    return f"the NVIDIA driver does not start (cuInit gives {code}): see nvidia-smi, or CUDA_VISIBLE_DEVICES"
+
+
+def has_driver() -> bool:
+    """Whether there is an NVIDIA driver here: its device files, or its library in the process."""
+    return is_started() or any(path.exists() for path in _DRIVER_FILES)
+
+
+def library() -> str:
+    """The libcupti in use and its API's version; "" before one is."""
+    path: str = ffi.string(lib.op_cuda_library()).decode("utf-8", "replace")
+    return f"{path} (API {lib.op_cuda_version()})" if path else ""
+
+
+def recording_problem() -> str:
+    """Why the last window that should have recorded CUDA did not, or not all of it; "" where it did."""
+    text: str = ffi.string(lib.op_cuda_problem()).decode("utf-8", "replace")
+    return text
+
+
+def other_profiler() -> str | None:
+    """Why CUDA must be left alone at this moment: torch's own profiler has it; None where it has not."""
+    torch = imported_torch()
+    profiler = sys.modules.get("torch.autograd.profiler") if torch is not None else None
+    if profiler is None or not getattr(profiler, "_is_profiler_enabled", False):
+        return None
+    return "torch.profiler is recording in this process and has CUPTI: use one of the two at a time"
+
+
+def _candidates() -> Iterator[str]:
+    """Where CUDA's wheels, its toolkit and the system have libcupti; the process's own comes before these."""
+    majors = sorted((12, 13), key=lambda major: (major != _torch_major(), -major))
+    wheels = {12: "nvidia/cuda_cupti/lib", 13: "nvidia/cu13/lib"}
+    folders = [*dict.fromkeys([*site.getsitepackages(), site.getusersitepackages(), *filter(None, sys.path)])]
+    yield from (
+        str(path)
+        for major in majors
+        for folder in folders
+        if (path := Path(folder, wheels[major], f"libcupti.so.{major}")).exists()
+    )
+    homes = [home for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
+    yield from (
+        str(path)
+        for home in [*homes, "/usr/local/cuda"]
+        for inside in ("extras/CUPTI/lib64", "lib64")
+        if (path := Path(home, inside, "libcupti.so")).exists()
+    )
+    yield from (f"libcupti.so.{major}" for major in majors)
+
+
+def _torch_major() -> int:
+    torch = imported_torch()
+    version = torch.version.cuda if torch is not None else None
+    return int(version.split(".")[0]) if version else 0

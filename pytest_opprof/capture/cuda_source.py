@@ -1,0 +1,71 @@
+"""CUDA's activities as a source of windows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytest_opprof._collector import lib
+from pytest_opprof.capture import cuda
+from pytest_opprof.capture.cuda import CUDA, CUDA_IF_USED, CudaState
+
+CUDA_SOURCES: Final = frozenset({CUDA, CUDA_IF_USED})
+
+
+class CudaSource:
+    """Switched on for each window in which it can be: CUDA may be started at any time.
+
+    Attributes:
+        problem: Why it is not recorded, or not all of it, where that was asked for; None where all is well.
+    """
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+        self._is_asked_for = self._is_wanted = self._is_recording = False
+
+    def find(self, sources: frozenset[str]) -> bool:
+        """Look whether it can be recorded by now.
+
+        Args:
+            sources: What was asked for, of which `CUDA_IF_USED` has no problem where nothing uses CUDA.
+        """
+        self.problem = None
+        self._is_asked_for = CUDA in sources
+        self._is_wanted = not sources.isdisjoint(CUDA_SOURCES)
+        if not self._is_wanted:
+            return False
+        answer = cuda.open_cuda()
+        if answer.state is CudaState.ABSENT:
+            may_come = cuda.has_driver()
+            self.problem = answer.reason if self._is_asked_for and not may_come else None
+        elif answer.state is not CudaState.READY:
+            self.problem = answer.reason
+        return answer.state is CudaState.READY
+
+    def choose(self, sources: frozenset[str]) -> None:
+        """Before a window: record it there, or not."""
+        is_ready = self.find(sources)
+        taken = cuda.other_profiler() if is_ready else None
+        if taken is not None:
+            self.problem = taken
+        elif not is_ready and self._is_asked_for and self.problem is None:
+            self.problem = "nothing in this process has started CUDA yet"
+        self._is_recording = is_ready and taken is None
+        lib.op_cuda_record(int(self._is_recording))
+
+    def started(self) -> tuple[str, ...]:
+        """The window has opened; the source's word, if it records."""
+        if self._is_recording:
+            self.problem = cuda.recording_problem() or None
+            self._is_recording = self.problem is None
+        return (CUDA,) if self._is_recording else ()
+
+    def stopped(self) -> None:
+        """The window has closed; see what became of CUDA in it."""
+        if self._is_recording:
+            self.problem = cuda.recording_problem() or None
+        elif self._is_wanted and cuda.is_started() and self.problem is None:
+            self.problem = (
+                "CUDA was started in the middle of what was recorded, of which its part is missing: "
+                "begin with a warm-up step"
+            )
+        self._is_recording = False

@@ -1,0 +1,77 @@
+"""CUDA's activities through the plugin alone, over the fake libcupti."""
+
+import pytest
+from e2e.project import Project
+
+from pytest_opprof.capture.cuda import has_driver
+
+pytestmark = pytest.mark.usefixtures("fake_cuda")
+
+STEPS = """
+    import fake_cuda
+    import pytest
+    from pytest_opprof import record_function
+
+    cuda = fake_cuda.load()
+
+    @pytest.mark.profile(activities=["cpu", "cuda"], warmup=1, active=3LIMITS)
+    def test_step():
+        with record_function("forward"):
+            cuda.launch("gemm", ns=1000)
+            cuda.memcpy(fake_cuda.DTOH, 4096)
+        cuda.synchronize()
+"""
+
+
+def test_a_test_has_the_kernels_of_its_steps(project: Project) -> None:
+    project.write("test_it.py", STEPS.replace("LIMITS", ""))
+    session = project.pytest()
+    assert session.outcomes == {"test_step": "passed"}
+    test = session.result("test_step")
+    assert "cuda" in test.sources
+    assert [test.totals[name].low for name in ("kernels.count", "copies.count", "copies.bytes")] == [
+        1,
+        1,
+        4096,
+    ]
+    assert {"gemm", "cudaLaunchKernel", "forward"} <= {row.name for row in test.ops}
+
+
+def test_a_wait_fails_the_test_that_forbids_it(project: Project) -> None:
+    project.write("test_it.py", STEPS.replace("LIMITS", ', limits=["no_sync"]'))
+    session = project.pytest()
+    assert session.outcomes == {"test_step": "failure"}
+    assert "syncs.count" in session.failures["test_step"]
+
+
+def test_cuda_that_is_refused_is_said_and_proves_nothing(project: Project) -> None:
+    refused = STEPS.replace(
+        "cuda = fake_cuda.load()", 'cuda = fake_cuda.load()\n    cuda.fail("cuptiActivityEnable", 35)'
+    )
+    project.write("test_it.py", refused.replace("LIMITS", ', limits=["no_sync"]'))
+    session = project.pytest()
+    told = [line for line in session.told if "no CUDA capture" in line]
+    assert len(told) == 1
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in told[0]
+    assert told[0].endswith("CUDA gates are inconclusive")
+    assert session.exit_code != 0
+
+
+@pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
+def test_a_machine_without_a_driver_is_said_where_cuda_was_asked_for(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """
+        import pytest
+
+        @pytest.mark.profile(activities=["cpu", "cuda"])
+        def test_it():
+            pass
+        """,
+    )
+    sentence = (
+        "opprof: no CUDA capture (there is no NVIDIA driver (libcuda.so.1) on this machine): "
+        "CUDA gates are inconclusive"
+    )
+    assert sentence in project.pytest().told
+    assert sentence in project.pytest("--opprof-capture=ranges,ops,cuda").told
