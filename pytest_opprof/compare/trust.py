@@ -54,6 +54,7 @@ class Trust:
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
         return (
             self._other_sources(through)
+            or (self._other_sources(_total_of(kind)) if metric.scope is Scope.OP else "")
             or self._other_environment(depends_on)
             or self._incomplete(metric)
             or self._device_gap(through)

@@ -11,7 +11,7 @@ from pytest_opprof.compare.limits import evaluate_limits, parse_limits
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.results.run import CaptureStats, Environment, TestResult
+from pytest_opprof.results.run import CaptureStats, Environment, OpKind, TestResult
 from pytest_opprof.results.samples import Samples
 
 ADD, COPY = (
@@ -91,6 +91,14 @@ def test_what_is_missing_leaves_devices_inconclusive(gap: str, side: str) -> Non
 def test_what_is_missing_leaves_ops_as_they_are() -> None:
     torn = replace(PLAIN, capture=CaptureStats(device_dropped=1), totals=NO_CUDA.totals, ops=NO_CUDA.ops)
     assert compared(NO_CUDA, torn).verdict is Verdict.PASS
+
+
+def test_ops_that_were_not_listened_to_launch_nothing_less() -> None:
+    unheard = replace(
+        PLAIN, sources=("ranges", "cuda"), ops=tuple(row for row in PLAIN.ops if row.kind is OpKind.KERNEL)
+    )
+    found = {(change.op, change.metric): change.verdict for change in compared(PLAIN, unheard).changes}
+    assert found["aten::add", "kernels"] is Verdict.INCONCLUSIVE
 
 
 def test_another_architecture_leaves_kernels_inconclusive() -> None:
