@@ -158,19 +158,13 @@ static bool is_captured(const op_device_sums *s, int64_t at) {
     return s->captures_before + (low ? s->captures[low - 1].open : 0) > 0;
 }
 
-/* Where it is known: a launch that failed launched nothing. */
-static bool has_failed(const op_device_sums *s, uint64_t row) {
-    op_device_call call;
-    return op_result_device_call(s->r, row, &call) && call.result != 0;
-}
-
 static bool add_call(op_device_sums *s, uint64_t row) {
     const op_columns *c = &s->r->columns;
     op_call_role role = role_of(s, row);
     bool has_work = s->calls[row] & HAS_WORK;
     if ((role != OP_CALL_LAUNCH && role != OP_CALL_SYNC) || is_inner(s, row) || failed(s, row))
         return true;
-    if (role == OP_CALL_LAUNCH && !has_work && (has_failed(s, row) || is_captured(s, c->start_ns[row])))
+    if (role == OP_CALL_LAUNCH && !has_work && is_captured(s, c->start_ns[row]))
         return true;
     s->unmatched_launches += role == OP_CALL_LAUNCH && !has_work;
     const op_amount one = {.measure = role == OP_CALL_SYNC ? OP_USE_SYNCS : OP_USE_LAUNCHES,
