@@ -8,6 +8,7 @@ from e2e.conftest import MakeProject
 from e2e.project import Project, Session
 
 from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT, TOTAL_TIMES
+from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import OpKind, TestResult
 
 CONFTEST = """\
@@ -78,7 +79,7 @@ def sessions(
     project = make_project("cuda")
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", TESTS)
-    saved = project.pytest("--opprof-save=main", "-v", env=fake_cuda_variables)
+    saved = project.pytest("--opprof-save=main", "--opprof-traces=traces", "-v", env=fake_cuda_variables)
     project.replace(
         "test_it.py", 'cuda.launch("gemm", ns=2_000)', 'cuda.launch("gemm", ns=2_000), cuda.launch("relu")'
     )
@@ -120,6 +121,21 @@ def test_every_metric_is_there(sessions: tuple[Project, Session, Session]) -> No
 def test_counts_are_the_same_in_each_step(sessions: tuple[Project, Session, Session]) -> None:
     test = sessions[1].result("test_everything")
     assert all(test.totals[metric.name].is_constant for metric in TOTAL_OF_COUNT.values())
+
+
+def test_the_trace_of_a_test_says_the_same(sessions: tuple[Project, Session, Session]) -> None:
+    project, saved, _ = sessions
+    (trace,) = project.folder.glob("traces/*test_everything*")
+    done = project.python(
+        "-m", "pytest_opprof.cli.main", "trace", "to-run", str(trace), "-o", "trace.run.json"
+    )
+    assert done.returncode == 0
+    (told,) = read_run(project.folder / "trace.run.json").tests
+    test = saved.result("test_everything")
+    counts = {metric.name for metric in TOTAL_OF_COUNT.values()}
+    assert {name: told.totals[name] for name in counts} == {name: test.totals[name] for name in counts}
+    assert told.capture.device_gap == ""
+    assert row_of(told, "work").keys() == row_of(test, "work").keys()
 
 
 def test_devices_are_shown(sessions: tuple[Project, Session, Session]) -> None:
