@@ -14,7 +14,7 @@ BENCHMARK = """
         for device in DEVICES:
             cuda.use_device(device)
         before = cuda.calls("cuCtxSynchronize")
-        benchmark.pedantic(lambda: cuda.launch("gemm", ns=1000), rounds=5)
+        benchmark.pedantic(lambda: [cuda.launch("gemm", device=one, ns=1000) for one in DEVICES], rounds=5)
         print("\\nwaits:", cuda.calls("cuCtxSynchronize") - before, "inits:", cuda.calls("cuInit"))
 """
 
