@@ -243,6 +243,7 @@ typedef void (*op_cupti_callback)(void *data, int domain, uint32_t callback, con
 typedef struct op_cupti_functions {
     int (*GetVersion)(uint32_t *version);
     int (*GetResultString)(int code, const char **text); /* may leave `text` as it is */
+    int (*GetCallbackName)(int domain, uint32_t callback, const char **name);
     int (*ActivityRegisterCallbacks)(op_cupti_request request, op_cupti_complete complete);
     int (*ActivityRegisterTimestampCallback)(op_cupti_timestamp now); /* 11.6 */
     int (*ActivityEnable)(int kind); /* forgets what was said of single functions */
@@ -255,7 +256,6 @@ typedef struct op_cupti_functions {
     int (*ActivityEnableDriverApi)(uint32_t callback, uint8_t enable);  /* 12.4 */
     int (*ActivityEnableAllSyncRecords)(uint8_t enable);                /* 12.9 */
     int (*ActivitySetAttribute)(int attribute, size_t *size, void *value);
-    int (*GetCallbackName)(int domain, uint32_t callback, const char **name);
     int (*Subscribe)(void **subscriber, op_cupti_callback callback, void *data);
     int (*Unsubscribe)(void *subscriber);
     int (*ActivityGetEnabledKinds)(void *subscriber, int *kinds, uint32_t *size,

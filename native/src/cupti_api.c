@@ -20,6 +20,7 @@ typedef struct entry {
 static const entry of_cupti[] = {
     CUPTI(GetVersion, false),
     CUPTI(GetResultString, false),
+    CUPTI(GetCallbackName, false),
     CUPTI(ActivityRegisterCallbacks, false),
     CUPTI(ActivityRegisterTimestampCallback, false),
     CUPTI(ActivityEnable, false),
@@ -31,7 +32,6 @@ static const entry of_cupti[] = {
     CUPTI(ActivityEnableDriverApi, true),
     CUPTI(ActivityEnableAllSyncRecords, true),
     CUPTI(ActivitySetAttribute, true),
-    CUPTI(GetCallbackName, true),
     CUPTI(Subscribe, true),
     CUPTI(Unsubscribe, true),
     CUPTI(ActivityGetEnabledKinds, true),

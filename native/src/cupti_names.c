@@ -117,20 +117,20 @@ static bool is_ignored(const char *name, size_t length) {
     return false;
 }
 
-static op_cupti_call_name look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callback) {
-    char unnamed[32];
+/* A call that CUPTI itself has no name for is none that could be accounted for. */
+static bool look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callback,
+                    op_cupti_call_name *out) {
     const char *name = NULL;
-    bool driver = domain == OP_CUPTI_OF_DRIVER;
-    if (!d->library->cupti.GetCallbackName ||
-        d->library->cupti.GetCallbackName((int)domain, callback, &name) != OP_CUPTI_SUCCESS || !name) {
-        snprintf(unnamed, sizeof unnamed, "%s call %u", driver ? "cu" : "cuda", callback);
-        name = unnamed;
-    }
+    int rc = d->library->cupti.GetCallbackName((int)domain, callback, &name);
+    if (rc != OP_CUPTI_SUCCESS || !name)
+        return false;
     size_t length = plain_length(name);
-    return (op_cupti_call_name){.id = op_names_intern(name, length),
+    *out = (op_cupti_call_name){.id = op_names_intern(name, length),
                                 .role = (uint8_t)op_call_role_of(name, length),
-                                .ignored = driver ? !op_cupti_is_wanted_of_driver(callback)
-                                                  : is_ignored(name, length)};
+                                .ignored = domain == OP_CUPTI_OF_DRIVER
+                                               ? !op_cupti_is_wanted_of_driver(callback)
+                                               : is_ignored(name, length)};
+    return true;
 }
 
 bool op_cupti_name_call(op_cupti_decoder *d, uint32_t domain, uint32_t callback,
@@ -138,10 +138,8 @@ bool op_cupti_name_call(op_cupti_decoder *d, uint32_t domain, uint32_t callback,
     enum { MOST = 4096 }; /* releases have some hundreds */
     int which = domain == OP_CUPTI_OF_DRIVER;
     op_cupti_names *n = &d->names;
-    if (callback >= MOST) {
-        *out = look_up(d, domain, callback);
-        return true;
-    }
+    if (callback >= MOST)
+        return look_up(d, domain, callback, out);
     if (callback >= n->call_capacity[which]) {
         uint32_t capacity = callback < 1024 ? 1024 : MOST;
         op_cupti_call_name *grown = op_realloc(n->calls[which], capacity * sizeof *grown);
@@ -153,8 +151,8 @@ bool op_cupti_name_call(op_cupti_decoder *d, uint32_t domain, uint32_t callback,
         n->call_capacity[which] = capacity;
     }
     op_cupti_call_name *known = &n->calls[which][callback];
-    if (known->id == OP_NAME_NONE)
-        *known = look_up(d, domain, callback);
+    if (known->id == OP_NAME_NONE && !look_up(d, domain, callback, known))
+        return false;
     *out = *known;
     return true;
 }

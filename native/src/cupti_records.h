@@ -61,7 +61,7 @@ typedef struct op_cupti_call_name {
     bool ignored;
 } op_cupti_call_name;
 
-/* False: no memory. */
+/* False: no memory, or CUPTI does not know the call. */
 bool op_cupti_name_call(op_cupti_decoder *decoder, uint32_t domain, uint32_t callback,
                         op_cupti_call_name *out);
 bool op_cupti_name_kernel(op_cupti_decoder *decoder, const char *mangled, uint32_t *id);
