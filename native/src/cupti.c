@@ -120,7 +120,7 @@ static int open_locked(const char *named, const char *const *paths, uint32_t cou
     choose_clock();
     free(self.devices);
     self.devices = op_cuda_devices(&self.library.cuda, &self.device_count);
-    op_cupti_buffers_open(&self.library, 0);
+    op_cupti_buffers_open(&self.library);
     op_cupti_drain_open(&self.library, &self.clock, MOST_RECORD_BYTES);
     rc = self.library.cupti.ActivityRegisterTimestampCallback(now);
     if (rc == OP_CUPTI_SUCCESS)

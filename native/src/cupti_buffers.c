@@ -16,13 +16,31 @@ static struct {
     uint64_t dropped;
     pthread_cond_t filled;
     bool woken;
-} self = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER, .full_end = &self.full};
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .filled = PTHREAD_COND_INITIALIZER,
+          .limit = OP_CUPTI_BUFFERS_BYTES,
+          .full_end = &self.full};
 
-void op_cupti_buffers_open(const op_cupti_library *library, size_t limit) {
+static void discard(op_cupti_buffer *b) {
+    munmap(b->data, OP_CUPTI_BUFFER_BYTES);
+    free(b);
+}
+
+void op_cupti_buffers_open(const op_cupti_library *library) {
     pthread_mutex_lock(&self.lock);
     self.library = library;
-    self.limit = limit ? limit : OP_CUPTI_BUFFERS_BYTES;
+    pthread_mutex_unlock(&self.lock);
+}
+
+void op_cupti_buffers_limit(size_t bytes) {
+    pthread_mutex_lock(&self.lock);
+    self.limit = bytes ? bytes : OP_CUPTI_BUFFERS_BYTES;
+    while (self.empty && self.bytes > self.limit) {
+        op_cupti_buffer *b = self.empty;
+        self.empty = b->next;
+        self.bytes -= OP_CUPTI_BUFFER_BYTES;
+        discard(b);
+    }
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -37,11 +55,6 @@ static op_cupti_buffer *make(void) {
     }
     *b = (op_cupti_buffer){.data = data};
     return b;
-}
-
-static void discard(op_cupti_buffer *b) {
-    munmap(b->data, OP_CUPTI_BUFFER_BYTES);
-    free(b);
 }
 
 static op_cupti_buffer *make_within_limit(void) {

@@ -19,8 +19,9 @@ typedef struct op_cupti_buffer {
 #define OP_CUPTI_BUFFER_BYTES (1ull << 20)
 #define OP_CUPTI_BUFFERS_BYTES (64ull << 20) /* in use at once */
 
-/* For a library: the older ones must not be refused a buffer. `limit` 0: OP_CUPTI_BUFFERS_BYTES. */
-void op_cupti_buffers_open(const op_cupti_library *library, size_t limit);
+void op_cupti_buffers_open(
+    const op_cupti_library *library);      /* older ones must not be refused a buffer */
+void op_cupti_buffers_limit(size_t bytes); /* 0: OP_CUPTI_BUFFERS_BYTES */
 /* A window begins: some are made ready before they are asked for. */
 void op_cupti_buffers_prepare(void);
 /* Until much was given back, or somebody wakes it, or so much time has passed. */
