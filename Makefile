@@ -87,7 +87,7 @@ format: install ## give every source file its format
 ctest: install ## the C unit tests
 	$(CMAKE) -S native -B build/c -DOP_PYTHON=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=RelWithDebInfo
 	$(CMAKE) --build build/c --parallel $(JOBS)
-	$(CTEST) --test-dir build/c --output-on-failure
+	$(CTEST) --test-dir build/c --parallel $(JOBS) --output-on-failure
 
 .PHONY: test
 test: install ## what CI runs: lint, C tests, the demo, the suite with small counts
@@ -107,10 +107,10 @@ test-all: install $(VENV)/.peers ## the same with every test and full counts
 sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point
 	$(CMAKE) -S native -B build/sanitize-address -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
 	$(CMAKE) --build build/sanitize-address --parallel $(JOBS)
-	$(CTEST) --test-dir build/sanitize-address --output-on-failure
+	$(CTEST) --test-dir build/sanitize-address --parallel $(JOBS) --output-on-failure
 	$(CMAKE) -S native -B build/sanitize-thread -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=thread -DOP_FAULTS=ON
 	$(CMAKE) --build build/sanitize-thread --parallel $(JOBS)
-	$(CTEST) --test-dir build/sanitize-thread --output-on-failure
+	$(CTEST) --test-dir build/sanitize-thread --parallel $(JOBS) --output-on-failure
 
 .PHONY: fuzz
 fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS (default: 600)
