@@ -34,15 +34,22 @@ static const char *category(uint8_t kind) {
     }
 }
 
+/* As Kineto's: a range names no stream, by which readers would count it among the work. */
+static void put_range_args(op_trace *t, uint32_t row) {
+    int32_t range = t->r->columns.launcher[row];
+    PUT(&t->out, ",\"args\":{");
+    if (range >= 0) {
+        PUT(&t->out, "\"External id\":");
+        op_json_unsigned(&t->out, (uint64_t)range + 1);
+    }
+    PUT(&t->out, "}}");
+}
+
 static void put_args(op_trace *t, uint32_t row, const op_thread_info *stream) {
     const op_columns *c = &t->r->columns;
     PUT(&t->out, ",\"args\":{");
-    if (has_launch(c, row)) {
+    if (c->launcher[row] >= 0) {
         op_trace_correlation(&t->out, c, (uint64_t)c->launcher[row]);
-        PUT(&t->out, ",");
-    } else if (c->launcher[row] >= 0) {
-        PUT(&t->out, "\"External id\":");
-        op_json_unsigned(&t->out, (uint64_t)c->launcher[row] + 1);
         PUT(&t->out, ",");
     }
     PUT(&t->out, "\"device\":");
@@ -67,7 +74,10 @@ void op_trace_put_device_event(op_trace *t, const op_lane_slice *slice) {
     op_trace_place(t, &at, c->start_ns[row]);
     PUT(&t->out, ",\"dur\":");
     op_json_microseconds(&t->out, op_trace_duration(t->r, row));
-    put_args(t, row, stream);
+    if (c->kind[row] == OP_DEVICE_RANGE)
+        put_range_args(t, row);
+    else
+        put_args(t, row, stream);
     if (has_launch(c, row))
         op_trace_arrow(t, OP_LAUNCHED, (uint64_t)c->launcher[row] + 1, &at, c->start_ns[row]);
 }

@@ -49,8 +49,7 @@ static void work_of_devices_stands_as_kineto_writes_it(void) {
     check_has(
         text,
         "{\"ph\":\"X\",\"cat\":\"gpu_user_annotation\",\"name\":\"forward\",\"pid\":2,\"tid\":7,"
-        "\"ts\":5000001.000,\"dur\":0.500,\"args\":{\"External id\":1,"
-        "\"device\":2,\"stream\":7}},\n"
+        "\"ts\":5000001.000,\"dur\":0.500,\"args\":{\"External id\":1}},\n"
         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":2,\"tid\":7,\"ts\":5000001.000,"
         "\"dur\":0.400,\"args\":{\"External id\":1,\"correlation\":2,\"device\":2,\"stream\":7}},\n"
         "{\"ph\":\"f\",\"bp\":\"e\",\"id\":2,\"cat\":\"ac2g\",\"name\":\"ac2g\",\"pid\":2,\"tid\":7,"

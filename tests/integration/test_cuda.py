@@ -1,9 +1,12 @@
 """CUDA's activities through our profiler, over the fake libcupti: whose they are, where, and in what words."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from children import answer_of, run_python
+
+from pytest_opprof.capture.cuda import has_driver
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
@@ -282,3 +285,29 @@ def test_a_forked_child_leaves_cuda_alone() -> None:
     )
     assert said["child"].startswith("FORKED: this process was forked after CUDA had started")
     assert said["parent"] == ["after", "before"]
+
+
+# ---- opprof doctor ------------------------------------------------------------------------------
+
+
+def doctor(**environment: str) -> str:
+    """The line on CUDA."""
+    done = run_python("from pytest_opprof.cli.main import main; main(['doctor'])", environment=environment)
+    return next(line for line in done.stdout.splitlines() if line.startswith("CUDA"))
+
+
+def test_doctor_says_which_libcupti_it_would_use(fake_cuda_folder: Path) -> None:
+    cupti = fake_cuda_folder / "cupti-13" / "libcupti.so.13"
+    line = doctor(LD_LIBRARY_PATH=str(fake_cuda_folder), OPPROF_CUPTI_PATH=str(cupti))
+    assert line.split() == ["CUDA", "ok", str(cupti), "(API", "130001)"]
+
+
+def test_doctor_says_why_there_is_no_cuda(fake_cuda_folder: Path) -> None:
+    named = doctor(LD_LIBRARY_PATH=str(fake_cuda_folder), OPPROF_CUPTI_PATH="/nowhere/libcupti.so")
+    assert "OPPROF_CUPTI_PATH: /nowhere/libcupti.so: cannot open shared object file" in named
+
+
+@pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
+def test_doctor_says_that_there_is_no_driver() -> None:
+    assert doctor().split()[1] == "absent"
+    assert "libcuda.so.1 not found" in doctor()
