@@ -3,6 +3,7 @@
 #   PYTHON=python3.12     the interpreter of .venv (default: python3)
 #   OPPROF_TORCH=...      what pip is asked for where torch is not importable: a requirement, or "skip"
 #   FUZZ_SECONDS=...      how long `make fuzz` runs (default: 600)
+#   WRITE=1               `make test-gpu` keeps what it prints in docs/gpu-validation.md
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
 SHELL := /bin/bash
@@ -121,6 +122,11 @@ fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS 
 .PHONY: bench
 bench: install $(VENV)/.peers ## our costs against torch.profiler's and other peers', side by side
 	$(BIN)/python -m benchmarks
+
+.PHONY: test-gpu
+test-gpu: install ## on a machine with a GPU: the same programs under ours and under torch.profiler
+	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m gpu $(if $(WRITE),--write)
+	$(BIN)/pytest tests/gpu
 
 .PHONY: dev
 dev: $(BIN)/python ## an editable install that rebuilds the C code at import

@@ -1,0 +1,71 @@
+"""What devices did, as two profilers saw it in processes of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+WORK: Final = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})  # the categories of a Chrome trace
+SHARE: Final = 0.05
+MARGIN_NS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one window saw: how often each kernel, copy and fill ran, and the time of all."""
+
+    counts: dict[str, int]
+    device_ns: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def seen_in(trace: Path) -> Seen:
+    """Reads a trace of either profiler."""
+    counts: dict[str, int] = {}
+    device_ns = 0
+    for event in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"]:
+        if event.get("ph") == "X" and event.get("cat") in WORK:
+            counts[event["name"]] = counts.get(event["name"], 0) + 1
+            device_ns += round(event["dur"] * 1000)
+    return Seen(counts=counts, device_ns=device_ns)
+
+
+def as_json(windows: Sequence[Seen]) -> list[dict[str, Any]]:
+    return [{"counts": window.counts, "device_ns": window.device_ns} for window in windows]
+
+
+def from_json(windows: Sequence[dict[str, Any]]) -> list[Seen]:
+    return [Seen(counts=window["counts"], device_ns=window["device_ns"]) for window in windows]
+
+
+def least_ns(windows: Sequence[Seen]) -> int:
+    """The time of the least disturbed window: each ran the same."""
+    return min(window.device_ns for window in windows)
+
+
+def differences(ours: Sequence[Seen], theirs: Sequence[Seen]) -> list[str]:
+    """A sentence for each thing in which the two do not agree; none: they do."""
+    if not ours or not theirs or not theirs[0].counts:
+        return ["torch.profiler saw nothing on the device: nothing can be compared"]
+    expected = theirs[0].counts
+    found = []
+    for who, windows in (("torch.profiler", theirs), ("ours", ours)):
+        for number, window in enumerate(windows):
+            found += [
+                f"{name}: {window.counts.get(name, 0)} in window {number} of {who}, "
+                f"{expected.get(name, 0)} in torch.profiler's first"
+                for name in sorted(expected.keys() | window.counts.keys())
+                if window.counts.get(name, 0) != expected.get(name, 0)
+            ]
+    mine, their = least_ns(ours), least_ns(theirs)
+    if abs(mine - their) > SHARE * their + MARGIN_NS:
+        found.append(
+            f"device time: {mine} ns against {their} ns, more than {SHARE:.0%} + {MARGIN_NS} ns apart"
+        )
+    return found

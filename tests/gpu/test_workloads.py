@@ -1,0 +1,44 @@
+"""On a GPU: what devices did is what torch.profiler saw of the same program, and what a test is gated on."""
+
+from __future__ import annotations
+
+import pytest
+from gpu.comparison import differences
+from gpu.machine import lacks
+from gpu.recorded import both
+from gpu.workloads import WORKLOADS
+
+
+def _on_a_gpu(*needs: str) -> None:
+    reason = lacks(needs)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_devices_did_what_torch_profiler_saw(name: str) -> None:
+    _on_a_gpu(*WORKLOADS[name].needs)
+    ours, theirs = both(name)
+    assert differences(ours, theirs) == []
+
+
+def test_a_hidden_wait_fails_its_test(pytester: pytest.Pytester) -> None:
+    _on_a_gpu()
+    pytester.makepyfile(
+        """
+        import pytest, torch
+
+        GIVEN = torch.ones(64, device="cuda")
+
+        @pytest.mark.profile(limits=["no_sync", "no_host_copy"])
+        def test_stays_on_the_device():
+            GIVEN.mul(2)
+
+        @pytest.mark.profile(limits=["no_sync"])
+        def test_waits():
+            GIVEN.sum().item()
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*syncs.count*"])
