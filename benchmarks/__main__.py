@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     capture,
+    cuda,
     growth,
     post_processing,
     python_calls,
@@ -24,6 +25,7 @@ _BENCHES = {
     "calls": python_calls.rows,
     "trace": trace_export.rows,
     "reading": trace_reading.rows,
+    "cuda": cuda.rows,
     "growth": growth.rows,
     "unused": unused_plugin.rows,
 }

@@ -56,6 +56,18 @@ class _Activity(ctypes.Structure):
     )
 
 
+def activity(
+    kind: str, *, name: str | None = None, api: str = "runtime", flags: str = "", **fields: Any
+) -> _Activity:
+    """What `fake_run` takes, for a program that runs it often."""
+    made = _Activity(kind=KINDS[kind], api=APIS[api], name=name.encode() if name else None)
+    for flag in filter(None, flags.split(",")):
+        made.flags |= FLAGS[flag]
+    for field, value in fields.items():
+        setattr(made, field, tuple(value) if field in {"grid", "block"} else value)
+    return made
+
+
 class Totals(ctypes.Structure):
     """What has happened since the last reset: `fake_totals`."""
 
@@ -103,12 +115,8 @@ class FakeCuda:
         self, kind: str, *, name: str | None = None, api: str = "runtime", flags: str = "", **fields: Any
     ) -> int:
         """Run one activity on this thread; gives its correlation id."""
-        activity = _Activity(kind=KINDS[kind], api=APIS[api], name=name.encode() if name else None)
-        for flag in filter(None, flags.split(",")):
-            activity.flags |= FLAGS[flag]
-        for field, value in fields.items():
-            setattr(activity, field, tuple(value) if field in {"grid", "block"} else value)
-        return int(self.cupti.fake_run(ctypes.byref(activity)))
+        made = activity(kind, name=name, api=api, flags=flags, **fields)
+        return int(self.cupti.fake_run(ctypes.byref(made)))
 
     def launch(self, name: str = "fake_kernel", **fields: Any) -> int:
         """A kernel."""
