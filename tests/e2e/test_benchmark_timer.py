@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("fake_cuda")
+pytestmark = pytest.mark.usefixtures("fake_cuda", "no_worker")
 
 TIMER = "--benchmark-timer=pytest_opprof.timers.cuda_perf_counter"
 # A benchmark of so many rounds, which says how often the driver was asked to wait.
@@ -17,6 +17,13 @@ BENCHMARK = """
         benchmark.pedantic(lambda: [cuda.launch("gemm", device=one, ns=1000) for one in DEVICES], rounds=5)
         print("\\nwaits:", cuda.calls("cuCtxSynchronize") - before, "inits:", cuda.calls("cuInit"))
 """
+
+
+@pytest.fixture
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own run's worker is not that of the run inside, where pytest-benchmark would time nothing."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
 
 
 def run(pytester: pytest.Pytester, devices: str, *options: str) -> pytest.RunResult:

@@ -65,6 +65,7 @@ ATTACHED = {
     "attach --shapes": '"Input Dims"',
     "attach --memory": '"[memory]"',
     "attach --stack": '"python_function"',
+    "attach --cpp-stack": '"C++ stack"',
     "attach --sampling": '"opprof_sampling": 0.5',
 }
 OF_ATTACH = {"attach pid", "attach --seconds", "attach --output"}
