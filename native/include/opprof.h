@@ -57,7 +57,7 @@ typedef struct op_stats {
 enum op_cuda_recorded {
     OP_CUDA_NOT_RECORDED = 0,
     OP_CUDA_RECORDED = 1,
-    OP_CUDA_TAKEN_AWAY = 2 /* by another profiler, in the window: what is on record is a part */
+    OP_CUDA_PARTIAL = 2 /* another profiler took over in the window, or CUPTI did not hand all over */
 };
 
 typedef struct op_step {

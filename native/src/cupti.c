@@ -206,10 +206,20 @@ bool op_cupti_window_start(void) {
 }
 
 static void note_taken(void) {
-    set_recorded(OP_CUDA_TAKEN_AWAY);
+    set_recorded(OP_CUDA_PARTIAL);
     snprintf(self.problem, sizeof self.problem,
              "another profiler (torch.profiler?) took over CUPTI while CUDA was recorded: what is on "
              "record is a part; run one at a time");
+}
+
+/* Nobody can tell which records. */
+static void note_kept_back(int code) {
+    set_recorded(OP_CUDA_PARTIAL);
+    snprintf(
+        self.problem, sizeof self.problem,
+        "CUPTI did not hand over all that it recorded (cuptiActivityFlushAll: %s): what is on record "
+        "is a part; run again",
+        op_cupti_words(&self.library, code));
 }
 
 static void stop_locked(void) {
@@ -222,14 +232,16 @@ static void stop_locked(void) {
     /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.
      */
     op_cuda_wait(&self.library.cuda);
-    cupti->ActivityFlushAll(0);
+    int flushed = cupti->ActivityFlushAll(0);
     op_cupti_kinds_disable_devices(&self.library);
-    cupti->ActivityFlushAll(OP_CUPTI_FLUSH_FORCED);
+    int forced = cupti->ActivityFlushAll(OP_CUPTI_FLUSH_FORCED);
     cupti->ActivityGetNumDroppedRecords(NULL, 0, &dropped);
     cupti->ActivityRegisterTimestampCallback(realtime);
     op_cupti_drain_stop(dropped);
     if (!ours || op_cupti_buffers_missing())
         note_taken();
+    else if (flushed != OP_CUPTI_SUCCESS || forced != OP_CUPTI_SUCCESS)
+        note_kept_back(flushed != OP_CUPTI_SUCCESS ? flushed : forced);
 }
 
 void op_cupti_window_stop(void) {

@@ -86,7 +86,7 @@ class RecordingStats:
         device_unlaunched: Of the device events: the call that launched them is not on record.
         launches_unseen: Calls that launched kernels of which none is on record.
         device_overhead_ns: Time that CUPTI says it took for itself.
-        device_taken: Another profiler took CUDA's activities over while these were recorded.
+        device_partial: CUPTI handed over a part of them: another profiler took it over, or it failed.
     """
 
     events: int
@@ -106,7 +106,7 @@ class RecordingStats:
     device_unlaunched: int = 0
     launches_unseen: int = 0
     device_overhead_ns: int = 0
-    device_taken: bool = False
+    device_partial: bool = False
 
 
 def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
@@ -175,7 +175,7 @@ def read_stats(result: Any) -> RecordingStats:
         device_unlaunched=native.device_unlaunched,
         launches_unseen=native.launches_unseen,
         device_overhead_ns=native.device_overhead_ns,
-        device_taken=native.cuda == lib.OP_CUDA_TAKEN_AWAY,
+        device_partial=native.cuda == lib.OP_CUDA_PARTIAL,
     )
 
 

@@ -98,7 +98,7 @@ def _capture(recordings: Sequence[Recording]) -> CaptureStats:
         unmatched_ends=sum(one.unmatched_ends for one in stats),
         names_overflowed=max((one.names_overflowed for one in stats), default=0),
         crash_recovery=all(one.crash_recovery for one in stats),
-        device_taken=any(one.device_taken for one in stats),
+        device_partial=any(one.device_partial for one in stats),
         device_dropped=sum(one.device_dropped for one in stats),
         sampled_ppm=min((parts_per_million(one.sampling) for one in stats), default=EVERY_PPM),
     )

@@ -52,7 +52,7 @@ def _with_losses_of(again: CaptureStats, first: CaptureStats) -> CaptureStats:
         first,
         dropped=max(first.dropped, again.dropped),
         truncated=first.truncated or again.truncated,
-        device_taken=first.device_taken or again.device_taken,
+        device_partial=first.device_partial or again.device_partial,
         device_dropped=max(first.device_dropped, again.device_dropped),
         unmatched_launches=max(first.unmatched_launches, again.unmatched_launches),
         unmatched_kernels=max(first.unmatched_kernels, again.unmatched_kernels),

@@ -114,7 +114,8 @@ class CaptureStats:
 
     Attributes:
         sampled_ppm: of a million of torch's ops, how many were drawn to be recorded; a million for all.
-        device_taken: another profiler took the records of devices over while they were made.
+        device_partial: CUPTI handed over a part of the records of devices: another profiler took
+            it over, or it failed.
         device_dropped: records of what devices did that got lost.
         unmatched_launches: launches of which no kernel is on record.
         unmatched_kernels: kernels of the steps of which the launch is not on record.
@@ -129,7 +130,7 @@ class CaptureStats:
     names_overflowed: int = 0
     crash_recovery: bool = True
     sampled_ppm: int = EVERY_PPM
-    device_taken: bool = False
+    device_partial: bool = False
     device_dropped: int = 0
     unmatched_launches: int = 0
     unmatched_kernels: int = 0
@@ -155,8 +156,8 @@ class CaptureStats:
             "kernels, copies or fills have no time": self.untimed_work,
         }
         found = [f"{count} {words}" for words, count in gaps.items() if count]
-        taken = ["another profiler took the records of devices over"] if self.device_taken else []
-        return ", ".join(taken + found)
+        partial = ["CUPTI handed over a part of the records of devices"] if self.device_partial else []
+        return ", ".join(partial + found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,7 +173,7 @@ def test_presets_fail_what_waits_or_copies(sessions: tuple[Project, Session, Ses
     ("name", "reason"),
     [
         ("test_drops", "records of devices were dropped"),
-        ("test_taken", "another profiler took the records of devices over"),
+        ("test_taken", "CUPTI handed over a part of the records of devices"),
     ],
 )
 def test_what_is_not_whole_is_inconclusive(

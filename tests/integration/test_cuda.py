@@ -244,11 +244,28 @@ def test_a_client_that_takes_over_is_noticed() -> None:
             cuda.control("other_client", 1)
             cuda.launch("theirs")
             cuda.control("other_client", 0)
-    said(taken=prof.cycles[0].recording.stats.device_taken, told=[str(one.message) for one in caught])
+    said(taken=prof.cycles[0].recording.stats.device_partial, told=[str(one.message) for one in caught])
     """
     )
     assert said["taken"] is True
     assert "took over CUPTI" in said["told"][0]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_flush_that_fails_is_told(nth: int) -> None:
+    """Which records it kept back nobody knows."""
+    said = answer(
+        f"""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with profile(activities=[CPU, CUDA]) as prof:
+            cuda.launch("ours")
+            cuda.fail("cuptiActivityFlushAll", 21, nth={nth})
+    said(partial=prof.cycles[0].recording.stats.device_partial, told=[str(one.message) for one in caught])
+    """
+    )
+    assert said["partial"] is True
+    assert "cuptiActivityFlushAll" in said["told"][0]
 
 
 def test_cuda_that_was_not_started_is_said() -> None:

@@ -71,7 +71,7 @@ def test_background_may_disagree() -> None:
     [
         ("dropped", 3),
         ("truncated", True),
-        ("device_taken", True),
+        ("device_partial", True),
         ("device_dropped", 3),
         ("unmatched_launches", 3),
         ("unmatched_kernels", 3),
