@@ -99,24 +99,18 @@ static void take_copy(decoding *d, const op_cupti_copy *c) {
 }
 
 static void take_peer_copy(decoding *d, const op_cupti_peer_copy *c) {
-    op_cuda_work *w = next_work(d);
-    if (!w)
-        return;
-    const op_cupti_copy like = {
-        .copy_kind = c->copy_kind, .source_kind = c->source_kind, .target_kind = c->target_kind};
-    w->name = op_cupti_name_copy(&like);
-    w->kind = OP_MEMCPY;
-    w->device = c->device;
-    w->stream = c->stream;
-    w->work = (op_device_work){.correlation = c->correlation,
-                               .context = c->context,
-                               .bytes = c->bytes,
-                               .graph_node = c->graph_node,
-                               .graph = c->graph,
-                               .copy_kind = c->copy_kind,
-                               .source_kind = c->source_kind,
-                               .target_kind = c->target_kind};
-    keep(d, w, c->start, c->end);
+    take_copy(d, &(op_cupti_copy){.copy_kind = c->copy_kind,
+                                  .source_kind = c->source_kind,
+                                  .target_kind = c->target_kind,
+                                  .bytes = c->bytes,
+                                  .start = c->start,
+                                  .end = c->end,
+                                  .device = c->device,
+                                  .context = c->context,
+                                  .stream = c->stream,
+                                  .correlation = c->correlation,
+                                  .graph_node = c->graph_node,
+                                  .graph = c->graph});
 }
 
 static void take_set(decoding *d, const op_cupti_set *s) {

@@ -56,8 +56,9 @@ void op_result_free(op_result *r) {
     DO(flags)                                                                                          \
     DO(scope)
 
-int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
-    size_t bytes = n * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + sizeof(uint16_t) + 3) + 64;
+int op_columns_reserve(op_result *r, op_writable *w, uint64_t n, uint64_t more) {
+    uint64_t room = n + more;
+    size_t bytes = room * (4 * sizeof(int64_t) + 7 * sizeof(uint32_t) + sizeof(uint16_t) + 3) + 64;
     char *at = r->storage = op_malloc(bytes);
     if (!at)
         return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
@@ -65,12 +66,17 @@ int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
 #define TAKE(field)                                                                                    \
     w->field = (void *)at;                                                                             \
     r->columns.field = w->field;                                                                       \
-    at += n * sizeof *w->field;
+    at += room * sizeof *w->field;
     EACH_COLUMN(TAKE)
 #undef TAKE
     memset(w->line, 0, n * sizeof *w->line);
+    w->room = room;
     r->columns.count = n;
     return OP_OK;
+}
+
+int op_columns_allocate(op_result *r, op_writable *w, uint64_t n) {
+    return op_columns_reserve(r, w, n, 0);
 }
 
 /* A column that most results lack. */
@@ -93,6 +99,10 @@ int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
     int rc;
     if ((rc = extend_rare(&r->outputs, count, more)) || (rc = extend_rare(&r->counters, count, more)))
         return rc;
+    if (count + more <= w->room) {
+        memset(w->line + count, 0, more * sizeof *w->line);
+        return OP_OK;
+    }
     if ((rc = op_columns_allocate(r, w, count + more)) != OP_OK) {
         r->storage = before;
         return rc;

@@ -300,6 +300,12 @@ static int convert_steps(const op_source *s, op_result *r, const op_lines *time)
     return OP_OK;
 }
 
+/* About so many will follow: what ran, and the ranges that it was launched in. */
+static uint64_t rows_of_devices(const op_source *s) {
+    uint64_t work = s->cuda ? s->cuda->records->work_count : 0;
+    return work + work / 4;
+}
+
 static int build(const op_source *s, op_result *r, walk *k) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->raw_count; i++)
@@ -317,7 +323,7 @@ static int build(const op_source *s, op_result *r, walk *k) {
     if (!k->nearest)
         return op_error_set(OP_ENOMEM, "no memory for the stack of open events");
     memset(k->nearest, 0xff, (UINT16_MAX + 1) * sizeof *k->nearest);
-    if ((rc = op_columns_allocate(r, &k->w, n)) || (rc = copy_args(s, r)) ||
+    if ((rc = op_columns_reserve(r, &k->w, n, rows_of_devices(s))) || (rc = copy_args(s, r)) ||
         (rc = list_threads(s, r)) || (rc = convert_steps(s, r, &k->time)))
         return rc;
     k->cuda_args = r->arg_words - (s->cuda ? op_cuda_arg_words(s->cuda) : 0);
