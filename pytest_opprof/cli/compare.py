@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: a run cannot be found or read, or the comparison cannot be written.
     """
+    from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
     from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
     from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
@@ -46,7 +49,10 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
 
     fail_on = parse_fail_on(args.fail_on or DEFAULT_FAIL_ON, where="--fail-on")
-    policy = Policy(command_line=parse_gate_options(args.gate, where="--gate"))
+    policy = Policy(
+        command_line=parse_gate_options(args.gate, where="--gate"),
+        accepted=read_accepted(project_folder(Path.cwd())),
+    )
     store = open_store(args.store, root=Path.cwd())
     comparison = compare_runs(
         find_run(args.base, store=store),
@@ -57,5 +63,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.output is not None:
         write_comparison(args.output, comparison)
-    print_lines(comparison_lines(comparison, width=width(), verbosity=args.verbose - args.quiet))
+    verbosity = args.verbose - args.quiet
+    accept = f"opprof accept --comparison {shlex.quote(str(args.output))}" if args.output else None
+    print_lines(comparison_lines(comparison, width=width(), verbosity=verbosity, accept=accept))
     return int(any(fail_on.fails(test.verdict) for test in comparison.tests))

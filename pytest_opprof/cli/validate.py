@@ -13,7 +13,9 @@ from pytest_opprof.report.text import escaped
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser("validate", help="check documents against their schemas")
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a run's or a comparison's file")
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="a run's or a comparison's file, or accepted.json"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _checked(path: Path) -> str:
     """What a valid file holds, in few words."""
+    from pytest_opprof.baselines.accepted import accepted_from_document  # noqa: PLC0415
     from pytest_opprof.compare.document import comparison_from_document  # noqa: PLC0415
     from pytest_opprof.results.document import run_from_document  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
@@ -39,8 +42,11 @@ def _checked(path: Path) -> str:
     contract = contract_of(document, where=str(path))
     checked = validate(document, contract, where=str(path))
     # The schema cannot say all: reading it whole finds numbers that contradict each other.
-    if contract is Contract.RUN:
-        count = len(run_from_document(checked, where=str(path)).tests)
-    else:
-        count = len(comparison_from_document(checked, where=str(path)).tests)
-    return f"{contract}, {'1 test' if count == 1 else f'{count} tests'}"
+    match contract:
+        case Contract.RUN:
+            count, what = len(run_from_document(checked, where=str(path)).tests), "test"
+        case Contract.COMPARISON:
+            count, what = len(comparison_from_document(checked, where=str(path)).tests), "test"
+        case Contract.ACCEPTED:
+            count, what = len(accepted_from_document(checked, where=str(path))), "value"
+    return f"{contract}, {count} {what}{'' if count == 1 else 's'}"

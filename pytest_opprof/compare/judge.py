@@ -8,6 +8,7 @@ nothing is judged.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.cause import Causes
@@ -31,12 +32,13 @@ from pytest_opprof.metrics import (
     Worse,
 )
 from pytest_opprof.metrics.device import COPIES_COUNT, KERNELS_COUNT, MEMSETS_COUNT, TOTAL_OF_COUNT
-from pytest_opprof.results.run import OpKind
+from pytest_opprof.results.run import CERTIFICATE, OpKind
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from pytest_opprof.baselines.accepted import Acceptance, Key
     from pytest_opprof.compare.trust import Trust
     from pytest_opprof.results.run import TestResult
 
@@ -50,6 +52,7 @@ _TOTAL_OF = {
     OpKind.MEMCPY: COPIES_COUNT,
     OpKind.MEMSET: MEMSETS_COUNT,
 }
+_OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
 _SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED, FLOPS.name: FLOPS_TOTAL, **TOTAL_OF_COUNT}
 
 
@@ -66,13 +69,22 @@ class Judgement:
     judged: int
 
 
-def judge(base: TestResult, head: TestResult, *, gates: Gates, trust: Trust) -> Judgement:
+def judge(
+    base: TestResult,
+    head: TestResult,
+    *,
+    gates: Gates,
+    trust: Trust,
+    accepted: Mapping[Key, Acceptance] = MappingProxyType({}),
+) -> Judgement:
     """Compare two usable measurements of one test, metric by metric."""
-    court = _Court(base=base, head=head, gates=gates, trust=trust, causes=Causes(base, head))
+    court = _Court(
+        base=base, head=head, gates=gates, trust=trust, accepted=accepted, causes=Causes(base, head)
+    )
     totals = [change for change in court.totals() if change is not None]
     judged = sum(change.verdict not in {None, Verdict.INCONCLUSIVE} for change in totals)
     ops = [change for change in court.ops() if change is not None]
-    risen = {change.metric for change in totals if change.verdict is Verdict.REGRESSED}
+    risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     ops = [_as_part_of_total(change, risen) for change in ops]
     # What devices did rises in all ops around too: that says nothing of where it begins.
     risen_ops = {
@@ -98,6 +110,7 @@ class _Court:
     head: TestResult
     gates: Gates
     trust: Trust
+    accepted: Mapping[Key, Acceptance]
     causes: Causes
 
     def totals(self) -> Iterator[Change | None]:
@@ -188,16 +201,17 @@ class _Court:
         """The verdict on two values: first whether they can be compared, then which is worse."""
         if objection := self._objection(change, base, head):
             return replace(change, verdict=Verdict.INCONCLUSIVE, reason=objection)
-        if not base.is_constant or self._is_unstable(change):
+        if not base.is_constant or _disagrees(self.base, change):
             low, high = min(base.low, head.low), max(base.high, head.high)
-            reason = f"not the same in every step or repetition: {low} to {high}"
+            reason = f"not the same in every step or repetition of the base: {low} to {high}"
             return replace(change, reason=reason)
-        if not head.is_constant:
-            reason = f"no longer the same in every step: {base.low} before, {head.low} to {head.high} now"
-            return replace(change, verdict=Verdict.INCONCLUSIVE if rule else None, reason=reason)
+        if not head.is_constant or _disagrees(self.head, change):
+            verdict = Verdict.INCONCLUSIVE if rule else None
+            return replace(change, verdict=verdict, reason=self._instability(change, base.low, head))
         if base.low == head.low:
             return replace(change, verdict=Verdict.PASS)
-        return _ruled(change, rule, base=base.low, head=head.low)
+        accepted = self.accepted.get((self.head.node_id, change.op, change.metric))
+        return _ruled(change, rule, base=base.low, head=head.low, accepted=accepted)
 
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
         if unheard := self._unheard(change.about):
@@ -212,9 +226,14 @@ class _Court:
         objection = self.trust.objection(change.about, kind=change.kind)
         return objection or ("it was not measured in this run" if is_lost else "")
 
-    def _is_unstable(self, change: Change) -> bool:
-        path = str(MetricPath(op=change.op, metric=change.about))
-        return path in self.base.unstable or path in self.head.unstable
+    def _instability(self, change: Change, before: int, head: Samples) -> str:
+        """What a value that can be no gate any more was, and is."""
+        what = "became nondeterministic"
+        if self.base.processes < CERTIFICATE:
+            what = "not the same each time (nor was the base certified)"
+        where = "from one measurement to the next" if _disagrees(self.head, change) else "from step to step"
+        more = " (more in every step)" if head.low > before else ""
+        return f"{what}: {before} before, {head.low} to {head.high} {where}{more}"
 
     def _unless_only_new_ranges(self, change: Change, rule: Rule | None) -> Change:
         """Somebody who names a stretch of code has not made it do more; one that runs more often does."""
@@ -228,29 +247,44 @@ class _Court:
         return replace(change, verdict=Verdict.CHANGED, reason="only ranges that are new")
 
 
+def _disagrees(test: TestResult, change: Change) -> bool:
+    """Whether a side's measurements contradicted each other, in another process or in the same one."""
+    return str(MetricPath(op=change.op, metric=change.about)) in test.unstable
+
+
 def _is_nothing(pair: RowPair, metric: Metric) -> bool:
     """Whether neither side's devices did such a thing for an op: true of most metrics of most ops."""
     sides = [side for side in (pair.base, pair.head) if side is not None]
     return metric.name in TOTAL_OF_COUNT and not any(metric.name in side.device for side in sides)
 
 
-def _ruled(change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
+def _ruled(change: Change, rule: Rule | None, *, base: int, head: int, accepted: Acceptance | None) -> Change:
     """The verdict on two values that differ, each the same in every step of its side."""
-    rise = head - base if change.about.worse is Worse.HIGHER else base - head
+    rise = _rise(change, base, head)
     if rule is None:
         return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
     if rise < 0:
         return replace(change, verdict=Verdict.IMPROVED)
     if rule.allows(rise, base=base):
         return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
-    return replace(change, verdict=Verdict.REGRESSED)
+    if accepted is None:
+        return replace(change, verdict=Verdict.REGRESSED)
+    words = f"up to {accepted.value_text} ({accepted.reason})"
+    if rule.allows(_rise(change, accepted.value, head), base=accepted.value):
+        return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
+    return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
 
 
-def _as_part_of_total(change: Change, risen: set[str]) -> Change:
-    """An op that rose is part of its total's regression, and its cause."""
+def _rise(change: Change, base: int, head: int) -> int:
+    """How much worse a value is than another."""
+    return head - base if change.about.worse is Worse.HIGHER else base - head
+
+
+def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:
+    """An op that rose is part of its total's regression, and its cause; so where the total was accepted."""
     total = _SUMMED_IN.get(change.metric) or (_TOTAL_OF.get(change.kind) if change.kind else None)
     if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
-        return replace(change, verdict=Verdict.REGRESSED)
+        return replace(change, verdict=risen[total.name].verdict)
     return change
 
 

@@ -14,14 +14,16 @@ from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, parse_path
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
-_CERTIFICATE = 2
+    from pytest_opprof.baselines.accepted import Acceptance, Key
+
 _MOST_ADVISORIES = 20
 
 
@@ -32,10 +34,12 @@ class Policy:
     Attributes:
         ini: rules of the configuration file.
         command_line: rules of this session.
+        accepted: rises that somebody let pass.
     """
 
     ini: Gates = field(default_factory=Gates)
     command_line: Gates = field(default_factory=Gates)
+    accepted: Mapping[Key, Acceptance] = field(default_factory=dict)
 
     def gates_of(self, test: TestResult) -> Gates:
         """All rules that hold for one test."""
@@ -117,7 +121,8 @@ def compare_test(
         reason = before.measurement.reason or "no active step finished"
         return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=f"{base.title} has no numbers: {reason}")
     trust = Trust.between(before, test, environments=(base.environment, head.environment))
-    found = judge(before, test, gates=(policy or Policy()).gates_of(test), trust=trust)
+    policy = policy or Policy()
+    found = judge(before, test, gates=policy.gates_of(test), trust=trust, accepted=policy.accepted)
     return replace(
         bare,
         verdict=worst((of_limits, _verdict(found))),
@@ -176,8 +181,11 @@ def _sentence(
     if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
         steps = f"same in {test.steps} of {test.steps} steps"
         many = min(before.processes, 1_000)
-        sure = f", certified in {many} processes" if many >= _CERTIFICATE else ", not certified"
-        sentences.append(f"{_difference(leading)} in each step than {base.title} ({steps}{sure})")
+        sure = f", certified in {many} processes" if many >= CERTIFICATE else ", not certified"
+        beyond = f", {leading.reason}" if leading.reason else ""
+        sentences.append(f"{_difference(leading)} in each step than {base.title} ({steps}{sure}){beyond}")
+    elif verdict is Verdict.ACCEPTED and leading is not None:
+        sentences.append(f"{_difference(leading)} in each step than {base.title}, {leading.reason}")
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:

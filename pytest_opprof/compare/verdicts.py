@@ -24,6 +24,7 @@ class Verdict(StrEnum):
     REGRESSED = "regressed"
     MISSING = "missing"
     INCONCLUSIVE = "inconclusive"
+    ACCEPTED = "accepted"  # it rose, and somebody said why: `opprof accept`
     CHANGED = "changed"
     IMPROVED = "improved"
     NEW = "new"
@@ -65,9 +66,9 @@ def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
         where: the option that an error names.
 
     Raises:
-        UsageError: no such verdict, or one that cannot fail: improvements never do.
+        UsageError: no such verdict, or one that cannot fail: improvements and what was accepted never do.
     """
-    harmless = {Verdict.PASS, Verdict.IMPROVED}
+    harmless = {Verdict.PASS, Verdict.IMPROVED, Verdict.ACCEPTED}
     known = {verdict.value: verdict for verdict in Verdict if verdict not in harmless}
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     choices = [*known, _NO_BASELINE, _NOTHING]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+from pytest_opprof.baselines.accepted import prune
 from pytest_opprof.baselines.directory import open_store
 from pytest_opprof.baselines.git import head_commit
 from pytest_opprof.baselines.resolve import resolve_baseline
-from pytest_opprof.errors import MissingBaselineError
+from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.workers import Exchange, baseline_digest
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Run
+
+_MOST_SPENT: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +71,23 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
 
 
 def save_run(
-    config: pytest.Config, options: Options, run: Run, *, collected: Collected, node_ids: Mapping[str, str]
+    config: pytest.Config,
+    options: Options,
+    run: Run,
+    *,
+    collected: Collected,
+    node_ids: Mapping[str, str],
+    folder: Path,
 ) -> list[str]:
-    """Certify a run in a second process and keep it.
+    """Certify a run in fresh processes, keep it, and drop from what was accepted what it stands for now.
+
+    Args:
+        config: Of the session that measured it.
+        options: Ours.
+        run: What was measured.
+        collected: What that session collected.
+        node_ids: From a result's node id to pytest's own.
+        folder: The project's ``.opprof``.
 
     Returns:
         Sentences for the user: what was kept and where, and what was not.
@@ -77,7 +96,7 @@ def save_run(
         OpprofError: The store cannot be written; what it held is as it was.
     """
     assert options.save is not None
-    certified = certify(config, run.tests, node_ids)
+    certified = certify(config, run.tests, node_ids, processes=options.save_processes)
     notes = [certified.note] if certified.note else []
     store = open_store(options.store, root=config.rootpath)
     saved = store.save(
@@ -87,4 +106,19 @@ def save_run(
         kept = sum(test.carried_from is None for test in saved.run.tests)
         place = os.path.relpath(saved.path, config.invocation_params.dir)
         notes.insert(0, f"saved {kept} {'test' if kept == 1 else 'tests'} as {saved.run.title}: {place}")
+        notes += _spent(folder, saved.run)
     return [*notes, *saved.notes]
+
+
+def _spent(folder: Path, run: Run) -> Iterator[str]:
+    """What the new baseline stands for is no exception any more: drop it, and say so."""
+    try:
+        spent = prune(folder, run)
+    except OpprofError as error:
+        yield str(error)
+        return
+    if spent:
+        many = "1 entry" if len(spent) == 1 else f"{len(spent)} entries"
+        paths = ", ".join(f"{entry.path} of {entry.test}" for entry in spent[:_MOST_SPENT])
+        more = f" and {len(spent) - _MOST_SPENT} more" if len(spent) > _MOST_SPENT else ""
+        yield f"{run.title} has what was accepted: {many} of accepted.json removed ({paths}{more}); commit it"

@@ -1,4 +1,4 @@
-"""The certificate of a baseline: the same tests once more, in a fresh process, in reverse order."""
+"""The certificate of a baseline: the same tests in fresh processes, in reverse and in order by turns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run, TestResult
 
-# What reports on tests, distributes them, stops early, or remembers other runs: not for the second process.
+# What reports on tests, distributes them, stops early, or remembers other runs: not for a fresh process.
 # What selects among them stays: it chose these tests, and an ini file may hold a choice that it overrides.
 _WITH_VALUE: Final = frozenset(
     {
@@ -46,6 +46,7 @@ _CALMING: Final = {
     "reruns": "--reruns=0",
     "no_cov": "--no-cov",
 }
+_ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,43 +57,49 @@ class Certified:
     note: str | None = None
 
 
-def certify(config: pytest.Config, tests: Sequence[TestResult], node_ids: Mapping[str, str]) -> Certified:
-    """Measure `tests` in a second process and compare what must be exact.
+def certify(
+    config: pytest.Config, tests: Sequence[TestResult], node_ids: Mapping[str, str], *, processes: int
+) -> Certified:
+    """Measure `tests` in fresh processes and compare what must be exact.
 
     Args:
         config: Of the session that measured them first.
         tests: What it measured.
         node_ids: From a result's node id to pytest's own.
+        processes: How many processes are to have measured them in the end, this one among them.
     """
     wanted = [node_ids[test.node_id] for test in tests if test.is_usable]
     if not wanted:
         return Certified(tests=tuple(tests))
-    try:
-        second = _second_run(config, wanted)
-    except (OpprofError, OSError) as error:
-        return Certified(tests=tuple(tests), note=f"not certified: {error}")
-    again = {test.node_id: test for test in second.tests}
-    lost = [test.node_id for test in tests if test.is_usable and not _is_measured(again.get(test.node_id))]
-    return Certified(
-        tests=tuple(
+    if processes == 1:
+        return Certified(tests=tuple(tests), note=_ALONE)
+    seen = tuple(tests)
+    for number in range(2, processes + 1):
+        # What the order of the tests decides shows when every other process turns it round.
+        order = wanted if number % 2 else wanted[::-1]
+        try:
+            again = {test.node_id: test for test in _fresh_run(config, order, number=number).tests}
+        except (OpprofError, OSError) as error:
+            # The next one would fail alike.
+            return Certified(tests=seen, note=f"not certified in {processes} processes: {error}")
+        seen = tuple(
             repeated(test, again[test.node_id], fresh_process=True) if test.node_id in again else test
-            for test in tests
-        ),
-        note=_uncertified(lost) if lost else None,
+            for test in seen
+        )
+    lost = [test for test in seen if test.is_usable and test.processes < processes]
+    return Certified(tests=seen, note=_uncertified(lost, processes=processes) if lost else None)
+
+
+def _uncertified(tests: Sequence[TestResult], *, processes: int) -> str:
+    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+    return (
+        f"not certified in {processes} processes, as a fresh one could not measure it: "
+        f"{tests[0].node_id}{more}"
     )
 
 
-def _is_measured(test: TestResult | None) -> bool:
-    return test is not None and test.is_usable and test.steps > 0
-
-
-def _uncertified(node_ids: Sequence[str]) -> str:
-    more = f" and {len(node_ids) - 1} more" if len(node_ids) > 1 else ""
-    return f"not certified, as a second process could not measure it: {node_ids[0]}{more}"
-
-
-def _second_run(config: pytest.Config, node_ids: Sequence[str]) -> Run:
-    """What a second process measures of some tests.
+def _fresh_run(config: pytest.Config, node_ids: Sequence[str], *, number: int) -> Run:
+    """What a fresh process measures of some tests, in this order.
 
     Raises:
         OpprofError: It left no document.
@@ -112,11 +119,11 @@ def _second_run(config: pytest.Config, node_ids: Sequence[str]) -> Run:
         if document.exists():
             return read_run(document)
     said = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()
-    raise MeasurementError(f"the second process ended with exit code {done.returncode}: {said[-1]}")
+    raise MeasurementError(f"process {number} ended with exit code {done.returncode}: {said[-1]}")
 
 
 def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:
-    """The same options once more, with an empty cache, one process, and no other order than the reverse."""
+    """The same options once more, with an empty cache, one process, and no other order than the one given."""
     return [
         *(sys.executable, "-m", "pytest"),
         *_kept(config.invocation_params.args, positional=set(config.getoption("file_or_dir") or ())),
@@ -125,7 +132,7 @@ def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> l
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
-        *(_as_argument(config, node_id) for node_id in reversed(node_ids)),
+        *(_as_argument(config, node_id) for node_id in node_ids),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
@@ -58,6 +59,8 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
         collected=session.collected,
         notes=session.baseline.notes,
     )
+    if session.comparison.base is not None:
+        _keep_last(session, session.comparison)
     _write_json(session, run)
     if is_cut_short and session.options.save:
         session.notes["nothing was saved: the session was cut short"] = None
@@ -118,6 +121,14 @@ def _write_json(session: OpprofSession, run: Run) -> None:
         session.failures.append(str(error))
 
 
+def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
+    try:
+        keep_last(session.folder, comparison)
+    except OpprofError as error:
+        if comparison.counts[Verdict.REGRESSED]:  # else nobody will ask for it
+            session.notes[f"`opprof accept` will not know of this comparison: {error}"] = None
+
+
 def _save(session: OpprofSession, run: Run, comparison: Comparison) -> None:
     """Keep a run as a baseline, but for what regressed: a test that failed is no example to follow."""
     regressed = {
@@ -133,6 +144,7 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> None:
             replace(run, tests=tests),
             collected=session.collected,
             node_ids=session.node_ids,
+            folder=session.folder,
         )
     except OpprofError as error:
         session.failures.append(str(error))

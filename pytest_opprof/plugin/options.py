@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 _MODES: Final = ("on", "off", "only")
+_MOST_PROCESSES: Final = 100
 _SAVE_HELP: Final = "keep this run as the baseline NAME"
 _CAPTURE: Final = (
     "ranges",
@@ -46,6 +47,12 @@ _OPTIONS: Final = (
         name="opprof", metavar="on|off|only", default="on", help="profile marked tests, none, or them alone"
     ),
     _Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
+    _Option(
+        name="opprof-save-processes",
+        metavar="N",
+        default="2",
+        help="processes that must agree on a saved value: this one and N-1 fresh ones",
+    ),
     _Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
     _Option(name="opprof-store", metavar="URI", default="dir:.opprof", help="where baselines are kept"),
     _Option(
@@ -102,6 +109,7 @@ class Options:
         mode: "on", "off" or "only".
         gates: Rules of the command line.
         ini_gates: Rules of the ini file, which a test's own stand over.
+        save_processes: How many processes measure what is saved; 1 for this one alone.
         capture: Names of sources.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
@@ -109,6 +117,7 @@ class Options:
 
     mode: str
     save: str | None
+    save_processes: int
     baseline: str | None
     store: str
     fail_on: str
@@ -147,6 +156,7 @@ def read_options(config: pytest.Config) -> Options:
     return Options(
         mode=mode,
         save=values["opprof_save"] or None,
+        save_processes=_processes(values["opprof_save_processes"]),
         baseline=values["opprof_baseline"] or None,
         store=values["opprof_store"],
         fail_on=values["opprof_fail_on"],
@@ -178,6 +188,14 @@ def _whole_number(option: str, text: str) -> int:
         return int(text)
     except ValueError:
         raise pytest.UsageError(f"{option}={text}: it is a whole number") from None
+
+
+def _processes(text: str) -> int:
+    option = "--opprof-save-processes"
+    count = _whole_number(option, text)
+    if not 1 <= count <= _MOST_PROCESSES:
+        raise pytest.UsageError(f"{option}={text}: it is a number from 1 to {_MOST_PROCESSES}")
+    return count
 
 
 def _path(config: pytest.Config, dest: str) -> Path | None:

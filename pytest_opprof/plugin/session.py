@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+from pytest_opprof.baselines.accepted import read_accepted
+from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
@@ -38,7 +40,7 @@ from pytest_opprof.results.run import Environment, MeasurementStatus, Outcome, R
 STEPPING: Final = pytest.StashKey[Stepping]()
 # No fault of the test's: they fail the session at its end, never a test.
 NOT_THE_TESTS: Final = frozenset({Verdict.ERROR, Verdict.MISSING})
-_DEFAULT_TRACES: Final = Path(".opprof") / "traces"
+_DEFAULT_TRACES: Final = FOLDER / "traces"
 _WIDTH: Final = 80  # where there is no terminal
 
 
@@ -94,6 +96,7 @@ class OpprofSession:
         self.policy = Policy(
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),
             command_line=parse_gate_options(options.gates, known_ops=names),
+            accepted=read_accepted(self.folder) if options.baseline else {},
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         self._names_overflowed = 0
@@ -204,7 +207,11 @@ class OpprofSession:
 
     def _section(self, test: TestComparison, traces: Iterable[Path]) -> str:
         lines = failure_section(
-            test, baseline=self.options.baseline, width=self.width, traces=[str(path) for path in traces]
+            test,
+            baseline=self.options.baseline,
+            width=self.width,
+            traces=[str(path) for path in traces],
+            accept="opprof accept",
         )
         return "\n".join(lines)
 
@@ -216,6 +223,11 @@ class OpprofSession:
         """
         options = self.options
         return op_table(test, sort_by=options.sort, columns=options.columns, rows=options.rows)
+
+    @property
+    def folder(self) -> Path:
+        """The project's ``.opprof``."""
+        return self.config.rootpath / FOLDER
 
     @property
     def width(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,12 @@ def section_title(test: TestComparison) -> str:
 
 
 def failure_section(
-    test: TestComparison, *, baseline: str | None, width: int, traces: Sequence[str] = ()
+    test: TestComparison,
+    *,
+    baseline: str | None,
+    width: int,
+    traces: Sequence[str] = (),
+    accept: str | None = None,
 ) -> list[str]:
     """A test's section, line by line.
 
@@ -40,6 +46,8 @@ def failure_section(
         baseline: the baseline's name, for the command that records it anew; None when there is none.
         width: the columns of the terminal.
         traces: files with traces of this test.
+        accept: the command that lets a rise pass, but for the test and the reason; None where it knows
+            nothing of this comparison.
     """
     label = test.verdict.label if test.verdict else "advisory"
     verdict = escaped(f"{label}: {test.reason}" if test.reason else label)
@@ -50,7 +58,7 @@ def failure_section(
     notes = [
         *(_note("advisory", advisory, width=width) for advisory in test.advisories),
         *(_note("traces", trace, width=width) for trace in traces),
-        *_next_steps(test, baseline=baseline, width=width),
+        *_next_steps(test, baseline=baseline, accept=accept, width=width),
     ]
     return [*lines, "", *(line for note in notes for line in note)] if notes else lines
 
@@ -91,6 +99,8 @@ def _change_cells(change: Change) -> list[str]:
     cause = change.cause or change.reason
     if change.verdict is Verdict.INCONCLUSIVE:
         cause = f"inconclusive: {change.reason}"
+    elif change.reason and change.cause and change.verdict in {Verdict.ACCEPTED, Verdict.REGRESSED}:
+        cause = f"{change.cause}; {change.reason}"
     return [
         name_of(change) + (" (background)" if change.background else ""),
         change.metric if change.op is not None else change.metric.rpartition(".")[2],
@@ -125,9 +135,14 @@ def _unit_of(path: str) -> Unit:
     return metric.unit if metric else Unit.COUNT
 
 
-def _next_steps(test: TestComparison, *, baseline: str | None, width: int) -> Iterable[list[str]]:
+def _next_steps(
+    test: TestComparison, *, baseline: str | None, accept: str | None, width: int
+) -> Iterable[list[str]]:
     regressed = any(change.verdict is Verdict.REGRESSED for change in test.changes)
-    if baseline and (regressed or test.verdict is Verdict.MISSING):
+    if regressed and accept:
+        # In one line whatever the width: it is there to be copied.
+        yield [escaped(f'intended? {accept} {shlex.quote(test.node_id)} --reason "..."')]
+    elif baseline and (regressed or test.verdict is Verdict.MISSING):
         yield _note("intended?", f"record it: pytest --opprof-save={baseline}", width=width)
     if any(limit.verdict is Verdict.REGRESSED for limit in test.limits):
         yield _note("intended?", "raise the limit in the test's marker", width=width)

@@ -33,11 +33,13 @@ _STYLES = {
     Verdict.REGRESSED: Style.BAD,
     Verdict.MISSING: Style.BAD,
     Verdict.INCONCLUSIVE: Style.WARN,
+    Verdict.ACCEPTED: Style.WARN,
     Verdict.CHANGED: Style.WARN,
     Verdict.IMPROVED: Style.GOOD,
     Verdict.NEW: Style.GOOD,
     Verdict.PASS: Style.GOOD,
 }
+_ALL_REASON = {Verdict.ERROR, Verdict.MISSING, Verdict.INCONCLUSIVE}
 _QUIET = {None, Verdict.PASS, Verdict.NEW}
 _WORDS = {
     Verdict.ERROR: "in error",
@@ -68,13 +70,16 @@ def header_lines(
     ]
 
 
-def comparison_lines(comparison: Comparison, *, width: int, verbosity: int = 0) -> list[Line]:
+def comparison_lines(
+    comparison: Comparison, *, width: int, verbosity: int = 0, accept: str | None = None
+) -> list[Line]:
     """A whole comparison: the sections of the tests that changed, then the summary.
 
     Args:
         comparison: all tests.
         width: the columns of the terminal.
         verbosity: below 0 the last line alone; above 0 every test in the summary.
+        accept: see `failure_section`.
     """
     lines: list[Line] = []
     if verbosity >= 0:
@@ -84,7 +89,7 @@ def comparison_lines(comparison: Comparison, *, width: int, verbosity: int = 0) 
         name = comparison.base.name if comparison.base else None
         for test in comparison.tests:
             if test.verdict not in _QUIET:
-                section = failure_section(test, baseline=name, width=width)
+                section = failure_section(test, baseline=name, width=width, accept=accept)
                 lines += [Line(""), Line(section_title(test), Style.BOLD), *map(Line, section)]
         lines.append(Line(""))
     return [*lines, *summary_lines(comparison, width=width, verbosity=verbosity)]
@@ -210,7 +215,7 @@ def _worst_change(test: TestComparison) -> str:
     broken = [limit for limit in test.limits if limit.verdict is Verdict.REGRESSED]
     if broken:
         return f"{broken[0].path} over its limit ({broken[0].limit})"
-    if test.verdict in {Verdict.ERROR, Verdict.MISSING, Verdict.INCONCLUSIVE}:
+    if test.verdict in _ALL_REASON:
         return test.reason
     told = [change for change in telling_changes(test) if change.verdict is not None and change.rise]
     # The ops say more than their total.
@@ -231,13 +236,11 @@ def _change_words(change: Change) -> str:
 
 
 def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
-    """The whole sentence where a verdict is all reason, which a table's last column would cut."""
+    """The whole sentence where the reason is what counts, which a table's last column would cut."""
     lines: list[Line] = []
-    telling = [
-        test for test in tests if test.verdict in {Verdict.ERROR, Verdict.MISSING, Verdict.INCONCLUSIVE}
-    ]
+    telling = [test for test in tests if test.verdict in {*_ALL_REASON, Verdict.ACCEPTED}]
     for test in telling[:_MOST_REASONS]:
-        assert test.verdict is not None, "only those three are here"
+        assert test.verdict is not None, "only such are here"
         text = escaped(f"{test.node_id}: {test.verdict.label}: {test.reason}")
         wrapped = textwrap.wrap(text, width=max(width, 40), subsequent_indent="    ", break_on_hyphens=False)
         lines += [Line(line, _STYLES[test.verdict]) for line in wrapped]

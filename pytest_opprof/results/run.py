@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from pytest_opprof.results.samples import Samples
 
+# Values that so many fresh processes agreed on are certified.
+CERTIFICATE = 2
+
 
 class OpKind(StrEnum):
     """What a row is about."""

@@ -35,11 +35,12 @@ class Contract(StrEnum):
 
     RUN = "run"
     COMPARISON = "comparison"
+    ACCEPTED = "accepted"
 
     @property
     def kind(self) -> str:
         """What a document of this kind calls itself."""
-        return RUN_KIND if self is Contract.RUN else "opprof-comparison"
+        return RUN_KIND if self is Contract.RUN else f"opprof-{self.value}"
 
     @property
     def schema_version(self) -> int:
@@ -57,7 +58,7 @@ def contract_of(document: object, *, where: str) -> Contract:
     for contract in Contract:
         if kind == contract.kind:
             return contract
-    msg = f"{where}: this is no run or comparison of pytest-opprof ('kind' is {_quoted(kind)})"
+    msg = f"{where}: this is no document of pytest-opprof ('kind' is {_quoted(kind)})"
     raise DocumentError(f"{msg}. The file was not used")
 
 

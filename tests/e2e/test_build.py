@@ -19,6 +19,7 @@ SHIPPED = (
     "pytest_opprof/libopprof.so",
     "pytest_opprof/schemas/run.schema.json",
     "pytest_opprof/schemas/comparison.schema.json",
+    "pytest_opprof/schemas/accepted.schema.json",
 )
 # What CMake itself runs; a compiler is not among them.
 BUILD_TOOLS = ("cmake", "ninja", "make", "sh", "bash", "env", "uname", "cat")

@@ -155,7 +155,7 @@ def test_a_second_process_that_fails_is_told_and_the_run_is_saved(
     project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
     session = project.pytest("--opprof-save=main")
     assert session.exit_code == 0
-    sentence = f"not certified: the second process ended with {why}"
+    sentence = f"not certified in 2 processes: process 2 ended with {why}"
     assert f"opprof: {sentence}" in session.told
     run = stored(project)
     assert run.notes == (sentence,)

@@ -45,9 +45,12 @@ def test_compare_fails_on_a_regression(project: Path, capsys: pytest.CaptureFixt
     assert main(["compare", "main", "head.json.gz", "-o", "c.json"]) == 1
     told = capsys.readouterr().out
     assert "REGRESSED: 1 more op in each step than main@1a2b3c4" in told
-    assert "intended? record it: pytest --opprof-save=main" in told
+    command = "opprof accept --comparison c.json tests/test_a.py::test_x"
+    assert f'intended? {command} --reason "..."' in told
     assert told.splitlines()[-1] == "1 regressed · nothing dropped"
     assert read_comparison(Path("c.json")).tests[0].verdict is Verdict.REGRESSED
+    main(["compare", "main", "head.json.gz"])
+    assert "intended? record it: pytest --opprof-save=main" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ from pytest_opprof.baselines.directory import open_store
 from pytest_opprof.cli.main import COMMANDS, main
 from pytest_opprof.cli.main import _module as module_of
 from pytest_opprof.cli.main import _parser as parser_of
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.document import write_comparison
+from pytest_opprof.compare.last import keep_last
+from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit
@@ -38,6 +43,13 @@ PROOFS: dict[str, Typed] = {
     "compare --store": ("compare main head.json", "compare main head.json --store=dir:other"),
     "compare --verbose": ("compare base.json base.json", "compare base.json base.json -v"),
     "compare --quiet": ("compare base.json head.json", "compare base.json head.json -q"),
+    "accept test": ("accept t.py::test_x --reason=so", "accept t.py::test_y --reason=so"),
+    "accept metric": ("accept t.py::test_x --reason=so", "accept t.py::test_x ops.count --reason=so"),
+    "accept --reason": ("accept t.py::test_x --reason=so", "accept t.py::test_x --reason=&"),
+    "accept --comparison": (
+        "accept t.py::test_x --reason=so",
+        "accept t.py::test_x --reason=so --comparison=other.json",
+    ),
     "validate files": ("validate base.json", "validate base.json head.json"),
     "init folder": ("init one", "init another"),
     "init --store": ("init one", "init one --store=dir:elsewhere"),
@@ -123,7 +135,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.json").write_text(json.dumps(trace_of(ops)), encoding="utf-8")
     for name in ("one", "another"):
         (tmp_path / name).mkdir()
+    keep_last(tmp_path / ".opprof", risen(to=2))
+    write_comparison(tmp_path / "other.json", risen(to=3))
     return tmp_path
+
+
+def risen(*, to: int) -> Comparison:
+    """A comparison in which a watched op and the total of two tests rose."""
+    before, after = (
+        simple_run(*(simple_test({"aten::item": many}, node_id=f"t.py::test_{name}") for name in "xy"))
+        for many in (1, to)
+    )
+    return compare_runs(before, after, created=datetime(2026, 1, 3, tzinfo=UTC), opprof_version="0.1.0")
 
 
 def outcome(typed: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[object, ...]:

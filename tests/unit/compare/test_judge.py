@@ -144,20 +144,50 @@ def test_uncertain_baseline_is_advisory() -> None:
     found = compared(base, simple_test({"aten::mul": 9}))
     assert found.verdict is Verdict.PASS
     assert found.changes[0].verdict is None
-    assert "ops, total: not the same in every step or repetition: 4 to 9: not judged" in found.advisories
+    assert (
+        "ops, total: not the same in every step or repetition of the base: 4 to 9: not judged"
+        in found.advisories
+    )
 
 
-def test_count_that_became_uncertain_is_inconclusive() -> None:
-    base = simple_test({"aten::mul": 4})
+@pytest.mark.parametrize(
+    ("processes", "words"),
+    [(2, "became nondeterministic"), (1, "not the same each time (nor was the base certified)")],
+    ids=["certified", "uncertified"],
+)
+def test_count_that_became_uncertain_is_inconclusive(processes: int, words: str) -> None:
+    base = simple_test({"aten::mul": 4}, processes=processes)
     found = compared(base, with_counts(base, "aten::mul", Samples.of([4, 5, 6])))
     assert found.verdict is Verdict.INCONCLUSIVE
-    assert "no longer the same in every step: 4 before, 4 to 6 now" in found.reason
+    assert found.reason == f"ops, total: {words}: 4 before, 4 to 6 from step to step"
 
 
-def test_count_that_disagreed_with_itself_is_advisory() -> None:
+def test_count_that_disagreed_with_itself_is_inconclusive_where_it_gates() -> None:
     base = simple_test({"aten::mul": 4})
     head = replace(
-        with_counts(base, "aten::mul", Samples.of([4, 5, 6])), unstable=("ops.count", "aten::mul.count")
+        with_counts(base, "aten::mul", Samples.of([5, 6, 6])), unstable=("ops.count", "aten::mul.count")
+    )
+    found = compared(base, head)
+    reason = "became nondeterministic: 4 before, 5 to 6 from one measurement to the next (more in every step)"
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == f"ops, total: {reason}"
+    assert verdicts(found) == {"ops.count": Verdict.INCONCLUSIVE, "aten::mul": None}
+    assert f"aten::mul: {reason}: not judged" in found.advisories
+
+
+def test_count_that_is_certain_still_regresses_beside_one_that_is_not() -> None:
+    base = simple_test({"aten::mul": 4, "aten::item": 1})
+    uneven = with_counts(base, "aten::mul", Samples.of([4, 5, 6]))
+    found = compared(base, with_counts(uneven, "aten::item", Samples.constant(2, steps=3)))
+    assert found.verdict is Verdict.REGRESSED
+    assert verdicts(found)["aten::item"] is Verdict.REGRESSED
+    assert verdicts(found)["ops.count"] is Verdict.INCONCLUSIVE
+
+
+def test_base_that_disagreed_with_itself_is_advisory() -> None:
+    head = simple_test({"aten::mul": 4})
+    base = replace(
+        with_counts(head, "aten::mul", Samples.of([4, 5, 6])), unstable=("ops.count", "aten::mul.count")
     )
     assert compared(base, head).verdict is Verdict.PASS
 

@@ -31,6 +31,7 @@ def test_none_fails_on_nothing() -> None:
         ("regresed", "unknown verdict 'regresed' (did you mean 'regressed'?)"),
         ("regressed,improved", "'improved' is never a failure"),
         ("pass", "'pass' is never a failure"),
+        ("accepted", "'accepted' is never a failure"),
         ("xyz", "unknown verdict 'xyz' (choose from: error, regressed"),
         ("", "name the verdicts that fail, or 'none' alone"),
         ("none,error", "name the verdicts that fail, or 'none' alone"),

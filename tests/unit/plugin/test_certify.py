@@ -1,4 +1,4 @@
-"""Which options of a session its second process is given."""
+"""Which options of a session its fresh processes are given."""
 
 import pytest
 

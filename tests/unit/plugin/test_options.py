@@ -11,6 +11,7 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
     options = read_options(lone.parseconfig())
     assert (options.mode, options.store, options.rows) == ("on", "dir:.opprof", 10)
     assert options.capture == {"ranges", "ops", "cuda-if-used"}
+    assert options.save_processes == 2
     assert (options.save, options.baseline, options.json, options.traces, options.columns) == (None,) * 5
     assert not options.asks_for_something
 
@@ -24,6 +25,9 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
             "unknown source 'everything'; known: ranges, ops, cuda-if-used, cuda",
         ),
         ("--opprof-rows=all", "--opprof-rows=all: it is a whole number"),
+        ("--opprof-save-processes=0", "--opprof-save-processes=0: it is a number from 1 to 100"),
+        ("--opprof-save-processes=101", "--opprof-save-processes=101: it is a number from 1 to 100"),
+        ("--opprof-save-processes=two", "--opprof-save-processes=two: it is a whole number"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(
@@ -35,7 +39,7 @@ def test_a_value_that_cannot_be_meant_is_refused(
 
 
 def test_the_command_line_stands_over_the_ini_file(lone: pytest.Pytester) -> None:
-    keys = "opprof = only\nopprof_save = main\nopprof_rows = 3\nopprof_columns = Name, Self CPU\n"
+    keys = "opprof = only\nopprof_save = main\nopprof_rows = 3\nopprof_save_processes = 4\nopprof_columns = Name, Self CPU\n"
     lone.makeini(
         f"[pytest]\naddopts = -p opprof\n{keys}opprof_gate =\n  ops.count = off\n  ranges.count = 1%\n"
     )
@@ -46,6 +50,7 @@ def test_the_command_line_stands_over_the_ini_file(lone: pytest.Pytester) -> Non
         3,
         ("Name", "Self CPU"),
     )
+    assert by_ini.save_processes == 4
     assert (by_ini.ini_gates, by_ini.gates) == (("ops.count = off", "ranges.count = 1%"), ())
     arguments = ("--opprof=on", "--opprof-save=", "--opprof-rows=-1", "--opprof-gate=ops.count=exact")
     options = read_options(lone.parseconfig(*arguments))

@@ -76,8 +76,8 @@ HUGE = "9" * 5000
         (b"\x1f\x8b\x08\x00broken", "the gzip data is damaged or cut off"),
         (gzip.compress(b'{"kind": "opprof-run"}')[:-4], "the gzip data is damaged or cut off"),
         (b'{"kind": "opprof-run", "schema_version": 1}', "'created' is missing (run.schema.json)"),
-        (b"[1, 2]", "this is no run or comparison of pytest-opprof ('kind' is null)"),
-        (b'{"kind": "\\u001b]0;evil\\u0007"}', "this is no run or comparison of pytest-opprof"),
+        (b"[1, 2]", "this is no document of pytest-opprof ('kind' is null)"),
+        (b'{"kind": "\\u001b]0;evil\\u0007"}', "this is no document of pytest-opprof"),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else value[:30],
 )

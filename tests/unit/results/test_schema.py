@@ -95,7 +95,7 @@ def test_refusal_names_the_json_path(path: tuple[Any, ...], value: object, sente
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], {}, {"kind": "sarif"}, {"kind": ["opprof-run"]}])
 def test_foreign_documents_are_refused(document: object) -> None:
-    with pytest.raises(DocumentError, match=r"^x\.json: this is no run or comparison of pytest-opprof"):
+    with pytest.raises(DocumentError, match=r"^x\.json: this is no document of pytest-opprof"):
         validate(document, Contract.RUN, where="x.json")
 
 

@@ -1,0 +1,195 @@
+"""Rises that somebody accepted: ``.opprof/accepted.json``, committed with the change that needs them.
+
+An entry lets one metric of one test rise up to a value. It is spent when the baseline that it was measured
+against is saved anew with that test: then the value is in the baseline itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.folder import writing
+from pytest_opprof.metrics import OP_METRICS, TOTALS, MetricPath
+from pytest_opprof.results.document import (
+    contradiction,
+    refuse_repeats,
+    time_from_document,
+    time_to_document,
+)
+from pytest_opprof.results.files import read_document, shown, write_bytes
+from pytest_opprof.results.run import Commit
+from pytest_opprof.results.schema import Contract, validate
+from pytest_opprof.units import format_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_opprof.metrics import Metric
+    from pytest_opprof.results.document import Document
+    from pytest_opprof.results.run import Run
+
+ACCEPTED = "accepted.json"
+# The test, the op or None for a total, and the metric's name.
+Key = tuple[str, str | None, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """One metric of one test, and what a step may have of it.
+
+    Attributes:
+        test: the test's node id.
+        op: the op's name; None for a total.
+        metric: the metric's name.
+        value: what was measured when it was accepted; that much passes.
+        reason: why, in the words of who accepted it.
+        baseline: the name of the baseline that it is more than; None for a run without a name.
+        created: when it was accepted.
+        commit: what was measured; None outside a repository.
+    """
+
+    test: str
+    op: str | None
+    metric: str
+    value: int
+    reason: str
+    baseline: str | None
+    created: datetime
+    commit: Commit | None = None
+
+    @property
+    def key(self) -> Key:
+        """What it is about: there is one entry of each."""
+        return (self.test, self.op, self.metric)
+
+    @property
+    def about(self) -> Metric:
+        """The metric itself."""
+        return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
+
+    @property
+    def path(self) -> str:
+        """The metric as users write it: ``ops.count``, ``aten::clone.count``."""
+        return str(MetricPath(op=self.op, metric=self.about))
+
+    @property
+    def value_text(self) -> str:
+        """The value for a reader, with its unit."""
+        return format_quantity(self.value, unit=self.about.unit)
+
+
+def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
+    """What was accepted in a project, by what it is about; nothing where there is no file.
+
+    Args:
+        folder: the project's ``.opprof``.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it holds no list of accepted values that this release can use.
+    """
+    path = folder / ACCEPTED
+    if not path.exists():
+        return {}
+    return accepted_from_document(read_document(path, Contract.ACCEPTED), where=shown(path))
+
+
+def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Acceptance]:
+    """The entries of a document, by what they are about.
+
+    Args:
+        document: what accepted.schema.json accepted.
+        where: what an error calls the document: its file.
+
+    Raises:
+        DocumentError: an unknown metric, or two entries about the same.
+    """
+    entries = [
+        _from_document(entry, where=where, path=f"accepted[{index}]")
+        for index, entry in enumerate(document["accepted"])
+    ]
+    refuse_repeats((f"{entry.test} {entry.path}" for entry in entries), where=where, path="accepted")
+    return {entry.key: entry for entry in entries}
+
+
+def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
+    """Add entries, each in place of an earlier one about the same.
+
+    Returns:
+        The file.
+
+    Raises:
+        StoreError: it cannot be read or written; an earlier file is as it was.
+        DocumentError: there is a file that is no list of accepted values: nothing is lost.
+    """
+    _change(folder, lambda known: {**known, **{entry.key: entry for entry in entries}})
+    return folder / ACCEPTED
+
+
+def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
+    """Remove what a newly saved baseline stands for: it has a value of its own for that metric and test.
+
+    Not where another branch than the baseline's is checked out: what is accepted there is still to come.
+
+    Args:
+        folder: the project's ``.opprof``.
+        run: the run as it was stored, with its name.
+
+    Returns:
+        What was removed.
+
+    Raises:
+        StoreError: the file cannot be read or written; an earlier file is as it was.
+        DocumentError: it holds no list of accepted values that this release can use.
+    """
+    branch = run.commit.branch if run.commit else None
+    measured = {test.node_id for test in run.tests if test.is_usable and test.carried_from is None}
+    spent = tuple(
+        entry
+        for entry in read_accepted(folder).values()
+        if entry.test in measured and entry.baseline in {None, run.name} and branch in {None, run.name}
+    )
+    if spent:
+        gone = {entry.key for entry in spent}
+        _change(folder, lambda known: {key: entry for key, entry in known.items() if key not in gone})
+    return spent
+
+
+def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[Key, Acceptance]]) -> None:
+    """Read, change and write the file, with nobody else in between."""
+    with writing(folder):
+        entries = change(read_accepted(folder))
+        path = folder / ACCEPTED
+        document = {
+            "kind": Contract.ACCEPTED.kind,
+            "schema_version": Contract.ACCEPTED.schema_version,
+            "accepted": [
+                _to_document(entries[key])
+                for key in sorted(entries, key=lambda key: (key[0], key[1] or "", key[2]))
+            ],
+        }
+        validate(document, Contract.ACCEPTED, where=shown(path))
+        # For a reviewer: one value a line, in an order that does not depend on who accepted first. A lone
+        # surrogate has no UTF-8, and is its escape.
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def _to_document(entry: Acceptance) -> Document:
+    return asdict(entry) | {"created": time_to_document(entry.created)}
+
+
+def _from_document(document: Document, *, where: str, path: str) -> Acceptance:
+    known = TOTALS if document["op"] is None else OP_METRICS
+    if document["metric"] not in known:
+        raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
+    commit = document["commit"]
+    values = document | {
+        "created": time_from_document(document["created"], where=where, path=f"{path}.created"),
+        "commit": None if commit is None else Commit(**commit),
+    }
+    return Acceptance(**values)

@@ -1,0 +1,94 @@
+"""From a failed comparison to what is accepted of it."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.accepted import Acceptance
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import MetricPath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+
+_LONGEST_REASON = 1_000
+
+
+def accepted_of(
+    comparison: Comparison, node_id: str, *, metric: str | None, reason: str, created: datetime
+) -> tuple[Acceptance, ...]:
+    """What lets a test's rises pass: an entry for each gate that failed, or for one of them.
+
+    Args:
+        comparison: in which it failed.
+        node_id: the test.
+        metric: the one gate that is meant, such as ``ops.count``; None for all that failed.
+        reason: why the rise is right.
+        created: now.
+
+    Raises:
+        UsageError: no reason, or no such test, or nothing of it that regressed; it says what did.
+    """
+    why = " ".join(reason.split())
+    if not why or len(why) > _LONGEST_REASON:
+        raise UsageError(f"--reason: say why in 1 to {_LONGEST_REASON} characters: it is what reviewers read")
+    test = comparison.test(node_id)
+    if test is None:
+        raise UsageError(
+            f"the last comparison has no test {node_id!a}{_near(node_id, _node_ids(comparison))}"
+        )
+    failed = _failed_gates(test)
+    if not failed:
+        raise UsageError(f"{node_id}: {_why_nothing(test)}")
+    if metric is not None and metric not in failed:
+        others = f" (what failed: {', '.join(failed)})"
+        told = _near(metric, failed) or others
+        raise UsageError(f"{metric!a} is no gate of {node_id} that failed in the last comparison{told}")
+    base, head = comparison.base, comparison.head
+    return tuple(
+        Acceptance(
+            test=node_id,
+            op=change.op,
+            metric=change.metric,
+            value=change.head.high if change.head else 0,
+            reason=why,
+            baseline=base.name if base else None,
+            created=created,
+            commit=head.commit,
+        )
+        for path, change in failed.items()
+        if metric in {None, path}
+    )
+
+
+def _failed_gates(test: TestComparison) -> Mapping[str, Change]:
+    """By their paths, the changes that fail by themselves: a part of a total needs no entry."""
+    return {
+        str(MetricPath(op=change.op, metric=change.about)): change
+        for change in test.changes
+        if change.verdict is Verdict.REGRESSED and change.rule
+    }
+
+
+def _why_nothing(test: TestComparison) -> str:
+    if any(limit.verdict is Verdict.REGRESSED for limit in test.limits):
+        return "it is over a limit of its own: raise that in the test's marker"
+    verdict = test.verdict.label if test.verdict else "not judged"
+    return f"nothing of it regressed in the last comparison: it was {verdict}"
+
+
+def _node_ids(comparison: Comparison) -> list[str]:
+    return [test.node_id for test in comparison.tests]
+
+
+def _near(text: str, known: Iterable[str]) -> str:
+    """A suggestion in brackets; a test is often named without its file."""
+    candidates = list(known)
+    ends = [candidate for candidate in candidates if candidate.endswith(f"::{text}")]
+    near = ends or difflib.get_close_matches(text, candidates, n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!a}?)" if near else ""

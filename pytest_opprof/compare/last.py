@@ -1,0 +1,59 @@
+"""The last comparison of a project, kept for the commands that go on from it, such as ``opprof accept``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.folder import state_file, writing
+from pytest_opprof.compare.document import read_comparison, write_comparison
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.files import shown
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_opprof.compare.comparison import Comparison, TestComparison
+    from pytest_opprof.results.run import TestResult
+
+_LAST = "last.json"
+
+
+def keep_last(folder: Path, comparison: Comparison) -> None:
+    """Keep a comparison in place of the one before: every test, and of those that changed what changed.
+
+    Rows and call trees are left out: they make a file large, and who wants them has a document written.
+
+    Args:
+        folder: the project's ``.opprof``.
+        comparison: of the session that ends.
+
+    Raises:
+        StoreError: it cannot be written; an earlier one is as it was.
+    """
+    brief = replace(comparison, tests=tuple(_brief(test) for test in comparison.tests))
+    with writing(folder):
+        write_comparison(state_file(folder, _LAST), brief)
+
+
+def last_comparison(folder: Path) -> Comparison:
+    """What `keep_last` kept.
+
+    Raises:
+        UsageError: nothing was compared yet.
+        StoreError: it cannot be read.
+        DocumentError: it is no comparison that this release can use.
+    """
+    path = state_file(folder, _LAST)
+    if not path.exists():
+        msg = f"{shown(path)}: nothing was compared here yet. Run the tests: pytest --opprof-baseline=NAME"
+        raise UsageError(msg)
+    return read_comparison(path)
+
+
+def _brief(test: TestComparison) -> TestComparison:
+    return replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
+
+
+def _without_rows(side: TestResult | None) -> TestResult | None:
+    return None if side is None else replace(side, ops=(), tree=())

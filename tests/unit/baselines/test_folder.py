@@ -1,0 +1,48 @@
+"""Where a project keeps its things, and what git leaves alone of them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.folder import project_folder, state_file, writing
+from pytest_opprof.errors import StoreError
+
+
+def test_folder_is_that_of_the_nearest_project_upwards(tmp_path: Path) -> None:
+    below = tmp_path / "package" / "tests"
+    below.mkdir(parents=True)
+    assert project_folder(below) == below / ".opprof"
+    (tmp_path / ".opprof").mkdir()
+    assert project_folder(below) == tmp_path / ".opprof"
+    (tmp_path / "package" / ".opprof").write_text("a file is no folder of ours")
+    assert project_folder(below) == tmp_path / ".opprof"
+
+
+def test_what_only_this_checkout_needs_is_kept_out_of_git(tmp_path: Path) -> None:
+    folder = tmp_path / ".opprof"
+    with writing(folder):
+        state_file(folder, "last.json").write_text("{}")
+    assert (state_file(folder, ".gitignore")).read_text() == "*\n"
+    assert [path.parent.name for path in folder.rglob("last.json")] == [".state"]
+    (folder / "accepted.json").write_text("{}")
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    listed = subprocess.run(["git", "ls-files"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert listed.stdout.splitlines() == [".opprof/accepted.json"]
+
+
+def test_no_baseline_is_mistaken_for_it(tmp_path: Path) -> None:
+    with writing(tmp_path):
+        state_file(tmp_path, "last.json").write_text("{}")
+    assert open_store("dir:.", root=tmp_path).names() == ()
+
+
+def test_folder_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".opprof").write_text("")
+    with (
+        pytest.raises(StoreError, match="cannot be written: a part of its path is a file"),
+        writing(tmp_path / ".opprof"),
+    ):
+        pass

@@ -1,0 +1,176 @@
+"""What is accepted of a failed comparison, and what an acceptance lets pass."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.accepted import Acceptance
+from pytest_opprof.compare.accepting import accepted_of
+from pytest_opprof.compare.comparison import Comparison, TestComparison
+from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
+from pytest_opprof.compare.last import keep_last, last_comparison
+from pytest_opprof.compare.sessions import Policy, compare_runs
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.run import Commit, TestResult
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.schema import Contract, validate
+
+NOW = datetime(2026, 1, 3, tzinfo=UTC)
+TEST = "tests/test_a.py::test_x"
+BASE = simple_test({"aten::mul": 4})
+HEAD = simple_test({"aten::mul": 4, "aten::clone": 2, "aten::add": 1})
+COMMIT = Commit(id="a" * 40, dirty=True, branch="topic")
+
+
+def compared(base: TestResult, head: TestResult, *accepted: Acceptance) -> Comparison:
+    return compare_runs(
+        simple_run(base, name="main"),
+        simple_run(head, commit=COMMIT),
+        created=NOW,
+        opprof_version="0.1.0",
+        policy=Policy(accepted={one.key: one for one in accepted}),
+    )
+
+
+def accepted(comparison: Comparison, metric: str | None = None, reason: str = "so") -> tuple[Acceptance, ...]:
+    return accepted_of(comparison, TEST, metric=metric, reason=reason, created=NOW)
+
+
+def found(base: TestResult, head: TestResult, *entries: Acceptance) -> TestComparison:
+    (test,) = compared(base, head, *entries).tests
+    return test
+
+
+def test_every_gate_that_failed_is_accepted_with_its_value() -> None:
+    assert accepted(compared(BASE, HEAD), reason=" the caller\nneeds a copy ") == (
+        Acceptance(
+            test=TEST,
+            op=None,
+            metric="ops.count",
+            value=7,
+            reason="the caller needs a copy",
+            baseline="main",
+            created=NOW,
+            commit=COMMIT,
+        ),
+        Acceptance(
+            test=TEST,
+            op="aten::clone",
+            metric="count",
+            value=2,
+            reason="the caller needs a copy",
+            baseline="main",
+            created=NOW,
+            commit=COMMIT,
+        ),
+    )
+
+
+def test_what_was_accepted_passes_with_its_reason() -> None:
+    test = found(BASE, HEAD, *accepted(compared(BASE, HEAD)))
+    assert test.verdict is Verdict.ACCEPTED
+    assert test.reason == "3 more ops in each step than main, accepted up to 7 (so)"
+    # An op that is no gate of its own goes with its total.
+    assert {change.op: change.verdict for change in test.changes} == dict.fromkeys(
+        (None, "aten::clone", "aten::add"), Verdict.ACCEPTED
+    )
+
+
+def test_less_than_was_accepted_passes() -> None:
+    less = simple_test({"aten::mul": 4, "aten::clone": 1})
+    assert found(BASE, less, *accepted(compared(BASE, HEAD))).verdict is Verdict.ACCEPTED
+
+
+def test_a_rise_past_it_regresses_again() -> None:
+    more = simple_test({"aten::mul": 5, "aten::clone": 2, "aten::add": 1})
+    test = found(BASE, more, *accepted(compared(BASE, HEAD)))
+    assert test.verdict is Verdict.REGRESSED
+    assert test.reason.startswith("4 more ops in each step than main")
+    assert test.reason.endswith(", more than was accepted, up to 7 (so)")
+    assert {change.verdict for change in test.changes if change.op == "aten::clone"} == {Verdict.ACCEPTED}
+
+
+def test_one_gate_may_be_accepted_alone() -> None:
+    (total,) = accepted(compared(BASE, HEAD), "ops.count")
+    test = found(BASE, HEAD, total)
+    assert test.verdict is Verdict.REGRESSED
+    assert test.reason.startswith("2 more calls of aten::clone")
+
+
+def test_a_tolerance_holds_over_what_was_accepted_too() -> None:
+    def peak(value: int) -> TestResult:
+        totals = {**BASE.totals, "cpu_memory.peak": Samples.constant(value, steps=3)}
+        return replace(BASE, sources=("ranges", "ops", "memory"), totals=totals)
+
+    entries = accepted(compared(peak(1000), peak(2000)))
+    assert [entry.path for entry in entries] == ["cpu_memory.peak"]
+    assert found(peak(1000), peak(2020), *entries).verdict is Verdict.ACCEPTED
+    assert found(peak(1000), peak(2021), *entries).verdict is Verdict.REGRESSED
+
+
+def test_it_is_accepted_for_its_test_alone() -> None:
+    entries = [replace(entry, test="tests/test_a.py::test_y") for entry in accepted(compared(BASE, HEAD))]
+    assert found(BASE, HEAD, *entries).verdict is Verdict.REGRESSED
+
+
+def test_it_survives_the_document_of_the_comparison() -> None:
+    comparison = compared(BASE, HEAD, *accepted(compared(BASE, HEAD)))
+    document = comparison_to_document(comparison)
+    validate(document, Contract.COMPARISON, where="x.json")
+    assert comparison_from_document(document, where="x.json") == comparison
+
+
+def test_a_limit_is_raised_where_it_stands() -> None:
+    limited = replace(BASE, limits={"ops.count": 3})
+    with pytest.raises(UsageError, match="over a limit of its own: raise that in the test's marker"):
+        accepted(compared(BASE, limited))
+
+
+@pytest.mark.parametrize(
+    ("node_id", "metric", "reason", "sentence"),
+    [
+        (TEST, None, "  \n", "--reason: say why in 1 to 1000 characters"),
+        (TEST, None, "x" * 1001, "--reason: say why in 1 to 1000 characters"),
+        ("test_x", None, "so", f"no test 'test_x' (did you mean '{TEST}'?)"),
+        ("tests/test_a.py::test_y", None, "so", f"(did you mean '{TEST}'?)"),
+        ("entirely different", None, "so", "the last comparison has no test 'entirely different'"),
+        (TEST, "ops.cuont", "so", f"'ops.cuont' is no gate of {TEST} that failed"),
+        (TEST, "ops.cuont", "so", "(did you mean 'ops.count'?)"),
+        (TEST, "aten::add.count", "so", "is no gate of"),
+        (TEST, "zzz", "so", "(what failed: ops.count, aten::clone.count)"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    node_id: str, metric: str | None, reason: str, sentence: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        accepted_of(compared(BASE, HEAD), node_id, metric=metric, reason=reason, created=NOW)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(("head", "verdict"), [(BASE, "PASS"), (simple_test({"aten::mul": 1}), "IMPROVED")])
+def test_what_did_not_regress_needs_no_acceptance(head: TestResult, verdict: str) -> None:
+    with pytest.raises(UsageError, match=f"nothing of it regressed in the last comparison: it was {verdict}"):
+        accepted(compared(BASE, head))
+
+
+def test_the_last_comparison_is_kept_without_its_rows(tmp_path: Path) -> None:
+    comparison = compared(BASE, HEAD)
+    keep_last(tmp_path, comparison)
+    last = last_comparison(tmp_path)
+    assert accepted(last) == accepted(comparison)
+    assert [(test.node_id, test.verdict, test.changes) for test in last.tests] == [
+        (test.node_id, test.verdict, test.changes) for test in comparison.tests
+    ]
+    sides: list[Any] = [side for test in last.tests for side in (test.base, test.head)]
+    assert all(side.ops == () and side.tree == () for side in sides)
+
+
+def test_without_a_last_comparison_there_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing was compared here yet"):
+        last_comparison(tmp_path)
