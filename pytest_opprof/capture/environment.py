@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import itertools
 import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pytest_opprof.capture.gpus import gpu_fields
+from pytest_opprof.capture.numpy_build import numpy_fields
 from pytest_opprof.capture.torch_ops import imported_torch
+
+_OF_COMPILERS: Final = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TRITON_")
+_OF_THE_MACHINE: Final = ("_DIR", "_PATH", "_PYTHONPATH", "_THREADS", "_DEBUG", "_LOGS")
+_FULL: Final = frozenset({"none", "ieee"})
+_LONGEST: Final = 1_000  # of what a document takes
 
 
 def fingerprint() -> dict[str, str]:
@@ -25,6 +32,7 @@ def fingerprint() -> dict[str, str]:
         "implementation": platform.python_implementation(),
         "machine": platform.machine(),
         "numpy": _version("numpy"),
+        **numpy_fields(),
         "cpu_model": _cpu_model(),
         "cpu_count": str(len(os.sched_getaffinity(0))),
         **gpu_fields(),
@@ -47,21 +55,59 @@ def details() -> dict[str, str]:
 
 
 def _of_torch(torch: Any) -> dict[str, str]:
-    flags = {
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "cudnn.benchmark": torch.backends.cudnn.benchmark,
-        "cudnn.deterministic": torch.backends.cudnn.deterministic,
-    }
-    switches = ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE", "TORCHINDUCTOR_FREEZING")
     return {
         "torch": str(torch.__version__),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": str(torch.version.cuda or ""),
+        "cudnn": _cudnn(torch),
         "triton": _version("triton"),
-        "determinism": " ".join(sorted(name for name, on in flags.items() if on)),
-        "compile": " ".join(f"{name}={os.environ[name]}" for name in switches if name in os.environ),
+        "determinism": _determinism(torch),
+        "precision": _precision(torch),
+        "compile": _compile_flags(),
         "threads": str(torch.get_num_threads()),
     }
+
+
+def _cudnn(torch: Any) -> str:
+    """Its version where CUDA was started: asking earlier would load it."""
+    if not torch.cuda.is_initialized():
+        return ""
+    try:
+        return str(torch.backends.cudnn.version() or "")
+    except RuntimeError:  # not the one that torch was built against: torch's own ops say so
+        return ""
+
+
+def _determinism(torch: Any) -> str:
+    flags = {
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "warn_only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "cudnn.deterministic": torch.backends.cudnn.deterministic,
+        "cudnn.disabled": not torch.backends.cudnn.enabled,
+    }
+    return " ".join([*sorted(name for name, on in flags.items() if on), *_set("CUBLAS_WORKSPACE_CONFIG")])
+
+
+def _precision(torch: Any) -> str:
+    """How float32 may be computed where that is not by float32; asked for as no deprecated way is."""
+    ask = getattr(torch._C, "_get_fp32_precision_getter", None)  # noqa: SLF001  # what torch.backends asks
+    if ask is None:  # before torch 2.9
+        precision = torch.get_float32_matmul_precision()
+        return "" if precision == "highest" else f"matmul={precision}"
+    places = itertools.product(("cuda", "mkldnn"), ("matmul", "conv", "rnn"))
+    asked = ((f"{backend}.{op}", ask(backend, op)) for backend, op in places)
+    return " ".join(f"{place}={precision}" for place, precision in asked if precision not in _FULL)
+
+
+def _compile_flags() -> str:
+    """What is set of the compiler's variables, but for where it puts files and how many it makes at once."""
+    names = sorted(name for name in os.environ if name.startswith(_OF_COMPILERS))
+    return " ".join(_set(*(name for name in names if not name.endswith(_OF_THE_MACHINE))))[:_LONGEST]
+
+
+def _set(*variables: str) -> list[str]:
+    return [f"{name}={os.environ[name]}" for name in variables if name in os.environ]
 
 
 def _version(package: str) -> str:

@@ -133,7 +133,8 @@ class _Court:
         """Why a gate on devices did not run; empty where it did. Asked for, it is never green."""
         if metric.source is not Source.CUDA or metric.answers(self.head.sources):
             return ""
-        return f"needs {metric.source} capture, which did not run"
+        reason = self.head.unheard.get(metric.source, "")
+        return f"needs {metric.source} capture, which did not run{f': {reason}' if reason else ''}"
 
     def _metrics(self) -> list[Metric]:
         """The metrics of ops that may be judged: exact ones that were measured, and what was asked for."""

@@ -136,7 +136,8 @@ def _value(path: MetricPath, test: TestResult) -> Samples | None:
 def _unknowable(path: MetricPath, test: TestResult) -> str:
     """Why the value is not known for certain; empty where it is."""
     if unheard := _unheard(path, test):
-        return f"needs {unheard} capture, which did not run"
+        reason = test.unheard.get(unheard, "")
+        return f"needs {unheard} capture, which did not run{f': {reason}' if reason else ''}"
     if test.capture.is_sampled and not _is_recorded_whole(path, test):
         share = format_share(test.capture.sampled_ppm / EVERY_PPM)
         return f"{share} of the ops were recorded, by sampling"

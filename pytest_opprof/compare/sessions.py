@@ -19,7 +19,7 @@ from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from pytest_opprof.baselines.accepted import Acceptance, Key
@@ -71,7 +71,9 @@ def compare_runs(
     policy, collected = policy or Policy(), collected or Collected()
     tests = []
     not_run = 0
-    for pair in pair_tests(base, head):
+    pairs = list(pair_tests(base, head))
+    notes += _nothing_in_common(base, pairs)
+    for pair in pairs:
         if pair.head is not None:
             tests.append(compare_test(pair.head, pair.base, base=base, head=head, policy=policy))
             not_run += not _ran(pair.head)
@@ -130,6 +132,15 @@ def compare_test(
         changes=found.changes,
         advisories=_advisories(found, before=before, test=test, trust=trust),
     )
+
+
+def _nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str, ...]:
+    """That all tests are new, where they are: green as that is, nothing was held to anything."""
+    ran = [pair for pair in pairs if pair.head is not None and _ran(pair.head)]
+    if base is None or not ran or any(pair.base is not None for pair in ran):
+        return ()
+    many = "is the 1 test" if len(base.tests) == 1 else f"are the {len(base.tests)} tests"
+    return (f"nothing was compared: none of the tests that ran {many} of {base.title}",)
 
 
 def _ran(test: TestResult) -> bool:

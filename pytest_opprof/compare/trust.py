@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope, Source
 from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
+from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, NUMPY_FIELDS
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.units import EVERY_PPM, format_share
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 # What is known of devices once a process has started them, and matters to tests that use them.
 _OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})
+_OF_NUMPY = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +57,8 @@ class Trust:
         return (
             self._other_sources(through)
             or (self._other_sources(_total_of(kind)) if metric.scope is Scope.OP else "")
-            or self._other_environment(depends_on)
+            or self._other_environment(depends_on, family=metric.family)
+            or self._other_compile_cache(depends_on)
             or self._incomplete(metric)
             or self._device_gap(through)
             or self._sampled(through, kind)
@@ -71,11 +74,22 @@ class Trust:
         )
         if before == after:
             return ""
-        return f"captured by {_listed(before)} in the base, by {_listed(after)} here"
+        reason = next((why for source, why in self.head.unheard.items() if source in known), "")
+        here = f"{_listed(after)} here{f' ({reason})' if reason else ''}"
+        return f"captured by {_listed(before)} in the base, by {here}"
 
-    def _other_environment(self, fields: frozenset[str]) -> str:
+    def _other_environment(self, fields: frozenset[str], *, family: Family) -> str:
+        if family is not Family.TIME and not (_counts_numpy(self.base) or _counts_numpy(self.head)):
+            fields -= NUMPY_FIELDS
         different = [words for field, words in self.environment.items() if field in fields]
         return f"measured in another environment: {', '.join(different)}" if different else ""
+
+    def _other_compile_cache(self, fields: frozenset[str]) -> str:
+        """A certified value was often seen with both, the second time warm: then it depends on neither."""
+        before, after = self.base.compile_cache, self.head.compile_cache
+        if COMPILE_CACHE not in fields or not before or not after or set(before) & set(after):
+            return ""
+        return f"compiled with a {after[0]} cache here, with a {before[0]} one in the base"
 
     def _incomplete(self, metric: Metric) -> str:
         if metric.family is Family.TIME:
@@ -109,6 +123,11 @@ class Trust:
                 share = format_share(test.capture.sampled_ppm / EVERY_PPM)
                 return f"{side} recorded {share} of the ops, by sampling"
         return ""
+
+
+def _counts_numpy(test: TestResult) -> bool:
+    """Whether NumPy's arrays are in its memory: they are no tensors."""
+    return not _OF_NUMPY.isdisjoint(test.sources)
 
 
 def _used_devices(test: TestResult) -> bool:

@@ -1,5 +1,6 @@
 """Every metric there is, and how users write them."""
 
+from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.host import (
     COUNT,
     CPU_MEMORY,
@@ -17,7 +18,6 @@ from pytest_opprof.metrics.host import (
 from pytest_opprof.metrics.known import OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
 from pytest_opprof.metrics.metric import (
     ANSWERS,
-    FINGERPRINT_FIELDS,
     Family,
     Metric,
     Scope,

@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, MEMORY_FIELDS, RANGE_FIELDS, TIME_FIELDS
 from pytest_opprof.units import Unit
 
 if TYPE_CHECKING:
@@ -63,48 +64,10 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
     }
 )
 
-# The fields of an environment's fingerprint, and how each is called in a sentence.
-FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "python": "Python",  # minor version
-        "implementation": "Python implementation",
-        "machine": "machine architecture",
-        "torch": "torch",
-        "numpy": "NumPy",
-        "cpu_capability": "CPU capability",
-        "gpu_arch": "GPU architecture",
-        "cuda": "CUDA",
-        "cudnn": "cuDNN",
-        "triton": "Triton",
-        "determinism": "determinism flags",
-        "compile": "compile flags",
-        "cpu_model": "CPU model",
-        "gpu_model": "GPU model",
-        "gpu_driver": "GPU driver",
-        "cpu_count": "CPU count",
-        "threads": "threads of torch",
-    }
-)
-_RANGE_FIELDS = frozenset({"python", "implementation"})
-_COUNT_FIELDS = _RANGE_FIELDS | {
-    "machine",
-    "torch",
-    "cpu_capability",
-    "gpu_arch",
-    "cuda",
-    "cudnn",
-    "triton",
-    "determinism",
-    "compile",
-}
 # What the values of a metric depend on, by its source, where that is not what counts depend on.
 _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
-    {
-        Source.RANGES: _RANGE_FIELDS,
-        Source.MEMORY: _COUNT_FIELDS | {"threads"},  # some kernels take scratch memory for each thread
-    }
+    {Source.RANGES: RANGE_FIELDS, Source.MEMORY: MEMORY_FIELDS}
 )
-_TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +96,8 @@ class Metric:
     def depends_on(self) -> frozenset[str]:
         """The fingerprint fields that must agree before two values may be compared."""
         if self.family is Family.TIME:
-            return _TIME_FIELDS
-        return _FIELDS_OF.get(self.source, _COUNT_FIELDS)
+            return TIME_FIELDS
+        return _FIELDS_OF.get(self.source, COUNT_FIELDS)
 
     @property
     def watched(self) -> bool:

@@ -59,6 +59,8 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
         collected=session.collected,
         notes=session.baseline.notes,
     )
+    # Those of the baseline stand in the header.
+    session.notes |= dict.fromkeys(session.comparison.notes[len(session.baseline.notes) :])
     if session.comparison.base is not None:
         _keep_last(session, session.comparison)
     _write_json(session, run)

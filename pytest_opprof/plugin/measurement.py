@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStat
 from pytest_opprof.units import EVERY_PPM, parts_per_million
 
 _OF_TORCH: Final = frozenset({"ops", "ops-itt"})
+_LONGEST: Final = 4_096  # of a reason in a document
 
 
 def measured(test: TestResult, stepping: Stepping, *, names_overflowed: int = 0) -> TestResult:
@@ -44,12 +45,15 @@ def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> Test
 
 def _once(test: TestResult, stepping: Stepping) -> TestResult:
     recordings = stepping.recordings
+    sources = _sources(recordings, asked_for=stepping.sources)
     test = replace(
         test,
         measurement=_measurement(stepping),
         schedule=stepping.request.numbers,
         activities=stepping.request.activities,
-        sources=_sources(recordings, asked_for=stepping.sources),
+        sources=sources,
+        unheard={name: why for name, why in _unheard(stepping) if name not in sources},
+        compile_cache=tuple(filter(None, [stepping.compile_cache])),
         capture=_capture(recordings),
     )
     cycles = [
@@ -86,6 +90,13 @@ def _sources(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> t
     if heard and imported_torch() is None:
         common += sorted(asked_for & _OF_TORCH)
     return tuple(common)
+
+
+def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
+    """What of the sources asked for cannot be captured here, and why."""
+    for source, reason in Collector.instance().problems.items():
+        if source in stepping.sources:
+            yield source, reason[:_LONGEST]
 
 
 def _capture(recordings: Sequence[Recording]) -> CaptureStats:

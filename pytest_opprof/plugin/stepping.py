@@ -12,6 +12,7 @@ import pytest
 from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
@@ -44,6 +45,7 @@ class Stepping:
         calls: Finished calls of the test, or steps that it finished itself.
         is_running: The call phase is not over.
         again: The second measurement, where there was reason for one.
+        compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Stepping:
         self.calls = 0
         self.is_running = False
         self.again: Stepping | None = None
+        self.compile_cache = ""
         self.sources = sources_of(
             _sources_left(sources, request),
             stacks=request.stacks,
@@ -75,12 +78,12 @@ class Stepping:
         """Measure what runs inside as the call phase of `item`."""
         with self._own_faults():
             Collector.instance().open(sources=self.sources)  # else the first step would pay for it
-        self.is_running = True
+        self.is_running, before = True, compiled()
         try:
             with replaced(item, self._calls):
                 yield
         finally:
-            self.is_running = False
+            self.is_running, self.compile_cache = False, compiled().state_since(before)
         if self.problem is None:
             # Only a test that passed is told so: the session asks.
             self.problem = self._what_is_missing()

@@ -41,6 +41,7 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
         totals=totals,
         ops=tuple(row for row, _ in rows),
         unstable=tuple(unstable),
+        compile_cache=tuple(sorted({*first.compile_cache, *again.compile_cache})),
         capture=_with_losses_of(again.capture, first.capture),
         processes=first.processes + (again.processes if fresh_process else 0),
     )

@@ -253,6 +253,9 @@ class TestResult:
         schedule: None when the test gave a function of its own.
         activities: what torch.profiler calls so: ``cpu``, ``cuda``.
         sources: what was listened to, in the words of `metrics.Source`.
+        unheard: why a source that was asked for did not run, by the source.
+        compile_cache: whether torch.compile made code for it anew (``cold``) or found it in a cache
+            (``warm``), in any of the processes that measured it; empty where it compiled nothing.
         steps: the active steps that finished.
         capture: what the collector said.
         processes: in how many fresh processes the exact values were seen; two at least make a certificate.
@@ -274,6 +277,8 @@ class TestResult:
     schedule: Schedule | None = None
     activities: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    unheard: Mapping[str, str] = field(default_factory=dict)
+    compile_cache: tuple[str, ...] = ()
     steps: int = 0
     capture: CaptureStats = field(default_factory=CaptureStats)
     processes: int = 1

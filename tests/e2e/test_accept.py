@@ -24,10 +24,7 @@ TEST = """\
     def test_other(name): work(2)
 """
 REASON = "so be it"
-SHOWN = (
-    "test_it.py::test_it: ACCEPTED: 1 more range in each step than main*, accepted up to 3 "
-    "(so be it)"
-)
+SHOWN = "test_it.py::test_it: ACCEPTED: 1 more range in each step than main*, accepted up to 3 (so be it)"
 
 
 @pytest.fixture

@@ -5,8 +5,23 @@ from pathlib import Path
 import pytest
 
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict
-from pytest_opprof.metrics import TOTALS, WATCHED_OPS, Family
+from pytest_opprof.metrics import (
+    CPU_MEMORY_ALLOCATED,
+    FINGERPRINT_FIELDS,
+    OPS_COUNT,
+    RANGES_COUNT,
+    TOTAL_SELF_CPU_TIME,
+    TOTALS,
+    WATCHED_OPS,
+    Family,
+)
 
+OF_EACH = {
+    "ranges": RANGES_COUNT,
+    "counts": OPS_COUNT,
+    "memory": CPU_MEMORY_ALLOCATED,
+    "times": TOTAL_SELF_CPU_TIME,
+}
 MARK = "<!-- {}: held to metrics by tests/unit/test_gates_page.py -->"
 
 
@@ -36,6 +51,17 @@ def test_every_gated_total_stands_there_with_its_rule(text: str) -> None:
         )
         for metric in TOTALS.values()
         if metric.watched
+    ]
+
+
+def test_every_fingerprint_field_stands_there_with_what_depends_on_it(text: str) -> None:
+    assert rows(text, "fingerprint") == [
+        (
+            f"`{field}`",
+            words,
+            ", ".join(family for family, metric in OF_EACH.items() if field in metric.depends_on),
+        )
+        for field, words in FINGERPRINT_FIELDS.items()
     ]
 
 

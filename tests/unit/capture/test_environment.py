@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 import sys
 
 import pytest
@@ -51,3 +52,63 @@ def test_details_name_the_release() -> None:
     known = details()
     assert known["pytest"] == pytest.__version__
     assert known["pytest-opprof"]
+
+
+def test_flags_of_compilers_are_told_and_places_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("TORCHINDUCTOR_MAX_AUTOTUNE", "1")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/somewhere")
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "2")
+    told = fingerprint()["compile"].split()
+    assert "TORCHINDUCTOR_MAX_AUTOTUNE=1" in told
+    assert not any("_DIR=" in word or "_THREADS=" in word for word in told)
+
+
+def test_workspace_of_cublas_is_a_matter_of_determinism(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    assert "CUBLAS_WORKSPACE_CONFIG=:4096:8" in fingerprint()["determinism"].split()
+
+
+def test_less_precise_products_are_told() -> None:
+    torch = pytest.importorskip("torch")
+    before, usual = fingerprint().get("precision", ""), torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert "matmul=" in fingerprint()["precision"]
+        assert fingerprint()["precision"] != before
+    finally:
+        torch.set_float32_matmul_precision(usual)
+
+
+def test_numpy_tells_its_blas_and_what_it_uses_of_the_processor() -> None:
+    numpy = pytest.importorskip("numpy")
+    built = numpy.show_config(mode="dicts")
+    fields = fingerprint()
+    assert fields["numpy"] == numpy.__version__
+    assert fields["blas"].startswith(built["Build Dependencies"]["blas"]["name"])
+    assert fields["numpy_cpu"].split() == built["SIMD Extensions"]["found"]
+
+
+PRINTS = "from pytest_opprof.capture.environment import fingerprint; print(fingerprint().get('{}', ''))"
+
+
+def test_numpy_is_not_imported_for_it() -> None:
+    program = f"{PRINTS.format('blas')}; import sys; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["", "False"]
+
+
+def test_features_that_numpy_is_told_to_leave_out_are_left_out() -> None:
+    numpy = pytest.importorskip("numpy")
+    found = numpy.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    if not found:
+        pytest.skip("NumPy has no code for more of this processor than its baseline")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import numpy; {PRINTS.format('numpy_cpu')}"],
+        env={**os.environ, "NPY_DISABLE_CPU_FEATURES": found[-1]},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert found[-1] not in done.stdout.split()

@@ -94,6 +94,15 @@ def test_failed_base_makes_a_test_new() -> None:
     assert compared(base, simple_run(named("a"))).tests[0].verdict is Verdict.NEW
 
 
+def test_tests_that_are_all_new_are_said() -> None:
+    base = simple_run(named("a"), named("b"), name="main")
+    told = "nothing was compared: none of the tests that ran are the 2 tests of main"
+    assert compared(base, simple_run(named("x"), named("y")), notes=("first",)).notes == ("first", told)
+    assert compared(base, simple_run(named("a"), named("y"))).notes == ()
+    assert compared(base, simple_run()).notes == ()
+    assert compared(None, simple_run(named("x"))).notes == ()
+
+
 def test_notes_and_sides_are_kept(tmp_path: Path) -> None:
     comparison = compared(
         simple_run(named("a"), name="main"), simple_run(named("a")), notes=("found by luck",)

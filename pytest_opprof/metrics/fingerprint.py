@@ -1,0 +1,59 @@
+"""What values depend on beside the code: the fields of an environment, and which family looks at which."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# The field of a test, not of its run: whether what torch.compile made for it came from a cache.
+COMPILE_CACHE = "compile_cache"
+
+# The fields, and how each is called in a sentence.
+FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "python": "Python",  # minor version
+        "implementation": "Python implementation",
+        "machine": "machine architecture",
+        "torch": "torch",
+        "numpy": "NumPy",
+        "blas": "BLAS of NumPy",
+        "numpy_cpu": "CPU features of NumPy",
+        "cpu_capability": "CPU capability",
+        "gpu_arch": "GPU architecture",
+        "cuda": "CUDA",
+        "cudnn": "cuDNN",
+        "triton": "Triton",
+        "determinism": "determinism flags",
+        "precision": "precision of float32",
+        "compile": "compile flags",
+        COMPILE_CACHE: "compile cache",
+        "cpu_model": "CPU model",
+        "gpu_model": "GPU model",
+        "gpu_driver": "GPU driver",
+        "cpu_count": "CPU count",
+        "threads": "threads of torch",
+    }
+)
+# What Python code alone decides.
+RANGE_FIELDS = frozenset({"python", "implementation"})
+COUNT_FIELDS = RANGE_FIELDS | {
+    "machine",
+    "torch",
+    "cpu_capability",
+    "gpu_arch",
+    "cuda",
+    "cudnn",
+    "triton",
+    "determinism",
+    "precision",
+    "compile",
+    COMPILE_CACHE,
+}
+# NumPy's arrays and the scratch memory of its BLAS: in the memory of Python and of malloc, not of tensors.
+NUMPY_FIELDS = frozenset({"numpy", "blas", "numpy_cpu"})
+# Some kernels take scratch memory for each thread.
+MEMORY_FIELDS = COUNT_FIELDS | NUMPY_FIELDS | {"threads"}
+TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)

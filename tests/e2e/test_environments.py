@@ -1,0 +1,95 @@
+"""A baseline from elsewhere: other hardware, another clock, other tests, a damaged number."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from e2e.project import Project
+
+TEST = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_it():
+        with record_function("work"):
+            pass
+"""
+
+
+@pytest.fixture
+def saved(project: Project) -> Project:
+    """A project with a baseline."""
+    project.write("test_it.py", TEST)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    return project
+
+
+def edit(project: Project, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change what the baseline says."""
+    (path,) = project.stored()
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def fingerprint(**fields: str) -> Callable[[dict[str, Any]], object]:
+    return lambda document: document["environment"]["fingerprint"].update(fields)
+
+
+def test_another_interpreter_is_inconclusive_and_said(saved: Project) -> None:
+    edit(saved, fingerprint(python="2.7"))
+    session = saved.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    told = " ".join(session.failures["test_it"].split())
+    assert "INCONCLUSIVE: ranges, total: measured in another environment: Python 2.7 -> 3." in told
+
+
+def test_other_hardware_informs_where_only_times_depend_on_it(saved: Project) -> None:
+    edit(saved, fingerprint(cpu_model="Another CPU", machine="another", cpu_count="1024"))
+    session = saved.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    done = saved.python("-m", "pytest_opprof.cli.main", "compare", "main", str(session.document), "-v")
+    assert done.returncode == 0
+
+
+def test_a_number_that_is_none_is_refused_and_named(saved: Project) -> None:
+    (path,) = saved.stored()
+    text = path.read_text()
+    path.write_text(text.replace('"ranges.count":1', '"ranges.count":NaN'))
+    session = saved.pytest("--opprof-baseline=main", writes_run=False)
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert any("NaN is no JSON number. The file was not used" in line for line in session.told)
+
+
+def test_a_total_that_vanished_is_inconclusive(saved: Project) -> None:
+    edit(saved, lambda document: document["tests"][0]["totals"].update({"flops.total": 7}))
+    session = saved.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "FLOPs, total" in session.failures["test_it"]
+    assert "INCONCLUSIVE" in session.failures["test_it"]
+
+
+def test_a_baseline_without_a_test_in_common_is_said(saved: Project) -> None:
+    (saved.folder / "test_it.py").rename(saved.folder / "test_other.py")
+    session = saved.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED, "its file was collected, and is gone"
+    sentence = "opprof: nothing was compared: none of the tests that ran is the 1 test of main"
+    assert sentence in session.told
+    selected = saved.pytest("--opprof-baseline=main", "test_other.py")
+    assert selected.exit_code == 0
+    assert sentence in selected.told
+    selected.lines.fnmatch_lines(["1 new * nothing dropped * 1 other test not run"])
+
+
+def test_why_a_source_did_not_run_stands_in_the_document(saved: Project) -> None:
+    capture = "--opprof-capture=ranges,ops,cuda"
+    session = saved.pytest(capture)
+    result = session.result("test_it")
+    assert "cuda" not in result.sources
+    if "cuda" not in result.unheard:
+        pytest.skip("CUDA can be captured on this machine")
+    gated = saved.pytest("--opprof-baseline=main", "--opprof-gate=kernels.count=exact", capture)
+    told = " ".join(gated.failures["test_it"].split())
+    assert f"needs cuda capture, which did not run: {result.unheard['cuda']}" in told

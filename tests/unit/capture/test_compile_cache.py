@@ -1,0 +1,57 @@
+"""Whether the compiler worked, or found what it needs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.capture.compile_cache import COLD, WARM, Compiled, compiled
+
+COMPILES = """
+import torch
+from pytest_opprof.capture.compile_cache import compiled
+
+before = compiled()
+product = torch.compile(lambda x: x * 2 + 1)
+product(torch.ones(4))
+after = compiled()
+print(after.state_since(before))
+product(torch.ones(4))
+print(repr(compiled().state_since(after)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "state"),
+    [
+        (Compiled(), Compiled(), ""),
+        (Compiled(made=1, taken=2), Compiled(made=1, taken=2), ""),
+        (Compiled(taken=1), Compiled(taken=2), WARM),
+        (Compiled(made=1), Compiled(made=2, taken=3), COLD),
+    ],
+)
+def test_what_was_made_anew_makes_it_cold(before: Compiled, after: Compiled, state: str) -> None:
+    assert after.state_since(before) == state
+
+
+def test_without_a_compiler_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch._dynamo.utils", raising=False)
+    assert compiled() == Compiled()
+
+
+@pytest.mark.slow
+def test_the_second_process_finds_what_the_first_made(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    states = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", COMPILES],
+            env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert states == [[COLD, "''"], [WARM, "''"]]

@@ -1,0 +1,113 @@
+"""What stands between two sides: the environment in the fields that a metric depends on, caches, sources."""
+
+from dataclasses import replace
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.compare.sessions import compare_test
+from pytest_opprof.compare.trust import Trust
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import (
+    CPU_MEMORY_ALLOCATED,
+    FINGERPRINT_FIELDS,
+    OPS_COUNT,
+    RANGES_COUNT,
+    TOTAL_SELF_CPU_TIME,
+    Metric,
+)
+from pytest_opprof.metrics.fingerprint import COMPILE_CACHE
+from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.run import Environment, TestResult
+from pytest_opprof.results.samples import Samples
+
+TEST = simple_test({"aten::mul": 4, "forward": 1})
+FAMILIES = {
+    "ranges": RANGES_COUNT,
+    "counts": OPS_COUNT,
+    "memory": CPU_MEMORY_ALLOCATED,
+    "times": TOTAL_SELF_CPU_TIME,
+}
+
+
+def objection(metric: Metric, base: TestResult, head: TestResult, *, field: str | None = None) -> str:
+    """What is said of a metric where the sides differ in one field of the environment."""
+    sides = tuple(Environment(fingerprint={field: value} if field else {}) for value in ("one", "other"))
+    return Trust.between(base, head, environments=(sides[0], sides[1])).objection(metric)
+
+
+def of_devices(test: TestResult) -> TestResult:
+    """The test with a kernel: else it does not matter what is known of devices."""
+    return replace(test, totals={**test.totals, "kernels.count": Samples.constant(1, steps=test.steps)})
+
+
+def with_memory(source: str) -> TestResult:
+    return of_devices(replace(TEST, sources=("ranges", "ops", source)))
+
+
+@pytest.mark.parametrize("field", [field for field in FINGERPRINT_FIELDS if field != COMPILE_CACHE])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_field_matters_to_the_families_that_depend_on_it(family: str, field: str) -> None:
+    metric = FAMILIES[family]
+    test = with_memory("memory-malloc")
+    told = objection(metric, test, test, field=field)
+    expected = f"measured in another environment: {FINGERPRINT_FIELDS[field]} one -> other"
+    assert told == (expected if field in metric.depends_on else "")
+
+
+@pytest.mark.parametrize("field", ["numpy", "blas", "numpy_cpu"])
+def test_numpy_matters_to_memory_that_holds_its_arrays(field: str) -> None:
+    tensors, malloc = with_memory("memory"), with_memory("memory-malloc")
+    assert objection(CPU_MEMORY_ALLOCATED, tensors, tensors, field=field) == ""
+    assert FINGERPRINT_FIELDS[field] in objection(CPU_MEMORY_ALLOCATED, malloc, malloc, field=field)
+    assert FINGERPRINT_FIELDS[field] in objection(TOTAL_SELF_CPU_TIME, tensors, tensors, field=field)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (("warm",), ("cold",), "compiled with a cold cache here, with a warm one in the base"),
+        (("cold",), ("warm",), "compiled with a warm cache here, with a cold one in the base"),
+        (("cold", "warm"), ("warm",), ""),
+        (("cold", "warm"), ("cold",), ""),
+        (("cold",), ("cold",), ""),
+        ((), ("cold",), ""),
+        (("warm",), (), ""),
+    ],
+)
+def test_counts_of_compiled_code_depend_on_its_cache(
+    before: tuple[str, ...], after: tuple[str, ...], told: str
+) -> None:
+    base, head = replace(TEST, compile_cache=before), replace(TEST, compile_cache=after)
+    assert objection(OPS_COUNT, base, head) == told
+    assert objection(RANGES_COUNT, base, head) == ""
+
+
+def test_another_cache_leaves_a_test_inconclusive() -> None:
+    base, head = replace(TEST, compile_cache=("warm",)), replace(TEST, compile_cache=("cold",))
+    found = compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "ops, total: compiled with a cold cache here, with a warm one in the base"
+
+
+def test_a_certificate_remembers_both_states() -> None:
+    cold, warm = replace(TEST, compile_cache=("cold",)), replace(TEST, compile_cache=("warm",))
+    assert repeated(cold, warm, fresh_process=True).compile_cache == ("cold", "warm")
+    assert repeated(warm, warm, fresh_process=True).compile_cache == ("warm",)
+
+
+def test_why_a_source_did_not_run_is_said() -> None:
+    deaf = replace(TEST, sources=("ranges",), unheard={"ops": "no C++ compiler was found"})
+    assert objection(OPS_COUNT, TEST, deaf) == (
+        "captured by ops in the base, by nothing here (no C++ compiler was found)"
+    )
+
+
+def test_a_gate_asked_for_says_why_its_source_did_not_run() -> None:
+    deaf = replace(TEST, gates={"kernels.count": "exact"}, unheard={"cuda": "libcuda.so.1 not found"})
+    found = compare_test(deaf, TEST, base=simple_run(TEST, name="main"), head=simple_run(deaf))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "needs cuda capture, which did not run: libcuda.so.1 not found" in found.reason
+    limited = replace(deaf, gates={}, limits={"kernels.count": 0})
+    found = compare_test(limited, None, base=None, head=simple_run(limited))
+    assert "needs cuda capture, which did not run: libcuda.so.1 not found" in found.reason
