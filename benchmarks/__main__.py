@@ -9,6 +9,7 @@ from benchmarks import (
     capture,
     cuda,
     growth,
+    history,
     post_processing,
     python_calls,
     ranges,
@@ -27,6 +28,7 @@ _BENCHES = {
     "reading": trace_reading.rows,
     "cuda": cuda.rows,
     "growth": growth.rows,
+    "history": history.rows,
     "unused": unused_plugin.rows,
 }
 

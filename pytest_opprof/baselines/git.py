@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_opprof.results.run import Commit
@@ -62,6 +63,14 @@ class Git:
         """A commit and what it builds on, nearest first."""
         listed = self._ask("rev-list", f"--max-count={_MOST_ANCESTORS}", commit)
         return listed.split() if listed else []
+
+    def committed(self, commit: str) -> datetime | None:
+        """When a commit was made; None for one that is not at hand."""
+        told = self._ask("show", "--no-patch", "--format=%ct", "--end-of-options", commit)
+        try:
+            return datetime.fromtimestamp(int(told), tz=UTC) if told else None
+        except (ValueError, OverflowError, OSError):
+            return None  # a year that no clock has, or what is no commit
 
     @property
     def is_shallow(self) -> bool:

@@ -19,6 +19,12 @@ _OF_COMPILERS: Final = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TRI
 _OF_THE_MACHINE: Final = ("_DIR", "_PATH", "_PYTHONPATH", "_THREADS", "_DEBUG", "_LOGS")
 _FULL: Final = frozenset({"none", "ieee"})
 _LONGEST: Final = 1_000  # of what a document takes
+# What a CI calls a shard's number, how it calls their count, and the number of the first.
+_SHARD_VARIABLES = (
+    ("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),  # GitLab
+    ("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    ("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+)
 
 
 def fingerprint() -> dict[str, str]:
@@ -50,8 +56,19 @@ def details() -> dict[str, str]:
         "platform": platform.platform(),
         "pytest": _version("pytest"),
         "pytest-opprof": _version("pytest-opprof"),
+        **_place_among_others(),
     }
     return {name: value for name, value in known.items() if value}
+
+
+def _place_among_others() -> dict[str, str]:
+    """Which rank this process is, as torchrun tells its children, and which shard of a CI's job."""
+    found = {"rank": os.environ.get("RANK", ""), "world_size": os.environ.get("WORLD_SIZE", "")}
+    for index, count, first in _SHARD_VARIABLES:
+        number, of = os.environ.get(index, ""), os.environ.get(count, "")
+        if number.isdecimal() and of.isdecimal():
+            found["shard"] = f"{int(number) - first + 1} of {of}"
+    return found
 
 
 def _of_torch(torch: Any) -> dict[str, str]:

@@ -20,7 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-COMMANDS = ("show", "compare", "accept", "validate", "init", "doctor", "prepare", "env", "attach", "trace")
+COMMANDS = (
+    "show",
+    "compare",
+    "accept",
+    "validate",
+    "init",
+    "doctor",
+    "prepare",
+    "env",
+    "attach",
+    "trace",
+    "history",
+    "merge",
+)
 _SIGNALLED = 128
 
 

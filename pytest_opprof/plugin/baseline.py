@@ -55,7 +55,7 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     Raises:
         OpprofError: The store, or the baseline in it, cannot be read.
     """
-    is_kept = options.save or options.baseline or options.json
+    is_kept = options.save or options.baseline or options.json or options.history == "all"
     commit = head_commit(config.rootpath) if is_kept else None
     if exchange is not None:
         digest = baseline_digest(config)

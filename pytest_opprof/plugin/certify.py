@@ -132,6 +132,7 @@ def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> l
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
+        "--opprof-history=off",
         *(_as_argument(config, node_id) for node_id in node_ids),
     ]
 

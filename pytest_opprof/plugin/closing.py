@@ -14,6 +14,7 @@ from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
+from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.controller import LOST
 from pytest_opprof.plugin.session import NOT_THE_TESTS, OpprofSession, version
@@ -21,6 +22,7 @@ from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.run import Environment, Outcome, Run
+from pytest_opprof.results.shards import RANK
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
 _GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
@@ -68,6 +70,7 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
         session.notes["nothing was saved: the session was cut short"] = None
     elif session.options.save:
         _save(session, run, session.comparison)
+    _remember(session, run, is_saved=bool(session.options.save) and not is_cut_short)
     session.failures += _untested_failures(session, session.comparison)
     if session.failures and its.exitstatus in _GREEN:
         its.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -129,6 +132,19 @@ def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
     except OpprofError as error:
         if comparison.counts[Verdict.REGRESSED]:  # else nobody will ask for it
             session.notes[f"`opprof accept` will not know of this comparison: {error}"] = None
+
+
+def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
+    """Append a run to the store's history; of a distributed program's ranks the first does."""
+    is_wanted = {"saved": is_saved, "all": True, "off": False}[session.options.history]
+    if not is_wanted or run.environment.details.get(RANK, "0") != "0":
+        return
+    root = session.config.rootpath
+    try:
+        log = history_of(session.options.store, root=root)
+        remember(log, replace(run, name=session.options.save if is_saved else None), repository=root)
+    except OpprofError as error:
+        session.failures.append(str(error))
 
 
 def _save(session: OpprofSession, run: Run, comparison: Comparison) -> None:

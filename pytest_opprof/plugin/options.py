@@ -5,6 +5,7 @@ Every pytest session imports this module, so it imports nothing of ours.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ import pytest
 
 _MODES: Final = ("on", "off", "only")
 _MOST_PROCESSES: Final = 100
+_HISTORY: Final = ("saved", "all", "off")
 _SAVE_HELP: Final = "keep this run as the baseline NAME"
 _CAPTURE: Final = (
     "ranges",
@@ -56,6 +58,12 @@ _OPTIONS: Final = (
     _Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
     _Option(name="opprof-store", metavar="URI", default="dir:.opprof", help="where baselines are kept"),
     _Option(
+        name="opprof-history",
+        metavar="saved|all|off",
+        default="saved",
+        help="which runs the store's history remembers: those that are saved, all, or none",
+    ),
+    _Option(
         name="opprof-fail-on",
         metavar="LIST",
         default="regressed,missing,inconclusive,error,no-baseline",
@@ -77,7 +85,9 @@ _OPTIONS: Final = (
     _Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
     _Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
     _Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
-    _Option(name="opprof-json", metavar="PATH", help="write this run as a document"),
+    _Option(
+        name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
+    ),
 )
 
 
@@ -107,6 +117,7 @@ class Options:
 
     Attributes:
         mode: "on", "off" or "only".
+        history: "saved", "all" or "off".
         gates: Rules of the command line.
         ini_gates: Rules of the ini file, which a test's own stand over.
         save_processes: How many processes measure what is saved; 1 for this one alone.
@@ -120,6 +131,7 @@ class Options:
     save_processes: int
     baseline: str | None
     store: str
+    history: str
     fail_on: str
     gates: tuple[str, ...]
     ini_gates: tuple[str, ...]
@@ -146,6 +158,9 @@ def read_options(config: pytest.Config) -> Options:
     mode = values["opprof"]
     if mode not in _MODES:
         raise pytest.UsageError(f"--opprof={mode}: it is one of {', '.join(_MODES)}")
+    history = values["opprof_history"]
+    if history not in _HISTORY:
+        raise pytest.UsageError(f"--opprof-history={history}: it is one of {', '.join(_HISTORY)}")
     capture = frozenset(_listed(values["opprof_capture"]))
     unknown = sorted(capture - set(_CAPTURE))
     if unknown:
@@ -159,6 +174,7 @@ def read_options(config: pytest.Config) -> Options:
         save_processes=_processes(values["opprof_save_processes"]),
         baseline=values["opprof_baseline"] or None,
         store=values["opprof_store"],
+        history=history,
         fail_on=values["opprof_fail_on"],
         gates=tuple(config.getoption("opprof_gate") or ()),
         ini_gates=tuple(config.getini("opprof_gate")),
@@ -167,7 +183,7 @@ def read_options(config: pytest.Config) -> Options:
         columns=tuple(columns) or None,
         rows=_whole_number("--opprof-rows", values["opprof_rows"]),
         traces=_path(config, "opprof_traces"),
-        json=_path(config, "opprof_json"),
+        json=_of_rank(_path(config, "opprof_json")),
     )
 
 
@@ -196,6 +212,11 @@ def _processes(text: str) -> int:
     if not 1 <= count <= _MOST_PROCESSES:
         raise pytest.UsageError(f"{option}={text}: it is a number from 1 to {_MOST_PROCESSES}")
     return count
+
+
+def _of_rank(path: Path | None) -> Path | None:
+    """Where torchrun starts one command many times, a path with ``{rank}`` is one for each."""
+    return None if path is None else Path(str(path).replace("{rank}", os.environ.get("RANK", "0")))
 
 
 def _path(config: pytest.Config, dest: str) -> Path | None:

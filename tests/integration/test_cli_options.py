@@ -22,6 +22,7 @@ from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit
@@ -55,6 +56,22 @@ PROOFS: dict[str, Typed] = {
     "init --store": ("init one", "init one --store=dir:elsewhere"),
     "doctor --store": ("doctor", "doctor --store=dir:other"),
     "env sources": ("env", "env nvtx"),
+    "history test": ("history test_x", "history test_y"),
+    "history metric": ("history test_x", "history test_x aten::mul.count"),
+    "history --name": ("history test_x", "history test_x --name=release"),
+    "history --last": ("history test_x", "history test_x --last=1"),
+    "history --json": ("history test_x", "history test_x --json"),
+    "history --csv": ("history test_x", "history test_x --csv"),
+    "history --import": ("history test_x", "history test_x --import two.json"),
+    "history --compact": ("history test_x", "history test_x --compact"),
+    "history --store": ("history test_x", "history test_x --store=dir:other"),
+    "merge runs": ("merge base.json -o joined.json", "merge base.json two.json -o joined.json"),
+    "merge --output": ("merge base.json -o joined.json", "merge base.json -o joined2.json"),
+    "merge --expect": ("merge base.json -o joined.json", "merge base.json -o joined.json --expect=2"),
+    "merge --collected": (
+        "merge base.json -o joined.json",
+        "merge base.json -o joined.json --collected=collected.txt",
+    ),
     "trace show file": ("trace show before.json", "trace show after.json"),
     "trace show --sort": ("trace show before.json", "trace show before.json --sort=count"),
     "trace show --rows": ("trace show before.json", "trace show before.json --rows=1"),
@@ -131,6 +148,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for store, count in (("dir:.opprof", 4), ("dir:other", 7)):
         saved = simple_run(simple_test({"aten::mul": count}), commit=Commit(id="1" * 40, dirty=False))
         open_store(store, root=tmp_path).save("main", saved, collected=Collected())
+        for number, test in enumerate("xxy"):
+            remembered = simple_run(
+                simple_test({"aten::mul": count + number}, node_id=f"t.py::test_{test}"),
+                run_id=f"{store}{number}",
+                name="main" if number else "release",
+            )
+            remember(history_of(store, root=tmp_path), remembered, repository=tmp_path)
+    (tmp_path / "collected.txt").write_text("tests/test_a.py::test_z\n", encoding="utf-8")
     for name, ops in (("before", 3), ("after", 5)):
         (tmp_path / f"{name}.json").write_text(json.dumps(trace_of(ops)), encoding="utf-8")
     for name in ("one", "another"):

@@ -1,0 +1,209 @@
+"""A history of 10,000 runs of 500 tests, written and asked, against json reading the same lines."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from benchmarks.table import Bound, Row, nanoseconds
+from pytest_opprof.history.change_points import shifts
+from pytest_opprof.history.index import INDEX, HistoryIndex
+from pytest_opprof.history.lines import trend_lines
+from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.record import (
+    Counts,
+    Definition,
+    RunRecord,
+    counts_definition,
+    environment_definition,
+    record_of,
+)
+from pytest_opprof.history.trend import trend_of, wanted_metrics
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.run import Commit, OpKind, OpRow, Run, TestResult
+from pytest_opprof.results.samples import Samples
+
+_RUNS: Final = 10_000
+_TESTS: Final = 500
+_OPS: Final = 20
+_STEPS: Final = 3
+_CHANGES_EVERY: Final = 1_000  # runs, of each test's counts
+_FIRST: Final = datetime(2025, 1, 1, tzinfo=UTC)
+_TIME: Final = "total.self_cpu_time_total"
+
+
+def rows(*, quick: bool) -> list[Row]:
+    """Write such a history through the writer that everybody uses, and time what is done with it."""
+    count = _RUNS // 20 if quick else _RUNS
+    with tempfile.TemporaryDirectory(prefix="opprof-bench-") as folder:
+        log = HistoryLog(Path(folder) / "history")
+        start = time.perf_counter_ns()
+        log.append(_records(count))
+        wrote_ns = time.perf_counter_ns() - start
+        size = sum(segment.size for segment in log.segments())
+        json_ns = _json_ns(log)
+        shifts([1.0] * 20)  # ruptures is imported where it is used: that is no part of it
+        what = f"{count:,} runs of {_TESTS} tests"
+        read = f"json reads the {size / 2**20:.0f} MiB {nanoseconds(json_ns)}"
+        anew_ns = _asked_ns(log)
+        again_ns = min(_asked_ns(log) for _ in range(3))
+        append_ns, document_ns = _appended_ns(log, Path(folder))
+        after_ns = _asked_ns(log)
+        index_mib = (log.folder / INDEX).stat().st_size / 2**20
+    return [
+        Row(
+            what=f"history: {what}, written at once",
+            ours=nanoseconds(wrote_ns),
+            peer=f"{size / count / 1024:.1f} KiB a run",
+            figure=wrote_ns / count / 1e6,
+            unit="ms a run",
+        ),
+        Row(
+            what=f"history: append one run to {what}",
+            ours=nanoseconds(append_ns),
+            peer=f"its run document {nanoseconds(document_ns)}",
+            figure=document_ns / append_ns,
+            bound=1,
+        ),
+        Row(
+            what=f"history: index of {what} made anew ({index_mib:.0f} MiB), and a trend",
+            ours=nanoseconds(anew_ns),
+            peer=read,
+            figure=anew_ns / json_ns,
+            bound=5,
+            direction=Bound.AT_MOST,
+        ),
+        Row(
+            what=f"history: a trend with change points of {what}",
+            ours=nanoseconds(again_ns),
+            peer=read,
+            figure=json_ns / again_ns,
+            bound=3,
+        ),
+        Row(
+            what="history: the same after an append",
+            ours=nanoseconds(after_ns),
+            peer=read,
+            figure=json_ns / after_ns,
+            bound=3,
+        ),
+    ]
+
+
+def _records(count: int) -> Iterator[RunRecord]:
+    """Runs of an hour each: times are noise, counts change now and then, each test's at a time of its own."""
+    source = random.Random(0)  # noqa: S311  # no secret
+    environment = environment_definition({"python": "3.12", "torch": "2.13.0", "cpu_model": "a processor"})
+    definitions: dict[tuple[int, int], Definition] = {}
+    for run in range(count):
+        tests = []
+        for test in range(_TESTS):
+            version = (run + test) // _CHANGES_EVERY
+            if (test, version) not in definitions:
+                definitions[test, version] = counts_definition(_counts(test, version))
+            tests.append((definitions[test, version], (source.randrange(4_000_000, 4_400_000),)))
+        created = _FIRST + timedelta(hours=run)
+        yield RunRecord(
+            run_id=f"{run:016x}",
+            created=created,
+            committed=created,
+            commit=Commit(id=f"{run:040x}", dirty=False, branch="main"),
+            name="main",
+            environment=environment,
+            tests=tuple(tests),
+        )
+
+
+def _counts(test: int, version: int) -> Counts:
+    ops = {f"aten::op_{op}": {"count": Samples.constant(op + version, steps=_STEPS)} for op in range(1, _OPS)}
+    total = sum(metrics["count"].low for metrics in ops.values())
+    return Counts(
+        node_id=_node_id(test),
+        steps=_STEPS,
+        sources=("ops", "ranges"),
+        totals={"ops.count": Samples.constant(total, steps=_STEPS)},
+        ops=ops,
+        measured=(_TIME,),
+    )
+
+
+def _node_id(test: int) -> str:
+    return (
+        f"tests/models/test_layer_{test // 20}.py::TestLayer::test_forward_and_backward[{test % 20}-float32]"
+    )
+
+
+def _json_ns(log: HistoryLog) -> int:
+    """What it takes to read every line with nothing but json."""
+    start = time.perf_counter_ns()
+    for segment in log.segments():
+        for line in segment.path.read_bytes().splitlines():
+            json.loads(line)
+    return time.perf_counter_ns() - start
+
+
+def _asked_ns(log: HistoryLog) -> int:
+    """What `opprof history TEST` does, printing aside."""
+    start = time.perf_counter_ns()
+    with HistoryIndex(log) as index:
+        index.tests()
+        results = index.results(_node_id(_TESTS // 2))
+    trends = [trend_of(_node_id(_TESTS // 2), path, results) for path in wanted_metrics(None, results)]
+    assert list(trend_lines(trends, last=20, width=120))
+    return time.perf_counter_ns() - start
+
+
+def _appended_ns(log: HistoryLog, folder: Path) -> tuple[int, int]:
+    """What it takes to add a run, and to write its document; the least of some."""
+    append, document = [], []
+    for number in range(5):
+        run = _run(number)
+        start = time.perf_counter_ns()
+        log.append([record_of(run, committed=run.created)])
+        middle = time.perf_counter_ns()
+        write_run(folder / "run.json", run)
+        append.append(middle - start)
+        document.append(time.perf_counter_ns() - middle)
+    return min(append), min(document)
+
+
+def _run(number: int) -> Run:
+    def samples(value: int) -> Samples:
+        return Samples.constant(value, steps=_STEPS)
+
+    ops = tuple(
+        OpRow(
+            name=f"aten::op_{op}",
+            kind=OpKind.OP,
+            count=samples(op),
+            cpu_time_total_ns=samples(2_000),
+            self_cpu_time_total_ns=samples(1_000),
+        )
+        for op in range(1, _OPS)
+    )
+    totals = {"ops.count": samples(sum(range(_OPS))), _TIME: samples(4_000_000)}
+    tests = tuple(
+        TestResult(
+            node_id=_node_id(test),
+            sources=("ops", "ranges"),
+            steps=_STEPS,
+            processes=2,
+            totals=totals,
+            ops=ops,
+        )
+        for test in range(_TESTS)
+    )
+    return Run(
+        run_id=f"a{number:015x}",
+        created=datetime(2030, 1, 1, tzinfo=UTC) + timedelta(hours=number),
+        opprof_version="0.1.0",
+        name="main",
+        commit=Commit(id=f"{number:040x}", dirty=False, branch="main"),
+        tests=tests,
+    )

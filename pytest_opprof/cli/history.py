@@ -1,0 +1,105 @@
+"""``opprof history``: what a test measured from run to run, and where it changed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.history.log import HistoryLog
+    from pytest_opprof.history.trend import Trend
+    from pytest_opprof.report.text import Line
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("history", help="print the trend of a test, with the runs that changed it")
+    parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a part that no other has")
+    parser.add_argument(
+        "metric",
+        nargs="?",
+        metavar="METRIC",
+        help="such as aten::clone.count or flops.total; how many ops and how long, unless given",
+    )
+    parser.add_argument("--name", metavar="NAME", help="only runs that were saved as NAME")
+    parser.add_argument("--last", type=int, default=20, metavar="N", help="print the last N runs, -1 for all")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, with all runs")
+    form.add_argument("--csv", action="store_true", help="print CSV, with all runs")
+    work = parser.add_mutually_exclusive_group()
+    work.add_argument(
+        "--import",
+        dest="sources",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="take older runs in first: run documents, or folders of them such as .opprof",
+    )
+    work.add_argument("--compact", action="store_true", help="join the many files of a CI's jobs first")
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Take runs in, tidy, or print a trend.
+
+    Raises:
+        OpprofError: no such test or metric, or the history cannot be read.
+    """
+    from pytest_opprof.history.store import history_of  # noqa: PLC0415
+
+    log = history_of(args.store, root=Path.cwd())
+    if args.sources:
+        print_lines(_imported(log, args.sources))
+    elif args.compact:
+        print(f"{log.compact()} runs in {len(log.segments())} files")
+    elif args.test is None:
+        raise UsageError("say which test's history is wanted: opprof history TEST")
+    if args.test is not None:
+        _print(_trends(log, args), args)
+    return 0
+
+
+def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
+    from pytest_opprof.baselines.git import Git  # noqa: PLC0415
+    from pytest_opprof.history.importing import find_runs  # noqa: PLC0415
+    from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
+
+    with HistoryIndex(log) as index:
+        found = find_runs(sources, known=index.run_ids(), git=Git(Path.cwd()))
+    added = log.append(found.records)
+    yield from found.notes
+    without = len(found.records) - added
+    yield f"{added} runs imported, {found.known} were there already, {without} have no usable test"
+
+
+def _trends(log: HistoryLog, args: argparse.Namespace) -> list[Trend]:
+    from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
+    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
+
+    with HistoryIndex(log) as index:
+        node_id = find_test(args.test, index.tests())
+        results = index.results(node_id, name=args.name)
+        for note in index.notes:
+            print(f"opprof: {note}", file=sys.stderr)
+    if not results:
+        raise UsageError(f"{node_id} has no run that was saved as {args.name!r}")
+    return [trend_of(node_id, path, results) for path in wanted_metrics(args.metric, results)]
+
+
+def _print(trends: list[Trend], args: argparse.Namespace) -> None:
+    from pytest_opprof.history.lines import to_csv, to_json, trend_lines  # noqa: PLC0415
+
+    if args.json:
+        print(json.dumps(to_json(trends), indent=1))
+    elif args.csv:
+        print(to_csv(trends), end="")
+    else:
+        print_lines(trend_lines(trends, last=args.last, width=width()))

@@ -1,0 +1,72 @@
+"""``opprof merge``: the runs of a CI's shards and a program's ranks as one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.report.text import Line
+    from pytest_opprof.results.shards import Joined
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser(
+        "merge",
+        help="join the runs of shards and ranks; 1 when some are missing",
+        description="Ends with 1 where a shard, a rank or a test is known to be missing: the run is written "
+        "all the same, and says so.",
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the files of --opprof-json")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the joined run")
+    parser.add_argument("--expect", type=int, metavar="N", help="how many shards there should be")
+    parser.add_argument(
+        "--collected",
+        type=Path,
+        metavar="FILE",
+        help="tests that should be there: what pytest --opprof=only --collect-only -q prints",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Join, write, and say what was found.
+
+    Raises:
+        OpprofError: a run cannot be read, they do not join, or the joined one cannot be written.
+    """
+    from pytest_opprof.results.files import read_run, write_run  # noqa: PLC0415
+    from pytest_opprof.results.shards import Part, join  # noqa: PLC0415
+
+    parts = [Part(run=read_run(path), where=str(path)) for path in args.runs]
+    joined = join(parts, expected=args.expect, collected=_node_ids(args.collected) if args.collected else ())
+    write_run(args.output, joined.run)
+    print_lines(_lines(joined, args))
+    return int(bool(joined.gaps))
+
+
+def _node_ids(path: Path) -> list[str]:
+    from pytest_opprof.results.files import read_bytes  # noqa: PLC0415
+    from pytest_opprof.results.names import canonical_node_id  # noqa: PLC0415
+
+    lines = read_bytes(path).decode("utf-8", "replace").splitlines()
+    found = dict.fromkeys(canonical_node_id(line.strip()) for line in lines if "::" in line)
+    if not found:
+        raise UsageError(f"{path} names no test: write it with pytest --opprof=only --collect-only -q")
+    return list(found)
+
+
+def _lines(joined: Joined, args: argparse.Namespace) -> Iterator[Line | str]:
+    from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
+
+    yield from (escaped(note) for note in joined.notes)
+    yield from (Line(escaped(f"missing: {gap}"), Style.BAD) for gap in joined.gaps)
+    tests, runs = len(joined.run.tests), len(args.runs)
+    of_runs = "1 run" if runs == 1 else f"{runs} runs"
+    yield f"{args.output}: {'1 test' if tests == 1 else f'{tests} tests'} of {of_runs}"

@@ -1,0 +1,97 @@
+"""Where the level of a noisy series shifts: penalized change points, by ruptures.
+
+The method is that of R. Killick, P. Fearnhead and I. A. Eckley, "Optimal detection of changepoints with a
+linear computational cost" (2012): the segmentation of least squared error plus a penalty a change point. Ours
+works on logarithms, as noise and regressions of times are in proportion, and in units of the series' own
+noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_INSTALL = "change points of times need ruptures: pip install 'pytest-opprof[stats]'"
+# More points than that take seconds, and an old change is no news.
+MOST_POINTS = 2_000
+# A level is at least as many runs: fewer are an excursion of the machine.
+_SHORTEST = 5
+# Levels that differ less are the noise of another day, however sure the mathematics is: the same code on the
+# same machine drifts by as much.
+_LEAST_SHIFT = 0.03
+# Of log(n) a change point costs; 2 is the Schwarz criterion for independent noise, and machines' is not.
+_PENALTY = 6.0
+# Around each value so many are looked at for what is usual there, and so far from that one may be.
+_WINDOW = 11
+_MOST_SIGMA = 3.0
+# The median absolute deviation of a normal distribution, in standard deviations.
+_MAD_IN_SIGMA = 0.6745
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shifts:
+    """Where the level shifts.
+
+    Attributes:
+        at: the first place of each new level.
+        problem: why nobody looked; empty where somebody did.
+    """
+
+    at: tuple[int, ...] = ()
+    problem: str = ""
+
+
+def shifts(values: Sequence[float]) -> Shifts:
+    """The change points of a series.
+
+    Args:
+        values: times or sizes, none below 0; of a longer series the last `MOST_POINTS` are looked at.
+    """
+    try:
+        import ruptures  # noqa: PLC0415 - of the extra [stats], and slow to import
+    except ImportError:
+        return Shifts(problem=_INSTALL)
+    skipped = max(len(values) - MOST_POINTS, 0)
+    logs = [math.log(value + 1) for value in values[skipped:]]
+    if len(logs) < 2 * _SHORTEST:
+        return Shifts()
+    noise = _noise(logs)
+    if noise == 0:
+        noise = _LEAST_SHIFT / _PENALTY  # a series that repeats itself: then what is large enough counts
+    tame = _without_spikes(logs, noise=noise)
+    import numpy as np  # noqa: PLC0415 - ruptures brings it
+
+    signal = np.asarray(tame).reshape(-1, 1) / noise
+    detector = ruptures.KernelCPD(kernel="linear", min_size=_SHORTEST).fit(signal)
+    found = detector.predict(pen=_PENALTY * math.log(len(logs)))[:-1]
+    return Shifts(at=tuple(skipped + int(at) for at in _large_enough(logs, found)))
+
+
+def _noise(logs: Sequence[float]) -> float:
+    """The standard deviation around the level, from differences of neighbours: shifts touch few of them."""
+    steps = [after - before for before, after in itertools.pairwise(logs)]
+    return statistics.median(map(abs, steps)) / _MAD_IN_SIGMA / math.sqrt(2)
+
+
+def _without_spikes(logs: Sequence[float], *, noise: float) -> list[float]:
+    """Values that are near the median around them: a run far out of line counts no more than a noisy one.
+
+    A running median follows an edge where it is, so that no level is bent.
+    """
+    reach = _WINDOW // 2
+    around = [statistics.median(logs[max(at - reach, 0) : at + reach + 1]) for at in range(len(logs))]
+    most = _MOST_SIGMA * noise
+    return [min(max(value, middle - most), middle + most) for value, middle in zip(logs, around, strict=True)]
+
+
+def _large_enough(logs: Sequence[float], found: Sequence[int]) -> list[int]:
+    """Of change points those at which the medians of the levels differ by more than the least shift."""
+    kept: list[int] = []
+    for at, end in zip(found, [*found, len(logs)][1:], strict=True):
+        before = statistics.median(logs[kept[-1] if kept else 0 : at])
+        if abs(statistics.median(logs[at:end]) - before) >= math.log1p(_LEAST_SHIFT):
+            kept.append(at)
+    return kept

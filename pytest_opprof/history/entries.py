@@ -1,0 +1,175 @@
+"""The lines of a segment, read with suspicion: a segment may be somebody else's, or damaged."""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.history.record import DIGEST_LENGTH, Definition, RunRecord, counts_from, digest_of
+from pytest_opprof.results.files import store_error
+from pytest_opprof.results.run import Commit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_opprof.history.record import Counts
+
+_DEFINITION = re.compile(rb'\{"define":"([0-9a-f]{16})","as":(.+)\}')
+_DEFINES = b'{"define":"'
+_DIGEST = slice(len(_DEFINES), len(_DEFINES) + DIGEST_LENGTH)
+# What json, the classes above it and int() raise for what is no entry of ours.
+_NO_ENTRY = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefinitionEntry:
+    """A definition, and what it defines: a test's counts, or else a fingerprint."""
+
+    definition: Definition
+    counts: Counts | None
+    fingerprint: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHead:
+    """What the history knows of a run apart from its tests.
+
+    Attributes:
+        run_id: the run's.
+        created: when it was measured.
+        committed: when its commit was made; None where that is not known.
+        commit: what was measured; None outside a repository.
+        name: the name it was saved under, if it was.
+    """
+
+    run_id: str
+    created: datetime
+    committed: datetime | None
+    commit: Commit | None
+    name: str | None
+
+    @property
+    def order(self) -> tuple[datetime, datetime, str]:
+        """Where it stands among runs: by its commit's time, as a measuring machine's clock may be wrong."""
+        return (self.committed or self.created, self.created, self.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEntry:
+    """A run: its environment and tests by the digests of their definitions, the tests with what varies."""
+
+    head: RunHead
+    environment: str
+    tests: Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Entries of a segment from some place on.
+
+    Attributes:
+        entries: in the order in which they were written.
+        damaged: lines that are no entries.
+        end: where the next line begins; half a line at the segment's end lies behind it.
+    """
+
+    entries: tuple[DefinitionEntry | RunEntry, ...]
+    damaged: int
+    end: int
+
+
+def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> Chunk:
+    """The entries of a segment.
+
+    Args:
+        path: its file.
+        start: where to begin.
+        known: the digests of definitions that need not be read again.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            data = file.read()
+    except OSError as error:
+        raise store_error(path, "cannot be read", error) from error
+    *lines, rest = data.split(b"\n")
+    parsed = [_entry(line) for line in lines if not _is_known(line, known)]
+    entries = tuple(entry for entry in parsed if entry is not None)
+    return Chunk(entries=entries, damaged=len(parsed) - len(entries), end=start + len(data) - len(rest))
+
+
+def records_of(entries: Sequence[DefinitionEntry | RunEntry]) -> Iterator[RunRecord]:
+    """The runs of a segment as they were added, without tests that nothing defines."""
+    known = {
+        entry.definition.digest: entry.definition for entry in entries if isinstance(entry, DefinitionEntry)
+    }
+    for entry in entries:
+        if isinstance(entry, RunEntry) and entry.environment in known:
+            yield RunRecord(
+                run_id=entry.head.run_id,
+                created=entry.head.created,
+                committed=entry.head.committed,
+                commit=entry.head.commit,
+                name=entry.head.name,
+                environment=known[entry.environment],
+                tests=tuple(
+                    (known[test], tuple(values)) for test, values in entry.tests.items() if test in known
+                ),
+            )
+
+
+def _is_known(line: bytes, known: Collection[str]) -> bool:
+    """Whether a line defines what is known: each segment repeats most of what the one before it defined."""
+    return line.startswith(_DEFINES) and line[_DIGEST].decode("ascii", "replace") in known
+
+
+def _entry(line: bytes) -> DefinitionEntry | RunEntry | None:
+    try:
+        found = _DEFINITION.fullmatch(line)
+        return (
+            _run(json.loads(line)) if found is None else _defined(found[1].decode(), found[2].decode("ascii"))
+        )
+    except _NO_ENTRY:
+        return None
+
+
+def _defined(digest: str, text: str) -> DefinitionEntry:
+    if digest_of(text) != digest:
+        raise ValueError("the line is not what was written")
+    document = json.loads(text)
+    definition = Definition(digest=digest, text=text)
+    if "fingerprint" in document:
+        fingerprint = {str(name): str(value) for name, value in document["fingerprint"].items()}
+        return DefinitionEntry(definition=definition, counts=None, fingerprint=fingerprint)
+    return DefinitionEntry(definition=definition, counts=counts_from(document), fingerprint={})
+
+
+def _run(document: Any) -> RunEntry:
+    tests, commit, committed = document["tests"], document["commit"], document["committed"]
+    array("q", chain.from_iterable(tests.values()))  # refuses, at C speed, what is no integer of 64 bits
+    branch = None if commit is None else commit["branch"]
+    head = RunHead(
+        run_id=str(document["run"]),
+        created=_moment(document["created"]),
+        committed=None if committed is None else _moment(committed),
+        commit=None
+        if commit is None
+        else Commit(
+            id=str(commit["id"]), dirty=bool(commit["dirty"]), branch=None if branch is None else str(branch)
+        ),
+        name=None if document["name"] is None else str(document["name"]),
+    )
+    return RunEntry(head=head, environment=str(document["environment"]), tests=tests)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

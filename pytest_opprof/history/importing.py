@@ -1,0 +1,78 @@
+"""Older runs for a history: run documents, and folders of them such as a directory store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.history.record import record_of
+from pytest_opprof.results.files import read_run, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from pytest_opprof.baselines.git import Git
+    from pytest_opprof.history.record import RunRecord
+    from pytest_opprof.results.run import Run
+
+_SUFFIXES = (".json", ".json.gz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What there was to import.
+
+    Attributes:
+        records: runs that the history lacks, oldest first.
+        known: how many it had already.
+        notes: files that hold no run, each with the reason.
+    """
+
+    records: tuple[RunRecord, ...]
+    known: int
+    notes: tuple[str, ...] = ()
+
+
+def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Found:
+    """Read runs.
+
+    Args:
+        paths: run documents, or folders that are searched for them.
+        known: the ids of runs that the history has.
+        git: says when the runs' commits were made.
+
+    Raises:
+        StoreError: a path cannot be read.
+        DocumentError: a file that was named is no run.
+    """
+    notes: list[str] = []
+    runs: dict[str, Run] = {}
+    passed_over = set()
+    for path in paths:
+        for run in _runs(path, notes):
+            if run.run_id in known:
+                passed_over.add(run.run_id)
+            else:
+                runs.setdefault(run.run_id, run)
+    ordered = sorted(runs.values(), key=lambda run: run.created)
+    records = tuple(
+        record_of(run, committed=git.committed(run.commit.id) if run.commit else None) for run in ordered
+    )
+    return Found(records=records, known=len(passed_over), notes=tuple(notes))
+
+
+def _runs(path: Path, notes: list[str]) -> Iterator[Run]:
+    if not path.is_dir():
+        yield read_run(path)
+        return
+    try:
+        files = sorted(each for each in path.rglob("*") if each.name.endswith(_SUFFIXES))
+    except OSError as error:
+        raise StoreError(f"{shown(path)}: the folder cannot be searched ({error.strerror})") from error
+    for file in files:
+        try:
+            yield read_run(file)
+        except (DocumentError, StoreError) as error:
+            notes.append(str(error))

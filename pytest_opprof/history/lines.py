@@ -1,0 +1,152 @@
+"""Trends for a reader: a table with a line a run, JSON, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.results.document import time_to_document
+from pytest_opprof.results.samples import range_text
+from pytest_opprof.units import format_change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_opprof.history.entries import RunHead
+    from pytest_opprof.history.trend import Point, Trend
+
+_BARS = "▁▂▃▄▅▆▇█"
+_MARK = "<-"
+_CSV = (
+    *("test", "metric", "unit", "run_id", "created", "committed", "commit", "dirty", "branch", "name"),
+    *("environment", "value", "low", "high", "is_change"),
+)
+
+
+def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[Line | str]:
+    """The trends of one test side by side.
+
+    Args:
+        trends: of one test and the same runs.
+        last: how many of the latest runs to print; -1 for all.
+        width: the columns of the terminal.
+    """
+    points = trends[0].points
+    shown = len(points) if last < 0 else min(last, len(points))
+    yield Line(escaped(trends[0].node_id), Style.BOLD)
+    for trend in trends:
+        yield from _summary(trend, width=width)
+    yield ""
+    titles = [title for trend in trends for title in (_label(trend), "change")]
+    rows = [_row(trends, at) for at in range(len(points) - shown, len(points))]
+    headers = ["date", "commit", "name", *titles, ""]
+    lines = table(headers, rows, width=width, names=2, sentences=len(headers) - 1, right=titles)
+    marked = [False, *(bool(row[-1]) for row in rows)]
+    for line, is_change in zip(lines, marked, strict=True):
+        yield Line(line, Style.WARN) if is_change else line
+    if shown < len(points):
+        yield Line(f"{len(points) - shown} earlier runs not shown (--last -1 shows all)", Style.DIM)
+
+
+def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:
+    """The trends as JSON has them: one object a metric, with its points."""
+    return [
+        {
+            "test": trend.node_id,
+            "metric": str(trend.path),
+            "unit": str(trend.path.metric.unit),
+            "points": [_cells(point) for point in trend.points],
+            "note": trend.note,
+        }
+        for trend in trends
+    ]
+
+
+def to_csv(trends: Sequence[Trend]) -> str:
+    """The trends as CSV: one line a metric and run, with a header."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _CSV, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for trend in trends:
+        of_trend = {"test": trend.node_id, "metric": str(trend.path), "unit": str(trend.path.metric.unit)}
+        writer.writerows(of_trend | _cells(point) for point in trend.points)
+    return text.getvalue()
+
+
+def sparkline(values: Sequence[float | None], *, width: int) -> str:
+    """Values as a line of bars; of more than fit, each bar is the last of some."""
+    if len(values) > width:
+        values = [values[(at + 1) * len(values) // width - 1] for at in range(width)]
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0), max(known, default=0)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0
+    return "".join(" " if value is None else _BARS[round((value - low) * scale)] for value in values)
+
+
+def _summary(trend: Trend, *, width: int) -> Iterator[Line | str]:
+    known = [point.samples for point in trend.points]
+    title = f"  {trend.path} in each step: {_counted(len(known), 'run')}, {_counted(trend.changes, 'change')}"
+    yield escaped(title)
+    bars = sparkline([None if samples is None else samples.mean for samples in known], width=width - 4)
+    yield f"    {bars}".rstrip()
+    if trend.note:
+        yield Line(f"    {trend.note}", Style.DIM)
+
+
+def _row(trends: Sequence[Trend], at: int) -> list[str]:
+    run = trends[0].points[at].result.run
+    cells = [f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}", _commit(run), run.name or ""]
+    told: dict[str, None] = {}
+    for trend in trends:
+        point = trend.points[at]
+        cells += [_value(trend, point), _change(trend, at)]
+        if point.is_change:
+            told |= dict.fromkeys([f"{_MARK} {_label(trend)} changed", *point.because])
+    return [*cells, ", ".join(told)]
+
+
+def _label(trend: Trend) -> str:
+    """What a column is called: a total as in all tables, an op's metric as it is written."""
+    return trend.path.metric.label if trend.path.op is None else str(trend.path)
+
+
+def _value(trend: Trend, point: Point) -> str:
+    return "?" if point.samples is None else range_text(point.samples, unit=trend.path.metric.unit)
+
+
+def _change(trend: Trend, at: int) -> str:
+    """Against the last run before that can tell; nothing where nothing changed."""
+    now = trend.points[at].samples
+    before = next((p.samples for p in reversed(trend.points[:at]) if p.samples is not None), None)
+    if now is None or before is None or now == before:
+        return ""
+    return format_change(round(now.mean - before.mean), unit=trend.path.metric.unit)
+
+
+def _commit(run: RunHead) -> str:
+    return run.commit.short if run.commit else ""
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
+
+
+def _cells(point: Point) -> dict[str, Any]:
+    run, samples = point.result.run, point.samples
+    return {
+        "run_id": run.run_id,
+        "created": time_to_document(run.created),
+        "committed": None if run.committed is None else time_to_document(run.committed),
+        "commit": None if run.commit is None else run.commit.id,
+        "dirty": run.commit is not None and run.commit.dirty,
+        "branch": None if run.commit is None else run.commit.branch,
+        "name": run.name,
+        "environment": point.result.environment.digest,
+        "value": None if samples is None else samples.mean,
+        "low": None if samples is None else samples.low,
+        "high": None if samples is None else samples.high,
+        "is_change": point.is_change,
+    }

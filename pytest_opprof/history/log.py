@@ -1,0 +1,267 @@
+"""The log: segments of JSON lines, only ever appended to, that are the history itself.
+
+A segment holds definitions and runs. A run points only to definitions before it in its own segment, so that
+segments can be copied between machines, and one that is lost takes nothing but its own runs along::
+
+    {"define":"9c56cc51b374c3ba","as":{"node_id":"tests/test_a.py::test_x","steps":3,...}}
+    {"run":"5f0c...","created":"...","commit":{...},"environment":"4d1e...","tests":{"9c56cc51b374c3ba":[81125]}}
+
+Writers take turns at a lock. A writer that is killed leaves half a line at a segment's end: nobody appends to
+that segment again, and readers pass over the half line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.history.entries import read_entries, records_of
+from pytest_opprof.results.document import time_to_document
+from pytest_opprof.results.files import store_error, write_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_opprof.history.record import Definition, RunRecord
+
+SUFFIX = ".jsonl"
+# Each segment repeats the definitions its runs use: at this size they are a few percent of it.
+SEGMENT_BYTES = 4 * 1024 * 1024
+_LOCK = ".lock"
+# Which segment this machine appends to. It is not copied with the segments, so no two machines continue one.
+_CURRENT = ".current"
+_GITIGNORE = b"*\n"
+_DEFINED = re.compile(rb'^\{"define":"([0-9a-f]{16})"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A file of the log: what changes when it does."""
+
+    path: Path
+    size: int
+    modified_ns: int
+
+
+class HistoryLog:
+    """The log of one store.
+
+    Attributes:
+        folder: where its segments lie; it need not exist.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def segments(self) -> tuple[Segment, ...]:
+        """The files of the log, by name.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        try:
+            found = [(path, path.stat()) for path in sorted(self.folder.glob(f"*{SUFFIX}"))]
+        except OSError as error:
+            raise store_error(self.folder, "cannot be read", error) from error
+        return tuple(
+            Segment(path=path, size=known.st_size, modified_ns=known.st_mtime_ns) for path, known in found
+        )
+
+    def append(self, records: Iterable[RunRecord]) -> int:
+        """Add runs.
+
+        Returns:
+            How many were added; those without a test are not.
+
+        Raises:
+            StoreError: the log cannot be written; what it held is as it was.
+        """
+        with self._locked():
+            return self._write(records, to=self._current())
+
+    def compact(self) -> int:
+        """Write the runs of all segments once more, each once, into segments of full size.
+
+        Where every job of a CI begins a segment there are soon many, each with definitions of its own.
+
+        Returns:
+            How many runs there are.
+
+        Raises:
+            StoreError: the log cannot be read or written; what it held is still there.
+        """
+        with self._locked():
+            old = self.segments()
+            # Killed before the last unlink, a run is there twice: readers count it once.
+            written = self._write(_each_once(old), to=self._new_segment()) if old else 0
+            for segment in old:
+                with contextlib.suppress(FileNotFoundError):
+                    segment.path.unlink()
+        return written
+
+    def _write(self, records: Iterable[RunRecord], *, to: Path) -> int:
+        added, writer = 0, _Writer(to)
+        for record in records:
+            if not record.tests:
+                continue
+            if writer.is_full:
+                writer.flush()
+                writer = _Writer(self._new_segment())
+            writer.add(record)
+            added += 1
+        writer.flush()
+        return added
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Be the only writer.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise store_error(self.folder, "cannot be written", error) from error
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            except OSError as error:
+                raise store_error(self.folder / _LOCK, "cannot be locked", error) from error
+            if not (self.folder / ".gitignore").exists():
+                write_bytes(self.folder / ".gitignore", _GITIGNORE)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Keep writers out while reading; where there is no lock to take there is no writer either."""
+        try:
+            descriptor = os.open(self.folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            yield
+            return
+        try:
+            # Some network file systems have no locks: then what is being written is read another time.
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _current(self) -> Path:
+        """The segment to append to: this machine's last one, unless it is full or ends in half a line."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            name = (self.folder / _CURRENT).read_text(encoding="ascii").strip()
+            path = self.folder / name
+            if (
+                path.parent == self.folder
+                and name.endswith(SUFFIX)
+                and 0 < path.stat().st_size < SEGMENT_BYTES
+            ):
+                with path.open("rb") as file:
+                    file.seek(-1, os.SEEK_END)
+                    if file.read() == b"\n":
+                        return path
+        return self._new_segment()
+
+    def _new_segment(self) -> Path:
+        name = secrets.token_hex(8) + SUFFIX
+        write_bytes(self.folder / _CURRENT, name.encode("ascii") + b"\n")
+        return self.folder / name
+
+
+def _each_once(segments: Iterable[Segment]) -> Iterator[RunRecord]:
+    seen = set()
+    for segment in segments:
+        for record in records_of(read_entries(segment.path).entries):
+            if record.run_id not in seen:
+                seen.add(record.run_id)
+                yield record
+
+
+class _Writer:
+    """Lines for one segment, written at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            written = path.read_bytes()
+        except FileNotFoundError:
+            written = b""
+        except OSError as error:
+            raise store_error(path, "cannot be read", error) from error
+        self._size = len(written)
+        self._defined = {digest.decode("ascii") for digest in _DEFINED.findall(written)}
+        self._lines: list[str] = []
+
+    @property
+    def is_full(self) -> bool:
+        return self._size >= SEGMENT_BYTES
+
+    def add(self, record: RunRecord) -> None:
+        for definition in (record.environment, *(definition for definition, _ in record.tests)):
+            if definition.digest not in self._defined:
+                self._defined.add(definition.digest)
+                self._put(_definition_line(definition))
+        self._put(_run_line(record))
+
+    def flush(self) -> None:
+        """Append what was added, whole or, as far as the system lets us, not at all."""
+        if not self._lines:
+            return
+        data = "".join(self._lines).encode("ascii")
+        self._lines.clear()
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                _append(descriptor, data)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise store_error(
+                self._path, "cannot be written", error, after="; the history is as it was"
+            ) from error
+
+    def _put(self, line: str) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    before = os.fstat(descriptor).st_size
+    try:
+        written = 0
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
+        os.fsync(descriptor)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, before)
+        raise
+
+
+def _definition_line(definition: Definition) -> str:
+    return f'{{"define":"{definition.digest}","as":{definition.text}}}\n'
+
+
+def _run_line(record: RunRecord) -> str:
+    document = {
+        "run": record.run_id,
+        "created": time_to_document(record.created),
+        "committed": None if record.committed is None else time_to_document(record.committed),
+        "commit": None if record.commit is None else asdict(record.commit),
+        "name": record.name,
+        "environment": record.environment.digest,
+        "tests": {definition.digest: list(values) for definition, values in record.tests},
+    }
+    return json.dumps(document, separators=(",", ":")) + "\n"

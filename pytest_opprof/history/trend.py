@@ -1,0 +1,167 @@
+"""A test's metric over the runs of a history: its value in each, and where it changed."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.gates import matches
+from pytest_opprof.errors import UsageError
+from pytest_opprof.history.change_points import shifts
+from pytest_opprof.metrics import (
+    COUNT,
+    OPS_COUNT,
+    RANGES_COUNT,
+    TOTAL_SELF_CPU_TIME,
+    Family,
+    MetricPath,
+    parse_path,
+)
+from pytest_opprof.results.merge import differences
+from pytest_opprof.results.samples import Samples
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.history.tables import Result
+
+_NAMED_AT_MOST = 5
+_FEWEST_POINTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A metric in one run.
+
+    Attributes:
+        result: what the run measured.
+        samples: the metric; None where the run cannot say.
+        is_change: whether the trend changes here.
+        because: fingerprint fields the metric depends on that differ from the run before, in words.
+    """
+
+    result: Result
+    samples: Samples | None
+    is_change: bool = False
+    because: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trend:
+    """A metric of a test over time, oldest commit first.
+
+    Attributes:
+        node_id: the test.
+        path: the metric.
+        points: one per run.
+        note: why there are no change points although there could be; empty otherwise.
+    """
+
+    node_id: str
+    path: MetricPath
+    points: tuple[Point, ...]
+    note: str = ""
+
+    @property
+    def changes(self) -> int:
+        """How often it changed."""
+        return sum(point.is_change for point in self.points)
+
+
+def find_test(text: str, tests: Sequence[str]) -> str:
+    """The test that a node id, or a part of one, means.
+
+    Raises:
+        UsageError: none or several; it names them, or the nearest.
+    """
+    if text in tests:
+        return text
+    found = [test for test in tests if text in test]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        # One test's name may begin another's: test_loop, test_loop_long.
+        whole = [test for test in found if test.endswith(f"::{text}")]
+        if len(whole) == 1:
+            return whole[0]
+        more = f" and {len(found) - _NAMED_AT_MOST} more" if len(found) > _NAMED_AT_MOST else ""
+        raise UsageError(f"{text!r} is a part of {', '.join(found[:_NAMED_AT_MOST])}{more}: give more of it")
+    if not tests:
+        raise UsageError("the history is empty. Runs get into it with pytest --opprof-save=NAME")
+    names = {test.rpartition("::")[2]: test for test in reversed(tests)} | {test: test for test in tests}
+    near = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
+    hint = f"did you mean {names[near[0]]!r}?" if near else f"it has {len(tests)} tests, such as {tests[0]!r}"
+    raise UsageError(f"the history has no test {text!r} ({hint})")
+
+
+def wanted_metrics(metric: str | None, results: Sequence[Result]) -> tuple[MetricPath, ...]:
+    """The metrics to show.
+
+    Args:
+        metric: as the user wrote it; None for how many ops (else ranges) a step has, and how long they take.
+        results: the test's.
+
+    Raises:
+        UsageError: no such metric, or one that the history does not keep.
+    """
+    if metric is None:
+        has_ops = any(OPS_COUNT.name in result.counts.totals for result in results)
+        count = OPS_COUNT if has_ops else RANGES_COUNT
+        return MetricPath(op=None, metric=count), MetricPath(op=None, metric=TOTAL_SELF_CPU_TIME)
+    path = parse_path(metric, where="METRIC")
+    if path.op is not None and path.metric.family is not Family.EXACT:
+        raise UsageError(
+            f"{metric}: the history keeps the times of whole tests ({TOTAL_SELF_CPU_TIME.name}), and of ops "
+            f"what is exact ({path.op}.{COUNT.name}). For the times of an op compare two runs: opprof compare"
+        )
+    return (path,)
+
+
+def trend_of(node_id: str, path: MetricPath, results: Sequence[Result]) -> Trend:
+    """The trend of a metric.
+
+    What is exact changes wherever its value does; a time, where its level shifts (`change_points`).
+    """
+    samples = [value_of(result, path) for result in results]
+    known = [at for at, each in enumerate(samples) if each is not None]
+    note, changed = "", set()
+    if path.metric.family is Family.EXACT:
+        changed = {at for before, at in itertools.pairwise(known) if samples[before] != samples[at]}
+    elif len(known) >= _FEWEST_POINTS:
+        found = shifts([float(each.low) for each in samples if each is not None])
+        note, changed = found.problem, {known[at] for at in found.at}
+    points = (
+        Point(
+            result=result,
+            samples=samples[at],
+            is_change=at in changed,
+            because=_because(results[at - 1], result, path) if at else (),
+        )
+        for at, result in enumerate(results)
+    )
+    return Trend(node_id=node_id, path=path, points=tuple(points), note=note)
+
+
+def value_of(result: Result, path: MetricPath) -> Samples | None:
+    """A metric of a run, per step; of a pattern, the sum of ops that match. None where it is not known."""
+    counts, name = result.counts, path.metric.name
+    if path.op is None:
+        if name in counts.measured:
+            at = counts.measured.index(name)
+            value = result.measured[at] if at < len(result.measured) else None
+            return None if value is None else Samples.constant(value, steps=counts.steps)
+        return counts.totals.get(name)
+    found = [ops[name] for op, ops in counts.ops.items() if name in ops and matches(path.op, op)]
+    if found:
+        return reduce(Samples.plus, found)
+    # An op that did not run was counted, as 0: if what would have seen it was listening, and all were kept.
+    is_seen = path.metric.answers(counts.sources) and not counts.ops_omitted
+    return Samples.constant(0, steps=counts.steps) if is_seen else None
+
+
+def _because(before: Result, after: Result, path: MetricPath) -> tuple[str, ...]:
+    found = differences(before.environment, after.environment, ignore_unknown=True)
+    return tuple(words for field, words in found.items() if field in path.metric.depends_on)

@@ -1,0 +1,270 @@
+"""One run of many: what the shards of a CI and the ranks of a distributed program measured, joined.
+
+A shard has tests of its own; a rank measures the same tests as the others, at the same time. Of what rank 0
+measured a test's result is made, and the other ranks are asked whether they saw the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import TOTALS, Family
+from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.merge import differences
+from pytest_opprof.results.names import MAX_TEXT, bounded
+from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+# What a run's environment details call its place among others (`capture.environment`).
+RANK = "rank"
+WORLD_SIZE = "world_size"
+SHARD = "shard"
+_RUN_ID_LENGTH = 16
+_NAMED_AT_MOST = 10
+# A document may be anybody's: it may not say that there are more places than can be named.
+_MOST_PLACES = 100_000
+_MOST_DIGITS = 9
+_MOST_NOTES = 200  # of run.schema.json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A run to be joined.
+
+    Attributes:
+        run: the run.
+        where: what a sentence calls it: its file.
+    """
+
+    run: Run
+    where: str
+
+    @property
+    def rank(self) -> int:
+        """Which of the ranks measured it; 0 where there are none."""
+        text = self.run.environment.details.get(RANK, "")
+        return int(text) if _is_number(text) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What came of it.
+
+    Attributes:
+        run: all tests; the gaps are among its notes.
+        notes: what was found in more than one part, and what disagreed.
+        gaps: what is missing; empty where nothing is known to be.
+    """
+
+    run: Run
+    notes: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+def join(parts: Sequence[Part], *, expected: int | None = None, collected: Collection[str] = ()) -> Joined:
+    """Join runs.
+
+    Args:
+        parts: one at least.
+        expected: how many shards there should be.
+        collected: the node ids of all tests that should have been measured by some shard.
+
+    Raises:
+        UsageError: they are not of one commit, or of environments that counts cannot be compared between.
+    """
+    parts, notes = _each_once(parts)
+    _refuse_other_commits(parts)
+    environment, left_out = _environment(parts)
+    by_rank: dict[int, list[Part]] = defaultdict(list)
+    for part in parts:
+        by_rank[part.rank].append(part)
+    shards = by_rank.pop(0, [])
+    tests, twice = _of_shards(shards)
+    notes += [*left_out, *twice]
+    gaps = [*_missing_shards(shards, expected), *_missing_ranks(parts), *_missing_tests(tests, collected)]
+    for rank, others in sorted(by_rank.items()):
+        measured, twice = _of_shards(others)
+        found, lacking = _compared(tests, measured, rank=rank)
+        notes += [*twice, *found]
+        gaps += lacking
+    told = [*(f"missing: {gap}" for gap in gaps), *notes]
+    run = _run_of(parts, environment, tuple(tests.values()), notes=told)
+    return Joined(run=run, notes=tuple(notes), gaps=tuple(gaps))
+
+
+def _each_once(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
+    kept: dict[str, Part] = {}
+    notes = []
+    for part in parts:
+        first = kept.setdefault(part.run.run_id, part)
+        if first is not part:
+            notes.append(f"{part.where} is the same run as {first.where}: it counts once")
+    return list(kept.values()), notes
+
+
+def _of_shards(shards: Sequence[Part]) -> tuple[dict[str, TestResult], list[str]]:
+    """The tests of shards, and what to say of those that are in two."""
+    tests: dict[str, TestResult] = {}
+    places: dict[str, str] = {}
+    notes = []
+    for part in shards:
+        for test in part.run.tests:
+            if test.node_id not in tests:
+                tests[test.node_id], places[test.node_id] = test, part.where
+                continue
+            tests[test.node_id], how = _twice(tests[test.node_id], test)
+            notes.append(f"{test.node_id} is in {places[test.node_id]} and {part.where}: {how}")
+    return tests, notes
+
+
+def _refuse_other_commits(parts: Sequence[Part]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        one, other = (each.run.commit.short if each.run.commit else "no commit" for each in (first, part))
+        if one != other:
+            raise UsageError(
+                f"{first.where} is of {one} and {part.where} of {other}: only runs of one commit join"
+            )
+
+
+def _environment(parts: Sequence[Part]) -> tuple[Environment, list[str]]:
+    """The fields of all, without those that differ and that only times depend on."""
+    exact = frozenset().union(
+        *(metric.depends_on for metric in TOTALS.values() if metric.family is not Family.TIME)
+    )
+    first, fields = parts[0], dict(parts[0].run.environment.fingerprint)
+    left_out: dict[str, str] = {}
+    for part in parts[1:]:
+        different = differences(Environment(fingerprint=fields), part.run.environment, ignore_unknown=True)
+        blocking = [words for field, words in different.items() if field in exact]
+        if blocking:
+            raise UsageError(
+                f"{first.where} and {part.where} were measured in different environments "
+                f"({', '.join(blocking)}): their counts do not compare, so they do not join"
+            )
+        left_out |= {field: f"{words} ({part.where})" for field, words in different.items()}
+        fields |= part.run.environment.fingerprint
+    known = {field: value for field, value in fields.items() if field not in left_out}
+    details = {
+        name: value
+        for name, value in first.run.environment.details.items()
+        if all(part.run.environment.details.get(name) == value for part in parts)
+    }
+    notes = [f"left out, so that times compare with nothing: {words}" for words in left_out.values()]
+    return Environment(fingerprint=known, details=details), notes
+
+
+def _twice(one: TestResult, other: TestResult) -> tuple[TestResult, str]:
+    """A test that two shards ran: one result, and how they agree."""
+    if one.outcome is not other.outcome and {one.outcome, other.outcome} & {Outcome.FAILED, Outcome.ERROR}:
+        told = f"it {one.outcome} in the one and {other.outcome} in the other"
+        measurement = Measurement(status=MeasurementStatus.INCONCLUSIVE, reason=told)
+        return replace(one if one.outcome is Outcome.PASSED else other, measurement=measurement), told
+    if not one.is_usable or not other.is_usable:
+        return (
+            (one, "the first counts")
+            if one.is_usable or not other.is_usable
+            else (other, "the second counts")
+        )
+    both = repeated(one, other, fresh_process=True)
+    return both, _disagreement(one, both) or "they agree"
+
+
+def _disagreement(before: TestResult, after: TestResult) -> str:
+    """What became unstable, in words; empty where nothing did."""
+    found = [path for path in after.unstable if path not in before.unstable]
+    return f"they disagree, so that it is not judged, in {_listed(found)}" if found else ""
+
+
+def _compared(
+    tests: dict[str, TestResult], measured: Mapping[str, TestResult], *, rank: int
+) -> tuple[list[str], list[str]]:
+    """Ask another rank about the tests of rank 0; what disagrees is unstable, what is not there is a gap."""
+    notes, lacking = [], []
+    for node_id, test in tests.items():
+        other = measured.get(node_id)
+        if other is None or (test.is_usable and not other.is_usable):
+            why = "was not measured" if other is None else other.measurement.reason or f"{other.outcome}"
+            lacking.append(f"{node_id} on rank {rank}: it {why}")
+            continue
+        tests[node_id] = repeated(test, other, fresh_process=False)
+        how = _disagreement(test, tests[node_id])
+        if how:
+            notes.append(f"{node_id} on rank 0 and rank {rank}: {how}")
+    more = [node_id for node_id in measured if node_id not in tests]
+    return notes, lacking + [f"{node_id} on rank 0: rank {rank} has it" for node_id in more]
+
+
+def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[str]:
+    """Shards that the user expects, or that a CI told of (``2 of 4``), and that are not there."""
+    told = [_place(part.run.environment.details.get(SHARD, "")) for part in shards]
+    wanted = expected if expected is not None else max((count for _, count in told), default=0)
+    if all(number for number, _ in told):
+        found = {number for number, _ in told}
+        yield from (
+            f"shard {n} of {wanted}" for n in range(1, min(wanted, _MOST_PLACES) + 1) if n not in found
+        )
+    elif len(shards) < wanted:
+        yield f"{wanted - len(shards)} of {wanted} shards"
+
+
+def _place(text: str) -> tuple[int, int]:
+    """``2 of 4`` as numbers; zeros for what says no place."""
+    number, _, count = text.partition(" of ")
+    return (int(number), int(count)) if _is_number(number) and _is_number(count) else (0, 0)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
+def _missing_ranks(parts: Sequence[Part]) -> Iterator[str]:
+    sizes = [part.run.environment.details.get(WORLD_SIZE, "") for part in parts]
+    size = max((int(text) for text in sizes if _is_number(text)), default=1)
+    found = {part.rank for part in parts}
+    yield from (f"rank {rank} of {size}" for rank in range(min(size, _MOST_PLACES)) if rank not in found)
+
+
+def _missing_tests(tests: Mapping[str, TestResult], collected: Collection[str]) -> Iterator[str]:
+    missing = [node_id for node_id in collected if node_id not in tests]
+    if missing:
+        yield f"{len(missing)} of {len(collected)} collected tests: {_listed(missing)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+    return ", ".join(names[:_NAMED_AT_MOST]) + more
+
+
+def _run_of(
+    parts: Sequence[Part], environment: Environment, tests: tuple[TestResult, ...], *, notes: Sequence[str]
+) -> Run:
+    runs = [part.run for part in parts]
+    by_notes: dict[str, None] = {}
+    for run in runs:
+        by_notes |= dict.fromkeys(run.notes)
+    names = {run.name for run in runs}
+    ids = ",".join(sorted(run.run_id for run in runs))
+    return replace(
+        runs[0],
+        # The same parts make the same run, in any order.
+        run_id=hashlib.sha256(ids.encode("ascii", "replace")).hexdigest()[:_RUN_ID_LENGTH],
+        created=min(run.created for run in runs),
+        name=names.pop() if len(names) == 1 else None,
+        environment=environment,
+        notes=_bounded([*notes, *by_notes]),
+        tests=tests,
+    )
+
+
+def _bounded(notes: Sequence[str]) -> tuple[str, ...]:
+    """Notes as a document takes them, with what is missing first."""
+    kept = [bounded(note, length=MAX_TEXT) for note in notes[: _MOST_NOTES - 1]]
+    left = len(notes) - len(kept)
+    return (*kept, f"and {left} more notes") if left else tuple(kept)

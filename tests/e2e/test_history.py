@@ -1,0 +1,132 @@
+"""The history of a project: what sessions leave in it, and what the command prints of it."""
+
+import csv
+import io
+import json
+import subprocess
+
+import pytest
+from e2e.project import Project
+
+TEST = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_it():
+        for _ in range(2):
+            with record_function("work"):
+                pass
+"""
+
+
+@pytest.fixture
+def repository(project: Project) -> Project:
+    """A project under git, with one commit on main."""
+    project.git("init", "-q", "-b", "main")
+    project.write("test_it.py", TEST)
+    project.commit()
+    return project
+
+
+def opprof(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return project.python("-m", "pytest_opprof.cli.main", *arguments)
+
+
+def points_of(project: Project, *arguments: str) -> list[dict[str, object]]:
+    done = opprof(project, "history", "test_it", *arguments, "--json")
+    assert done.returncode == 0
+    points: list[dict[str, object]] = json.loads(done.stdout)[0]["points"]
+    return points
+
+
+def test_saved_runs_become_a_trend(repository: Project) -> None:
+    first = repository.commit()
+    assert repository.pytest("--opprof-save=main").exit_code == 0
+    repository.replace("test_it.py", "range(2)", "range(5)")
+    second = repository.commit()
+    assert repository.pytest("--opprof-save=main").exit_code == 0
+    assert repository.pytest("--opprof-baseline=main").exit_code == 0, "compared, and not remembered"
+
+    done = opprof(repository, "history", "test_it", "work.count")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["test_it.py::test_it"]
+    assert "work.count in each step: 2 runs, 1 change" in done.stdout
+    assert lines[-2][2:] == [first[:7], "main", "2"]
+    assert lines[-1][2:] == [second[:7], "main", "5", "+3", "<-", "work.count", "changed"]
+
+    points = points_of(repository, "work.count")
+    assert [(point["commit"], point["value"], point["is_change"]) for point in points] == [
+        (first, 2.0, False),
+        (second, 5.0, True),
+    ]
+    assert all(point["committed"] for point in points)
+    table = opprof(repository, "history", "test_it", "work.count", "--csv").stdout
+    assert [row["value"] for row in csv.DictReader(io.StringIO(table))] == ["2.0", "5.0"]
+    assert repository.git("status", "--porcelain") == "", "the history ignores itself"
+
+
+def test_every_run_is_remembered_on_request(repository: Project) -> None:
+    repository.write("pytest.ini", (repository.folder / "pytest.ini").read_text() + "opprof_history = all\n")
+    repository.pytest(writes_run=False)
+    repository.pytest("--opprof-save=main", writes_run=False)
+    repository.pytest("--opprof-history=off", "--opprof-save=main", writes_run=False)
+    points = points_of(repository)
+    assert [point["name"] for point in points] == [None, "main"]
+    assert len({point["commit"] for point in points}) == 1
+    assert len(points_of(repository, "--name=main")) == 1
+    assert "it is one of saved, all, off" in repository.pytest("--opprof-history=some").stderr
+
+
+def test_workers_runs_are_remembered_once(repository: Project) -> None:
+    repository.pytest("-n2", "--opprof-history=all", plugins=("xdist",))
+    assert len(points_of(repository)) == 1
+
+
+def test_of_ranks_the_first_is_remembered(repository: Project) -> None:
+    for rank in ("0", "1"):
+        session = repository.pytest(
+            "--opprof-history=all",
+            "--opprof-json=run-{rank}.json",
+            env={"RANK": rank, "WORLD_SIZE": "2"},
+            writes_run=False,
+        )
+        assert session.exit_code == 0
+        assert (repository.folder / f"run-{rank}.json").exists()
+    assert len(points_of(repository)) == 1
+
+
+def test_older_runs_are_imported_once(repository: Project) -> None:
+    repository.pytest("--opprof-save=main", "--opprof-history=off")
+    repository.commit()
+    session = repository.pytest()
+    done = opprof(repository, "history", "--import", ".opprof", str(session.document))
+    assert done.stdout == "2 runs imported, 0 were there already, 0 have no usable test\n"
+    again = opprof(repository, "history", "--import", ".opprof")
+    assert again.stdout == "0 runs imported, 1 were there already, 0 have no usable test\n"
+    assert len(points_of(repository)) == 2
+    assert opprof(repository, "history", "--compact").stdout == "2 runs in 1 files\n"
+    assert len(points_of(repository)) == 2
+
+
+def test_what_cannot_be_shown_is_one_sentence(repository: Project) -> None:
+    assert opprof(repository, "history", "test_it").stderr == (
+        "opprof: the history is empty. Runs get into it with pytest --opprof-save=NAME\n"
+    )
+    assert opprof(repository, "history").returncode == 2
+    repository.pytest("--opprof-save=main")
+    told = opprof(repository, "history", "test_its")
+    assert (told.returncode, told.stderr) == (
+        2,
+        "opprof: the history has no test 'test_its' (did you mean 'test_it.py::test_it'?)\n",
+    )
+    told = opprof(repository, "history", "test_it", "--name=release")
+    assert told.stderr == "opprof: test_it.py::test_it has no run that was saved as 'release'\n"
+
+
+def test_store_that_cannot_be_written_fails_a_save(repository: Project) -> None:
+    repository.write(".opprof/history", "a file\n")
+    session = repository.pytest("--opprof-save=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert session.outcomes == {"test_it": "passed"}
+    assert any("history cannot be written" in line for line in session.told)

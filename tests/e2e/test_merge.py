@@ -1,0 +1,97 @@
+"""``opprof merge``: the runs of real sessions that shared a project's tests."""
+
+import subprocess
+
+import pytest
+from e2e.project import Project
+
+from pytest_opprof.results.files import read_run
+
+TEST = """\
+    import os
+
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile(warmup=0, active=2)
+    @pytest.mark.parametrize("count", [1, 2, 3])
+    def test_it(count):
+        for _ in range(count + int(os.environ.get("MORE", 0))):
+            with record_function("work"):
+                pass
+"""
+
+
+def merge(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return project.python("-m", "pytest_opprof.cli.main", "merge", *arguments)
+
+
+@pytest.fixture
+def sharded(project: Project) -> Project:
+    """Two of three shards have run, as GitLab would run them."""
+    project.write("test_it.py", TEST)
+    for shard in (1, 2):
+        session = project.pytest(
+            f"test_it.py::test_it[{shard}]",
+            f"--opprof-json=shard-{shard}.json",
+            env={"CI_NODE_INDEX": str(shard), "CI_NODE_TOTAL": "3"},
+            writes_run=False,
+        )
+        assert session.exit_code == 0
+    return project
+
+
+def test_missing_shard_and_test_fail_the_merge(sharded: Project) -> None:
+    listed = sharded.pytest("--opprof=only", "--collect-only", "-q", writes_run=False)
+    sharded.write("collected.txt", listed.stdout)
+    done = merge(sharded, "shard-1.json", "shard-2.json", "-o", "all.json", "--collected=collected.txt")
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "missing: shard 3 of 3",
+        "missing: 1 of 3 collected tests: test_it.py::test_it[3]",
+        "all.json: 2 tests of 2 runs",
+    ]
+    run = read_run(sharded.folder / "all.json")
+    assert run.notes == ("missing: shard 3 of 3", "missing: 1 of 3 collected tests: test_it.py::test_it[3]")
+    assert [test.node_id for test in run.tests] == ["test_it.py::test_it[1]", "test_it.py::test_it[2]"]
+
+
+def test_whole_set_passes(sharded: Project) -> None:
+    sharded.pytest("test_it.py::test_it[3]", "--opprof-json=shard-3.json", writes_run=False)
+    done = merge(sharded, *(f"shard-{n}.json" for n in (1, 2, 3)), "-o", "all.json", "--expect=3")
+    assert (done.returncode, done.stdout) == (0, "all.json: 3 tests of 3 runs\n")
+
+
+def test_ranks_that_disagree_are_said(project: Project) -> None:
+    project.write("test_it.py", TEST)
+    for rank in ("0", "1"):
+        project.pytest(
+            "test_it.py::test_it[1]",
+            "--opprof-json=rank-{rank}.json",
+            env={"RANK": rank, "WORLD_SIZE": "2", "MORE": rank},
+            writes_run=False,
+        )
+    done = merge(project, "rank-0.json", "rank-1.json", "-o", "all.json")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == (
+        "test_it.py::test_it[1] on rank 0 and rank 1: they disagree, so that it is not judged, "
+        "in ranges.count, work.count"
+    )
+    (test,) = read_run(project.folder / "all.json").tests
+    assert test.unstable == ("ranges.count", "work.count")
+    alone = merge(project, "rank-1.json", "-o", "all.json")
+    assert alone.stdout.splitlines()[0] == "missing: rank 0 of 2"
+
+
+def test_what_does_not_join_is_refused(sharded: Project) -> None:
+    sharded.git("init", "-q", "-b", "main")
+    sharded.commit()
+    sharded.pytest("test_it.py::test_it[3]", "--opprof-json=later.json", writes_run=False)
+    done = merge(sharded, "shard-1.json", "later.json", "-o", "all.json")
+    assert done.returncode == 2
+    assert "only runs of one commit join" in done.stderr
+    assert not (sharded.folder / "all.json").exists()
+    sharded.write("empty.txt", "no tests ran\n")
+    assert (
+        "empty.txt names no test" in merge(sharded, "shard-1.json", "-o", "x", "--collected=empty.txt").stderr
+    )

@@ -1,0 +1,44 @@
+"""Older runs: found in files and folders, each once."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from histories import run_on_day
+from strategies import simple_run
+
+from pytest_opprof.baselines.git import Git
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.history.importing import find_runs
+from pytest_opprof.results.files import write_run
+
+
+def test_folders_and_files_are_read(tmp_path: Path) -> None:
+    write_run(tmp_path / "store" / "main" / "b.json", run_on_day(2))
+    write_run(tmp_path / "store" / "release" / "a.json.gz", run_on_day(1))
+    write_run(tmp_path / "run.json", run_on_day(3))
+    (tmp_path / "store" / "accepted.json").write_text("{}")
+    found = find_runs(
+        [tmp_path / "store", tmp_path / "run.json", tmp_path / "run.json"],
+        known={"run00001"},
+        git=Git(tmp_path),
+    )
+    assert [record.run_id for record in found.records] == ["run00002", "run00003"]
+    assert found.known == 1
+    (note,) = found.notes
+    assert "accepted.json" in note
+
+
+def test_named_file_must_be_a_run(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(DocumentError, match=r"bad\.json"):
+        find_runs([tmp_path / "bad.json"], known=(), git=Git(tmp_path))
+    with pytest.raises(StoreError, match="there is no such file"):
+        find_runs([tmp_path / "none.json"], known=(), git=Git(tmp_path))
+
+
+def test_unknown_commit_has_no_time(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.json", simple_run(commit=run_on_day(1).commit))
+    (record,) = find_runs([tmp_path / "run.json"], known=(), git=Git(tmp_path)).records
+    assert record.committed is None
+    assert record.created == datetime(2026, 1, 2, tzinfo=UTC)

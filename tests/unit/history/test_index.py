@@ -1,0 +1,211 @@
+"""The index says what the log says, whatever happens to its file."""
+
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from histories import FIRST_DAY, log_of, record_on_day
+
+from pytest_opprof.history import log as log_module
+from pytest_opprof.history.index import INDEX, HistoryIndex
+from pytest_opprof.history.log import HistoryLog
+
+TEST = "t.py::test_0"
+RUNS = 200
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HistoryLog:
+    """200 runs of three tests, in several segments."""
+    monkeypatch.setattr(log_module, "SEGMENT_BYTES", 20_000)
+    log = log_of(tmp_path, [2 + day // 50 for day in range(RUNS)], tests=3)
+    assert len(log.segments()) > 2
+    return log
+
+
+def muls(log: HistoryLog, *, patience_s: float = 10.0) -> list[int]:
+    with HistoryIndex(log, patience_s=patience_s) as index:
+        return [result.counts.ops["aten::mul"]["count"].low for result in index.results(TEST)]
+
+
+def notes(log: HistoryLog, *, patience_s: float = 10.0) -> tuple[str, ...]:
+    with HistoryIndex(log, patience_s=patience_s) as index:
+        index.results(TEST)
+        return index.notes
+
+
+EXPECTED = [2 + day // 50 for day in range(RUNS)]
+
+
+def test_results_are_those_of_the_log(log: HistoryLog) -> None:
+    assert muls(log) == EXPECTED
+    with HistoryIndex(log) as index:
+        assert index.tests() == ["t.py::test_0", "t.py::test_1", "t.py::test_2"]
+        assert len(index.run_ids()) == RUNS
+        result = index.results(TEST)[7]
+        assert result.run == next(iter([r.run for r in index.results(TEST)][7:]))
+        assert result.run.run_id == "run00007"
+        assert result.run.commit is not None
+        assert result.run.commit.branch == "main"
+        assert result.environment.fingerprint["torch"] == "2.13.0"
+        assert result.counts.measured == ("total.self_cpu_time_total",)
+        assert result.measured == (3_000,)
+        assert index.results("t.py::test_9") == []
+        assert index.results(TEST, name="other") == []
+        assert len(index.results(TEST, name="main")) == RUNS
+        assert index.notes == ()
+
+
+def test_what_is_appended_later_is_taken_in(log: HistoryLog) -> None:
+    assert muls(log) == EXPECTED
+    log.append([record_on_day(RUNS, mul=90)])
+    assert muls(log) == [*EXPECTED, 90]
+    log.append([record_on_day(RUNS + 1, mul=90)])
+    assert muls(log) == [*EXPECTED, 90, 90]
+
+
+def test_compacted_log_says_the_same(log: HistoryLog) -> None:
+    assert muls(log) == EXPECTED
+    log.compact()
+    assert muls(log) == EXPECTED
+
+
+def test_lost_segment_takes_its_own_runs_along(log: HistoryLog) -> None:
+    assert muls(log) == EXPECTED
+    first = log.segments()[0]
+    lost = first.path.read_bytes().count(b'{"run":')
+    first.path.unlink()
+    assert len(muls(log)) == RUNS - lost
+    assert notes(log) == ()
+
+
+def test_lost_index_is_made_anew(log: HistoryLog) -> None:
+    assert muls(log) == EXPECTED
+    (log.folder / INDEX).unlink()
+    assert muls(log) == EXPECTED
+    assert notes(log) == ()
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut", "page", "version", "tables", "blob"])
+def test_damaged_index_is_made_anew(log: HistoryLog, damage: str) -> None:
+    muls(log)
+    path = log.folder / INDEX
+    data = path.read_bytes()
+    if damage in {"version", "tables", "blob"}:
+        statement = {
+            "version": "PRAGMA user_version = 99",
+            "tables": "DROP TABLE series",
+            "blob": "UPDATE series SET data = x'0102'",
+        }[damage]
+        with sqlite3.connect(path) as connection:
+            connection.execute(statement)
+        connection.close()
+    else:
+        half = len(data) // 2
+        path.write_bytes(
+            {"garbage": b"no database" * 999, "cut": data[:half], "page": data[:4096] + b"\xff" * half}[
+                damage
+            ]
+        )
+    assert muls(log) == EXPECTED
+    assert path.exists()
+    assert notes(log) == ()
+
+
+def test_locked_index_is_made_anew_in_memory(log: HistoryLog) -> None:
+    muls(log)
+    path = log.folder / INDEX
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert muls(log, patience_s=0.01) == EXPECTED
+        (note,) = notes(log, patience_s=0.01)
+    other.close()
+    assert note.startswith("the index was made anew in memory, as ")
+    assert note.endswith(f"{INDEX} is of no use: another process has it locked")
+    assert muls(log) == EXPECTED
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that can be made read-only, for root too."""
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield tmp_path
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("has_index", [True, False], ids=["with index", "without"])
+def test_read_only_store_can_be_asked(small_disk: Path, has_index: bool) -> None:
+    log = log_of(small_disk, [1, 2, 3])
+    if has_index:
+        assert muls(log) == [1, 2, 3]
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert muls(log) == [1, 2, 3]
+    assert len(notes(log)) == (0 if has_index else 1)
+
+
+def test_damaged_and_half_lines_are_told(log: HistoryLog) -> None:
+    segments = log.segments()
+    lines = segments[0].path.read_bytes().splitlines(keepends=True)
+    at = next(place for place, line in enumerate(lines) if line.startswith(b'{"run"'))
+    segments[0].path.write_bytes(b"".join([*lines[:at], b"{damaged}\n", *lines[at + 1 :]]))
+    segments[1].path.write_bytes(segments[1].path.read_bytes()[:-9])
+    assert len(muls(log)) == RUNS - 2
+    told = notes(log)
+    assert len(told) == 2
+    for segment, note in zip(segments, told, strict=False):
+        assert note == f"{segment.path}: damaged lines passed over: 1"
+
+
+def test_results_without_a_definition_are_told(log: HistoryLog) -> None:
+    segment = log.segments()[0].path
+    lines = segment.read_bytes().splitlines(keepends=True)
+    lost = [line for line in lines if line.startswith(b'{"define"') and b"test_0" in line]
+    segment.write_bytes(b"".join(line for line in lines if line not in lost))
+    # Other segments define the same counts: what they say holds here too, but for the first value.
+    for other in log.segments()[1:]:
+        other.path.unlink()
+    with HistoryIndex(log) as index:
+        assert index.results(TEST) == []
+        assert "results passed over, as the lines that define them are lost: " in index.notes[0]
+        assert index.results("t.py::test_1") != []
+
+
+def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1, 1])
+    (segment,) = log.segments()
+    *definitions, first, second = segment.path.read_text().splitlines()
+    environment, test = (line[11:27] for line in definitions)
+    swapped = first.replace(environment, "x").replace(test, environment).replace('"x"', f'"{test}"')
+    segment.path.write_text("\n".join([*definitions, swapped, second, ""]))
+    assert len(muls(log)) == 1
+    assert notes(log) == ("results passed over, as the lines that define them are lost: 1",)
+
+
+def test_runs_stand_in_the_order_of_their_commits(tmp_path: Path) -> None:
+    """A clock that was set back measured the later commit "earlier"; of one commit the clock decides."""
+    log = HistoryLog(tmp_path / "history")
+    day = timedelta(days=1)
+    log.append(
+        [
+            record_on_day(9, mul=1, committed=FIRST_DAY),
+            record_on_day(3, mul=3, committed=FIRST_DAY + 2 * day),
+            record_on_day(2, mul=2, committed=FIRST_DAY + 2 * day),
+            record_on_day(4, mul=4),  # its commit's time is not known: then it is when it was measured
+        ]
+    )
+    assert muls(log) == [1, 2, 3, 4]
+
+
+def test_empty_history_leaves_no_folder(tmp_path: Path) -> None:
+    with HistoryIndex(HistoryLog(tmp_path / "history")) as index:
+        assert index.tests() == []
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,118 @@
+"""The log: what is appended is there, whatever happened to what was before."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from histories import log_of, record_on_day
+
+from pytest_opprof.errors import StoreError
+from pytest_opprof.history import log as log_module
+from pytest_opprof.history.entries import RunEntry, read_entries
+from pytest_opprof.history.log import HistoryLog
+
+
+def runs_in(log: HistoryLog) -> list[str]:
+    return [
+        entry.head.run_id
+        for segment in log.segments()
+        for entry in read_entries(segment.path).entries
+        if isinstance(entry, RunEntry)
+    ]
+
+
+def test_a_definition_is_written_once_a_segment(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [2, 2, 2])
+    log.append([record_on_day(7)])
+    (segment,) = log.segments()
+    lines = segment.path.read_text(encoding="ascii").splitlines()
+    assert sum(line.startswith('{"define"') for line in lines) == 2, "an environment and a test"
+    assert runs_in(log) == ["run00000", "run00001", "run00002", "run00007"]
+
+
+def test_full_segments_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "SEGMENT_BYTES", 2_000)
+    log = log_of(tmp_path, [1, 2, 3, 4, 5, 6, 7, 8])
+    assert len(log.segments()) > 1
+    assert sorted(runs_in(log)) == [f"run{day:05}" for day in range(8)]
+    for segment in log.segments():
+        defined: set[str] = set()
+        for entry in read_entries(segment.path).entries:
+            if isinstance(entry, RunEntry):
+                assert {entry.environment, *entry.tests} <= defined, "a segment stands alone"
+            else:
+                defined.add(entry.definition.digest)
+
+
+def test_run_without_a_test_is_not_added(tmp_path: Path) -> None:
+    log = HistoryLog(tmp_path / "history")
+    assert log.append([record_on_day(1, tests=0)]) == 0
+    assert log.segments() == ()
+
+
+def test_half_a_line_is_never_continued(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1, 2])
+    (damaged,) = log.segments()
+    damaged.path.write_bytes(damaged.path.read_bytes()[:-20])
+    log.append([record_on_day(9)])
+    assert sorted(runs_in(log)) == ["run00000", "run00009"]
+    assert len(log.segments()) == 2
+
+
+def test_another_machines_segments_are_left_alone(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1])
+    (theirs,) = log.segments()
+    (log.folder / ".current").unlink()  # it is not copied along
+    log.append([record_on_day(2)])
+    assert theirs in log.segments()
+    assert len(log.segments()) == 2
+
+
+def test_compaction_keeps_each_run_once(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1, 2])
+    (log.folder / ".current").unlink()
+    log.append([record_on_day(1, mul=2), record_on_day(5)])
+    assert log.compact() == 3
+    assert len(log.segments()) == 1
+    assert sorted(runs_in(log)) == ["run00000", "run00001", "run00005"]
+    log.append([record_on_day(6)])
+    assert len(log.segments()) == 1
+
+
+def test_compaction_of_nothing_is_nothing(tmp_path: Path) -> None:
+    assert HistoryLog(tmp_path / "history").compact() == 0
+
+
+def test_history_ignores_itself_in_git(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1])
+    assert (log.folder / ".gitignore").read_text() == "*\n"
+
+
+def test_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "history").write_text("a file")
+    with pytest.raises(StoreError, match=r"history cannot be written: a part of its path is a file"):
+        HistoryLog(tmp_path / "history").append([record_on_day(1)])
+
+
+_WRITER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from pathlib import Path
+from histories import record_on_day
+from pytest_opprof.history.log import HistoryLog
+for day in range(10):
+    HistoryLog(Path(sys.argv[1])).append([record_on_day(int(sys.argv[3]) + day, mul=day)])
+"""
+
+
+def test_writers_take_turns(tmp_path: Path) -> None:
+    folder, tests = str(tmp_path / "history"), str(Path(__file__).parents[2])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, folder, tests, str(first)], env=os.environ)
+        for first in (0, 100, 200)
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    found = runs_in(HistoryLog(Path(folder)))
+    assert sorted(found) == [f"run{first + day:05}" for first in (0, 100, 200) for day in range(10)]
