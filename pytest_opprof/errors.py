@@ -11,7 +11,8 @@
     ├── StoreError                   5   a store or file that cannot be written or read
     ├── MissingBaselineError         6   no baseline under the name or commit asked for
     ├── MeasurementError             7   a test that cannot be measured as planned
-    └── RecoveryError                8   a dead process's session file that cannot be read
+    ├── RecoveryError                8   a dead process's session file that cannot be read
+    └── ExperimentError              9   a side of an A/B or a bisection that cannot be built or measured
 
 Exit codes 0 and 1 belong to verdicts: a regression is a value, not an exception.
 Every message is one sentence or two that say what, where, and what to do.
@@ -79,3 +80,9 @@ class RecoveryError(OpprofError):
     """The session file of a process that died cannot be read."""
 
     exit_code: ClassVar[int] = 8
+
+
+class ExperimentError(OpprofError):
+    """A side of an A/B or a bisection that cannot be checked out, built, collected or measured."""
+
+    exit_code: ClassVar[int] = 9

@@ -32,6 +32,7 @@ COMMANDS = (
     "attach",
     "trace",
     "history",
+    "bisect",
     "merge",
 )
 _SIGNALLED = 128

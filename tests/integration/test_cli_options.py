@@ -98,6 +98,11 @@ ATTACHED = {
     "attach --sampling": '"opprof_sampling": 0.5',
 }
 OF_ATTACH = {"attach pid", "attach --seconds", "attach --output"}
+# Each is given in tests/e2e/test_bisect.py, where there are commits.
+OF_BISECT = {
+    *("bisect pattern", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
+    "bisect --store",
+}
 LISTENS = """
 import torch, pytest_opprof
 pytest_opprof.listen()
@@ -232,5 +237,5 @@ def test_attach_goes_to_its_process_for_a_while(listening: int, capsys: pytest.C
 
 
 def test_every_argument_has_its_proof() -> None:
-    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH
+    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT
     assert set(arguments_of(parser_of({name: module_of(name) for name in COMMANDS}))) == known

@@ -1,0 +1,94 @@
+"""``opprof bisect``: the first commit at which an exact metric changed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.experiment.bisect import Bisected, CommitValue
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser(
+        "bisect",
+        help="find the commit that changed an exact metric of a test",
+        description="Ends with 0 where one commit is named, and with 1 where none is: nothing changed, or "
+        "the commits around the change cannot be measured.",
+    )
+    parser.add_argument(
+        "pattern", metavar="PATTERN", help="such as ops.count or aten::copy_.count; of aten::*.count, the sum"
+    )
+    parser.add_argument("test", metavar="TEST", help="the test's id, as pytest takes it here")
+    parser.add_argument(
+        "--good", metavar="REV", help="where it was right (default: the nearest commit with a stored run)"
+    )
+    parser.add_argument("--bad", default="HEAD", metavar="REV", help="default: %(default)s")
+    parser.add_argument(
+        "--setup", default="", metavar="CMD", help="a shell command in each commit's files, such as a build"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the one that was interrupted")
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search, and print each measurement and the answer.
+
+    Raises:
+        OpprofError: what was asked for cannot be meant, or not be measured.
+    """
+    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+
+    here = Path.cwd()
+    question = question_of(
+        args.pattern,
+        args.test,
+        good=args.good,
+        bad=args.bad,
+        setup=args.setup,
+        store=open_store(args.store, root=here),
+        repository=here,
+    )
+    bisection = Bisection(question, repository=here, say=lambda text: print(escaped(text), flush=True))
+    if args.resume:
+        bisection.resume()
+    answer = bisection.run()
+    print_lines(_answer_lines(answer))
+    return 0 if answer.is_found else 1
+
+
+def _answer_lines(answer: Bisected) -> Iterator[str]:
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+
+    before, newest = answer.before, answer.newest
+    yield ""
+    if not answer.suspects:
+        yield f"{answer.path} is {newest.measured.value} at both ends: nothing changed"
+        return
+    last = answer.suspects[-1]
+    if answer.is_found:
+        yield f"{last.id} changed {answer.path} from {before.measured.value} to {last.measured.value}"
+        yield escaped(f"    author   {last.author}")
+        yield escaped(f"    date     {last.date}")
+        yield escaped(f"    subject  {last.subject}")
+    else:
+        yield f"{answer.path} changed from {before.measured.value} to {last.measured.value} in one of:"
+        yield from (escaped(f"    {_short(commit)}") for commit in answer.suspects)
+    yield escaped(f"    before   {_short(before)}")
+    if newest.measured.value != last.measured.value:
+        yield f"    it changed again later: {newest.id[:7]} has {newest.measured.value}"
+
+
+def _short(commit: CommitValue) -> str:
+    told = (
+        f"skipped: {commit.measured.reason}" if commit.measured.value is None else str(commit.measured.value)
+    )
+    return f"{commit.id[:7]} {commit.subject} ({commit.author}): {told}"

@@ -1,0 +1,216 @@
+"""``opprof bisect``: which commit changed an exact metric of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.baselines.git import Git
+from pytest_opprof.errors import ExperimentError, UsageError
+from pytest_opprof.experiment.bisect_state import BisectState, Question
+from pytest_opprof.experiment.one_commit import Target, measure_commit, test_files
+from pytest_opprof.experiment.search import Measured, first_change
+from pytest_opprof.experiment.worktree import git
+from pytest_opprof.metrics import Family, parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.baselines.store import BaselineStore
+
+STATE: Final = Path(".opprof") / "bisect.json"
+_FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitValue:
+    """A commit for a reader, and the metric there.
+
+    Attributes:
+        id: all its digits.
+        author: name and address.
+        date: the day on which it was committed.
+        subject: the first line of its message.
+        measured: the metric.
+    """
+
+    id: str
+    author: str
+    date: str
+    subject: str
+    measured: Measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisected:
+    """What came of it.
+
+    Attributes:
+        path: the metric, as it is written.
+        before: the commit before the change; where nothing changed, the good one.
+        suspects: one commit, the answer; several, of which only the last could be measured; or none: the
+            metric is the same at both ends.
+        newest: the bad commit.
+    """
+
+    path: str
+    before: CommitValue
+    suspects: tuple[CommitValue, ...]
+    newest: CommitValue
+
+    @property
+    def is_found(self) -> bool:
+        """Whether one commit is named."""
+        return len(self.suspects) == 1
+
+
+def newest_stored(store: BaselineStore, *, bad: str, repository: Path) -> str | None:
+    """The nearest commit below ``bad`` that a run is stored for."""
+    known = {entry.commit for name in store.names() for entry in store.entries(name) if not entry.is_dirty}
+    return next((commit for commit in Git(repository).ancestors(bad)[1:] if commit in known), None)
+
+
+def question_of(
+    pattern: str, test: str, *, good: str | None, bad: str, setup: str, store: BaselineStore, repository: Path
+) -> Question:
+    """What is asked, with commits in the place of names.
+
+    Raises:
+        UsageError: no such metric or commit, a metric that is not exact, or nothing to tell where to begin.
+    """
+    path = parse_path(pattern, where="PATTERN")
+    if path.metric.family is not Family.EXACT:
+        raise UsageError(f"{pattern} is no exact metric, and no two measurements of it agree: use opprof ab")
+    newest = _commit(bad, option="--bad", repository=repository)
+    if good is not None:
+        oldest: str | None = _commit(good, option="--good", repository=repository)
+    else:
+        oldest = newest_stored(store, bad=newest, repository=repository)
+    if oldest is None:
+        raise UsageError(
+            f"no commit before {newest[:7]} has a run in {store.uri}: "
+            f"say with --good=REV where {pattern} was right"
+        )
+    return Question(pattern=pattern, test=test, good=oldest, bad=newest, setup=setup)
+
+
+class Bisection:
+    """A search over the commits of a repository.
+
+    Args:
+        question: What is searched for.
+        repository: Where the command was started; the state is kept in it.
+        say: Is told each measurement, in a sentence.
+
+    Raises:
+        UsageError: the bad commit has no such test file.
+        ExperimentError: git fails.
+    """
+
+    def __init__(self, question: Question, *, repository: Path, say: Callable[[str], None]) -> None:
+        self._question = question
+        self._repository = repository
+        self._say = say
+        self._state = BisectState(repository / STATE, question)
+        self._path = parse_path(question.pattern, where="PATTERN")
+        self._target = Target(
+            repository=repository,
+            test=question.test,
+            path=self._path,
+            setup=question.setup,
+            files=test_files(repository, question.test, commit=question.bad),
+        )
+
+    def resume(self) -> None:
+        """Take over what an interrupted bisection measured.
+
+        Raises:
+            UsageError: there is none, or it asked something else.
+            DocumentError: the file is no state of ours.
+        """
+        self._state.resume()
+
+    def run(self) -> Bisected:
+        """Search.
+
+        Raises:
+            UsageError: the good commit is not below the bad one.
+            ExperimentError: an end cannot be measured, or measures something else each time.
+        """
+        commits = _first_parents(self._question, repository=self._repository)
+        self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
+        good, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
+        before: str = commits[0]
+        suspects: tuple[str, ...] = ()
+        if good != bad:
+            found = first_change(commits, self._measure, good=good)
+            before, suspects = found.before, found.suspects
+            if len(suspects) == 1:
+                self._confirm(before, suspects[0])
+        answer = Bisected(
+            path=str(self._path),
+            before=self._told(before),
+            suspects=tuple(map(self._told, suspects)),
+            newest=self._told(commits[-1]),
+        )
+        self._state.forget()
+        return answer
+
+    def _end(self, commit: str, option: str) -> int:
+        found = self._measure(commit)
+        if found.value is None:
+            raise ExperimentError(f"{option}={commit[:7]} cannot be measured: {found.reason}")
+        return found.value
+
+    def _measure(self, commit: str) -> Measured:
+        known = self._state.measured.get(commit)
+        if known is None:
+            known = measure_commit(self._target, commit)
+            self._state.keep(commit, known)
+        told = f"skipped: {known.reason}" if known.value is None else f"{self._path} is {known.value}"
+        self._say(f"{commit[:7]}  {told}")
+        return known
+
+    def _confirm(self, *commits: str) -> None:
+        """Look twice before somebody is blamed."""
+        for commit in commits:
+            first, again = self._state.measured[commit], measure_commit(self._target, commit)
+            if first != again:
+                what = again.reason or str(again.value)
+                raise ExperimentError(
+                    f"{self._path} of {self._question.test} is not the same each time at {commit[:7]}: "
+                    f"{first.value}, then {what}. What changes by itself cannot be bisected"
+                )
+
+    def _told(self, commit: str) -> CommitValue:
+        identity, author, date, subject = (
+            git(self._repository, "show", "--no-patch", f"--format={_FIELDS}", commit)
+            .rstrip("\n")
+            .split("\0")
+        )
+        measured = self._state.measured[commit]
+        return CommitValue(id=identity, author=author, date=date, subject=subject, measured=measured)
+
+
+def _first_parents(question: Question, *, repository: Path) -> Sequence[str]:
+    """The commits of the line that ends in the bad one, from the good one on, oldest first."""
+    listed = git(
+        repository, "rev-list", "--first-parent", "--reverse", f"{question.good}..{question.bad}"
+    ).split()
+    if Git(repository).merge_base(question.good, question.bad) != question.good or not listed:
+        raise UsageError(
+            f"--good={question.good[:7]} is not below --bad={question.bad[:7]}: "
+            "bisect goes over the commits between"
+        )
+    # Of a good commit that came in by a merge, the line has what it was merged into.
+    return [git(repository, "rev-parse", f"{listed[0]}^").strip(), *listed]
+
+
+def _commit(revision: str, *, option: str, repository: Path) -> str:
+    git_here = Git(repository)
+    found = git_here.commit_of(revision)
+    if found is None:
+        raise UsageError(f"{option}={revision}: {git_here.problem or 'git knows no such commit'}")
+    return found

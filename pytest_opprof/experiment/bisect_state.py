@@ -1,0 +1,84 @@
+"""What a bisection has measured so far, in a file, so that an interrupted one goes on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.experiment.search import Measured
+from pytest_opprof.results.files import parse, read_bytes, shown, write_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for; another question has another state."""
+
+    pattern: str
+    test: str
+    good: str
+    bad: str
+    setup: str
+
+
+class BisectState:
+    """The measurements of one bisection.
+
+    Attributes:
+        measured: by commit.
+    """
+
+    def __init__(self, path: Path, question: Question) -> None:
+        self._path = path
+        self._question = question
+        self.measured: dict[str, Measured] = {}
+
+    def resume(self) -> None:
+        """Take over what an interrupted bisection measured.
+
+        Raises:
+            UsageError: there is none, or it asked something else.
+            DocumentError: the file is no state of ours.
+        """
+        if not self._path.exists():
+            raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave --resume out")
+        document = parse(read_bytes(self._path), where=shown(self._path))
+        try:
+            asked = Question(**document["question"])
+            self.measured = {str(commit): _measured(found) for commit, found in document["measured"].items()}
+        except (KeyError, TypeError, AttributeError) as error:
+            msg = f"{shown(self._path)} is no state of opprof bisect. Leave --resume out to begin anew"
+            raise DocumentError(msg) from error
+        if asked != self._question:
+            was, now = asdict(asked), asdict(self._question)
+            field = next(name for name in now if was[name] != now[name])
+            raise UsageError(
+                f"{shown(self._path)} is of another bisection: {field} was {was[field]!r}, and is "
+                f"{now[field]!r}. Leave --resume out to begin anew"
+            )
+
+    def keep(self, commit: str, found: Measured) -> None:
+        """Remember a measurement, on disk at once.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        self.measured[commit] = found
+        measured = {each: asdict(known) for each, known in self.measured.items()}
+        document = {"question": asdict(self._question), "measured": measured}
+        write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
+
+    def forget(self) -> None:
+        """The question is answered."""
+        self._path.unlink(missing_ok=True)
+
+
+def _measured(found: Any) -> Measured:
+    value = found["value"]
+    if not (value is None or isinstance(value, int)):
+        raise TypeError(f"{value!r} is no value of an exact metric")
+    return Measured(value=value, reason=str(found["reason"]))

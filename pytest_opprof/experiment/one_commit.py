@@ -1,0 +1,162 @@
+"""One metric of one test at one commit: in a work tree of its own, by a pytest process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.errors import ExperimentError, OpprofError, UsageError
+from pytest_opprof.experiment.search import Measured
+from pytest_opprof.experiment.worktree import Worktree, git, top_folder, without_git
+from pytest_opprof.results.files import read_run
+from pytest_opprof.results.values import value_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_opprof.metrics import MetricPath
+    from pytest_opprof.results.run import Run, TestResult
+
+_CONFTEST: Final = "conftest.py"
+# What an ini file may ask for that compares, keeps or writes: here the document is all that is wanted.
+_QUIET: Final = (
+    *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
+    *("-q", "-p", "no:cacheprovider"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is measured at each commit.
+
+    Attributes:
+        repository: where the command was started, in the work tree of the repository.
+        test: the test's id as pytest takes it there.
+        path: an exact metric.
+        setup: a shell command that makes a work tree ready, such as a build; empty for none.
+        files: the test's file and the conftest.py files above it as the newest commit has them, by path
+            from `repository`. They take the place of each commit's own: all commits run the same test.
+    """
+
+    repository: Path
+    test: str
+    path: MetricPath
+    setup: str = ""
+    files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
+
+
+def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPath, bytes]:
+    """The files of a test at a commit: its own and each conftest.py in a folder above.
+
+    Raises:
+        UsageError: the commit has no such file.
+        ExperimentError: git fails.
+    """
+    path = PurePosixPath(test.partition("::")[0])
+    wanted = [path, *(parent / _CONFTEST for parent in path.parents)]
+    names = git(repository, "ls-tree", "-z", "--name-only", commit, "--", *map(str, wanted)).split("\0")
+    if str(path) not in names:
+        raise UsageError(
+            f"{commit[:7]} has no file {path}: give TEST from here, such as tests/test_a.py::test_x"
+        )
+    return {
+        PurePosixPath(name): git(repository, "show", f"{commit}:./{name}").encode("utf-8", "surrogateescape")
+        for name in names
+        if name
+    }
+
+
+def measure_commit(target: Target, commit: str) -> Measured:
+    """Measure a commit; what cannot be built or run has a reason instead of a value."""
+    try:
+        with Worktree(target.repository, commit) as tree:
+            here = tree.folder / target.repository.relative_to(top_folder(target.repository))
+            for name, data in target.files.items():
+                path = here / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+            _set_up(target.setup, here)
+            return _value(_run(target.test, here), target)
+    except (OpprofError, OSError) as error:
+        return Measured(value=None, reason=str(error))
+
+
+def _set_up(command: str, folder: Path) -> None:
+    if not command:
+        return
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env=_environment(folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        raise ExperimentError(f"--setup failed: {_last_line(done)}")
+
+
+def _run(test: str, folder: Path) -> Run:
+    with tempfile.TemporaryDirectory(prefix="opprof-bisect-") as temporary:
+        document = Path(temporary) / "run.json"
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *_QUIET, f"--opprof-json={document}", test],
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if document.exists():
+            return read_run(document)
+    raise ExperimentError(f"pytest ended with exit code {done.returncode}: {_last_line(done)}")
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The packages of this commit stand before those that are installed, also in the layout with ``src``."""
+    kept = without_git(os.environ)
+    before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
+    python_path = os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])
+    # Work trees are made within a second of each other: bytecode of the one would pass for the other's.
+    return kept | {"PYTHONPATH": python_path, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _value(run: Run, target: Target) -> Measured:
+    if len(run.tests) != 1:
+        what = ", ".join(test.node_id for test in run.tests[:3]) or "none with the profile marker"
+        return Measured(value=None, reason=f"{target.test} selects {len(run.tests)} tests ({what}), not one")
+    (test,) = run.tests
+    problem = _problem(test)
+    if problem:
+        return Measured(value=None, reason=problem)
+    samples = value_in(test, target.path)
+    if samples is None:
+        return Measured(value=None, reason=f"{target.path} was not recorded ({', '.join(test.sources)} were)")
+    if not samples.is_constant:
+        reason = f"{target.path} is not the same in each step: {samples.low} to {samples.high}"
+        return Measured(value=None, reason=reason)
+    return Measured(value=samples.low)
+
+
+def _problem(test: TestResult) -> str:
+    """Why a result cannot be counted on; empty where it can."""
+    if not test.is_usable:
+        return test.measurement.reason or f"the test {test.outcome}"
+    if not test.steps:
+        return "no step was measured"
+    if not test.capture.is_complete or test.capture.is_sampled:
+        return "not every op was recorded"
+    return ""

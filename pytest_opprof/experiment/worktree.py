@@ -1,0 +1,176 @@
+"""A commit's files in a folder of their own, for as long as somebody measures there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from pytest_opprof.errors import ExperimentError
+
+_PREFIX: Final = "opprof-worktree-"
+_LOCK: Final = "lock"
+_SUBMODULE: Final = "160000"
+# What git sets for a hook's children: they name the repository whatever folder a command runs in.
+_OF_ONE_REPOSITORY: Final = frozenset(
+    {
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+    }
+)
+
+
+class Worktree:
+    """A work tree of a commit, as a context manager: made on entry, gone on exit, whatever happens between.
+
+    What a killed process left behind is removed when the next one is made: each holds a lock on its own.
+
+    Args:
+        repository: A folder in the repository.
+        commit: Of it.
+
+    Attributes:
+        folder: The work tree, while it is open.
+        submodules: The paths in it that are submodules: they are empty folders here.
+    """
+
+    def __init__(self, repository: Path, commit: str) -> None:
+        self._repository = repository
+        self._commit = commit
+        self._home = Path()
+        self._lock = -1
+        self.folder = Path()
+        self.submodules: tuple[str, ...] = ()
+
+    def __enter__(self) -> Self:
+        """Check the commit out.
+
+        Raises:
+            ExperimentError: git cannot.
+        """
+        top = top_folder(self._repository)
+        _remove_stale(self._repository)
+        try:
+            self._home = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+            self._lock = os.open(self._home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        except OSError as error:
+            self._close()
+            raise ExperimentError(
+                f"no folder for the files of {self._commit[:7]} in {tempfile.gettempdir()}: "
+                f"{error.strerror}. Set TMPDIR to one that can be written"
+            ) from error
+        try:
+            self.folder = self._home / (top.name or "root")
+            # A hook of the user's has nothing to say of a folder that is gone in a minute.
+            git(
+                self._repository,
+                *("-c", f"core.hooksPath={os.devnull}", "worktree", "add", "--quiet", "--detach"),
+                *(str(self.folder), self._commit),
+            )
+            self.submodules = _submodules(self.folder)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Remove it, and what git knows of it."""
+        self._close()
+
+    def _close(self) -> None:
+        if self.folder != Path():
+            _forget(self._repository, self.folder)
+        if self._home != Path():
+            shutil.rmtree(self._home, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock, self._home, self.folder = -1, Path(), Path()
+
+
+def top_folder(folder: Path) -> Path:
+    """The top of the work tree that a folder is in.
+
+    Raises:
+        ExperimentError: There is none.
+    """
+    return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints.
+
+    Raises:
+        ExperimentError: It fails; the sentence is its own last one.
+    """
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=folder,
+            env=without_git(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise ExperimentError(f"git cannot be run in {folder}: {error.strerror}. Is it installed?") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        command = next(word for word in arguments if not word.startswith("-") and "=" not in word)
+        raise ExperimentError(
+            f"git {command} failed in {folder}: {said[-1] if said else 'it printed nothing'}"
+        )
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def without_git(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment for a process that may look at another repository, or work tree, than this one did."""
+    return {name: value for name, value in environment.items() if name not in _OF_ONE_REPOSITORY}
+
+
+def _submodules(folder: Path) -> tuple[str, ...]:
+    listed = git(folder, "ls-files", "--stage", "-z").split("\0")
+    return tuple(line.partition("\t")[2] for line in listed if line.startswith(_SUBMODULE))
+
+
+def _forget(repository: Path, folder: Path) -> None:
+    # Twice: once for files that were made or changed in it, once for a lock that git itself may hold.
+    with contextlib.suppress(ExperimentError):
+        git(repository, "worktree", "remove", "--force", "--force", str(folder))
+
+
+def _remove_stale(repository: Path) -> None:
+    """Remove what killed processes left of theirs; another that still measures holds its lock."""
+    for line in git(repository, "worktree", "list", "--porcelain").splitlines():
+        word, _, path = line.partition(" ")
+        folder = Path(path)
+        if word != "worktree" or not folder.parent.name.startswith(_PREFIX):
+            continue
+        if not _is_held(folder.parent / _LOCK):
+            _forget(repository, folder)
+            shutil.rmtree(folder.parent, ignore_errors=True)
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False  # somebody emptied the temporary folder
+    except OSError:
+        return True  # another user's, who removes it himself
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

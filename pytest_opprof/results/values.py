@@ -1,0 +1,35 @@
+"""The value of a metric in a test's result, by the metric's path."""
+
+from __future__ import annotations
+
+import fnmatch
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import is_pattern
+from pytest_opprof.results.samples import Samples
+
+if TYPE_CHECKING:
+    from pytest_opprof.metrics import MetricPath
+    from pytest_opprof.results.run import TestResult
+
+
+def value_in(test: TestResult, path: MetricPath) -> Samples | None:
+    """A metric of a test in each step; of a pattern, the sum of the ops that match.
+
+    Returns:
+        None where the test cannot say: what would have seen it was not listened to, or rows were left out.
+    """
+    if path.op is None:
+        return test.totals.get(path.metric.name)
+    if not path.metric.answers(test.sources):
+        return None
+    rows = [row for row in test.ops if not row.background and _is_meant(row.name, path.op)]
+    if rows:
+        return reduce(Samples.plus, (row.samples(path.metric.name) for row in rows))
+    # An op that did not run has 0 calls, unless it may be among the rows that were left out.
+    return None if test.ops_omitted else Samples.constant(0, steps=test.steps)
+
+
+def _is_meant(name: str, op: str) -> bool:
+    return name == op or (is_pattern(op) and fnmatch.fnmatchcase(name, op))

@@ -1,0 +1,219 @@
+"""``opprof bisect`` in a real repository: real commits, real work trees, real pytest processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Project, environment
+
+MODULE = """\
+from pytest_opprof import record_function
+
+def step():
+    for _ in range({count}):
+        with record_function("work"):
+            pass
+"""
+TEST = """\
+    import model
+    import pytest
+
+    @pytest.mark.profile(warmup=0, active=2)
+    def test_step():
+        model.step()
+"""
+STATE = Path(".opprof") / "bisect.json"
+
+
+def commit(project: Project, subject: str, text: str) -> str:
+    project.write("model.py", text)
+    project.git("add", "-A")
+    project.git("commit", "-q", "--allow-empty", "-m", subject)
+    return project.git("rev-parse", "HEAD")
+
+
+def built(project: Project, *texts: str) -> list[str]:
+    """A repository whose commits have these texts of the module; a number stands for so many ranges."""
+    project.git("init", "-q", "-b", "main")
+    project.write("test_model.py", TEST)
+    # bisect keeps its state in .opprof, as stores do
+    project.write(".gitignore", ".opprof\n")
+    return [
+        commit(project, f"change {at}", MODULE.format(count=text) if text.isdigit() else text)
+        for at, text in enumerate(texts)
+    ]
+
+
+def bisect(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return project.python(
+        "-m", "pytest_opprof.cli.main", "bisect", "work.count", "test_model.py::test_step", *arguments
+    )
+
+
+def test_commit_is_named_with_both_values(project: Project) -> None:
+    commits = built(project, "2", "2", "x = 1 +", "2", "5", "7")
+    done = bisect(project, f"--good={commits[0]}")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"5 commits from {commits[0][:7]} to {commits[5][:7]}"
+    at = lines.index(f"{commits[4]} changed work.count from 2 to 5")
+    assert lines[at + 1 :] == [
+        "    author   a <a@example.org>",
+        f"    date     {project.git('show', '-s', '--format=%cs', commits[4])}",
+        "    subject  change 4",
+        f"    before   {commits[3][:7]} change 3 (a <a@example.org>): 2",
+        f"    it changed again later: {commits[5][:7]} has 7",
+    ]
+    assert not (project.folder / STATE).exists()
+    assert project.git("worktree", "list").count("\n") == 0, "no work tree is left"
+    assert project.git("status", "--porcelain") == ""
+
+
+def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
+    commits = built(project, "2", "syntax error", "syntax error", "5")
+    done = bisect(project, f"--good={commits[0]}")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    at = lines.index("work.count changed from 2 to 5 in one of:")
+    assert [line.split()[0] for line in lines[at + 1 :]] == [commit[:7] for commit in commits[1:]] + [
+        "before"
+    ]
+    assert "skipped: " in lines[at + 1]
+    assert lines[at + 3].endswith(": 5")
+
+
+def test_nothing_changed(project: Project) -> None:
+    commits = built(project, "2", "7", "2")
+    done = bisect(project, f"--good={commits[0]}")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        1,
+        "work.count is 2 at both ends: nothing changed",
+    )
+
+
+def test_newest_test_is_run_on_old_code(project: Project) -> None:
+    """The test came after the change; merges are passed over as one commit."""
+    project.git("init", "-q", "-b", "main")
+    project.write(".gitignore", ".opprof\n")
+    first = commit(project, "first", MODULE.format(count=2))
+    project.git("checkout", "-q", "-b", "topic")
+    commit(project, "inner", MODULE.format(count=4))
+    commit(project, "outer", MODULE.format(count=5))
+    project.git("checkout", "-q", "main")
+    project.git("merge", "-q", "--no-ff", "-m", "merge topic", "topic")
+    merge = project.git("rev-parse", "HEAD")
+    project.write("test_model.py", TEST)
+    project.commit()
+    done = bisect(project, f"--good={first}")
+    assert done.returncode == 0
+    assert f"{merge} changed work.count from 2 to 5" in done.stdout
+
+
+def test_stored_baseline_is_where_it_begins(project: Project) -> None:
+    commits = built(project, "2", "2", "5")
+    project.git("checkout", "-q", commits[1])
+    project.pytest("--opprof-save=main")
+    project.git("checkout", "-q", "main")
+    done = bisect(project)
+    assert done.stdout.splitlines()[0] == f"1 commits from {commits[1][:7]} to {commits[2][:7]}"
+    assert f"{commits[2]} changed work.count from 2 to 5" in done.stdout
+    elsewhere = bisect(project, "--store=dir:elsewhere")
+    assert "no commit before" in elsewhere.stderr
+    assert "has a run in dir:elsewhere: say with --good=REV" in elsewhere.stderr
+
+
+def test_setup_builds_each_commit(project: Project) -> None:
+    project.git("init", "-q", "-b", "main")
+    project.write(".gitignore", ".opprof\nmodel.py\n")
+    project.write("test_model.py", TEST)
+    commits = []
+    for count in (2, 3, 3):
+        project.write("model.template", MODULE.format(count=count))
+        commits.append(project.commit())
+    done = bisect(project, f"--good={commits[0]}", "--setup=cp model.template model.py")
+    assert f"{commits[1]} changed work.count from 2 to 3" in done.stdout
+    failing = bisect(project, f"--good={commits[0]}", "--setup=echo no compiler >&2; exit 3")
+    assert failing.returncode == 9
+    assert (
+        failing.stderr == f"opprof: --good={commits[0][:7]} cannot be measured: --setup failed: no compiler\n"
+    )
+
+
+def test_value_that_changes_by_itself_is_not_blamed_on_anybody(project: Project, tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    flaky = f"import pathlib\nmarker = pathlib.Path({str(marker)!r})\nmarker.write_text(marker.read_text() + 'x' if marker.exists() else 'x')\n"
+    commits = built(project, "2", flaky + MODULE.format(count="len(marker.read_text())"))
+    done = bisect(project, f"--good={commits[0]}")
+    assert done.returncode == 9
+    assert "is not the same each time" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def history(make_project: MakeProject) -> tuple[Project, list[str]]:
+    """Two commits, for questions that are refused before anything is measured."""
+    project = make_project("refused")
+    return project, built(project, "2", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("work.cpu_time_total", "test_model.py::test_step"), "is no exact metric"),
+        (("work.cout", "test_model.py::test_step"), "unknown metric"),
+        (("work.count", "test_none.py::test_step", "--good=HEAD~1"), "has no file test_none.py"),
+        (("work.count", "test_model.py::test_step"), "say with --good=REV"),
+        (
+            ("work.count", "test_model.py::test_step", "--good=nowhere"),
+            "--good=nowhere: git knows no such commit",
+        ),
+        (("work.count", "test_model.py::test_step", "--good=HEAD", "--bad=HEAD~1"), "is not below --bad"),
+        (("work.count", "test_model.py::test_step", "--good=HEAD"), "is not below --bad"),
+        (
+            ("work.count", "test_model.py::test_step", "--good=HEAD~1", "--resume"),
+            "there is nothing to resume",
+        ),
+    ],
+)
+def test_question_that_cannot_be_meant(
+    history: tuple[Project, list[str]], arguments: tuple[str, ...], told: str
+) -> None:
+    project, _ = history
+    done = project.python("-m", "pytest_opprof.cli.main", "bisect", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_interrupted_search_is_resumed(project: Project, tmp_path: Path) -> None:
+    """The newest commit but one waits for ever the first time: by then both ends are measured."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
+    commits = built(project, "2", waits + MODULE.format(count=5), "5")
+    command = ["bisect", "work.count", "test_model.py::test_step", f"--good={commits[0]}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_opprof.cli.main", *command],
+        cwd=project.folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    # Opened once the test reads from it: then it has begun, and waits.
+    with process, gate.open("w"):
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert stderr.endswith("opprof: interrupted\n")
+    gate.unlink()
+    kept = json.loads((project.folder / STATE).read_text())["measured"]
+    assert {commits[0], commits[2]} == set(kept)
+    assert project.git("worktree", "list").count("\n") == 0
+    done = bisect(project, f"--good={commits[0]}", "--resume")
+    assert done.returncode == 0
+    assert f"{commits[1]} changed work.count from 2 to 5" in done.stdout

@@ -1,0 +1,50 @@
+"""What an interrupted bisection has measured is there again, for the same question alone."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.experiment.bisect_state import BisectState, Question
+from pytest_opprof.experiment.search import Measured
+
+QUESTION = Question(pattern="ops.count", test="t.py::test_x", good="1" * 40, bad="2" * 40, setup="")
+
+
+def test_measurements_are_resumed(tmp_path: Path) -> None:
+    state = BisectState(tmp_path / "folder" / "bisect.json", QUESTION)
+    measured = {"1" * 40: Measured(value=3), "2" * 40: Measured(value=None, reason="no build \udcff")}
+    for commit, found in measured.items():
+        state.keep(commit, found)
+    again = BisectState(tmp_path / "folder" / "bisect.json", QUESTION)
+    again.resume()
+    assert again.measured == measured
+    again.forget()
+    with pytest.raises(
+        UsageError, match=r"there is nothing to resume: no .*bisect\.json\. Leave --resume out"
+    ):
+        state.resume()
+
+
+def test_another_question_is_not_resumed(tmp_path: Path) -> None:
+    BisectState(tmp_path / "bisect.json", QUESTION).keep("1" * 40, Measured(value=3))
+    other = BisectState(tmp_path / "bisect.json", replace(QUESTION, setup="make"))
+    with pytest.raises(UsageError, match="is of another bisection: setup was '', and is 'make'"):
+        other.resume()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"question": {"a": 1}, "measured": {}}',
+        '{"question": {"pattern": "", "test": "", "good": "", "bad": "", "setup": ""}, "measured": {"a": {"value": "1"}}}',
+    ],
+)
+def test_foreign_file_is_no_state(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bisect.json"
+    path.write_text(text)
+    with pytest.raises(DocumentError, match="is no state of opprof bisect"):
+        BisectState(path, QUESTION).resume()

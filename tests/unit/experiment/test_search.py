@@ -1,0 +1,60 @@
+"""The search: as few commits as can be, and honest about those that cannot be measured."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_opprof.experiment.search import Found, Measured, first_change
+
+SKIPPED = Measured(value=None, reason="does not build")
+
+
+def search(values: str) -> tuple[Found, list[str]]:
+    """A search over commits whose names say their value: ``aaxbb``, x for one that cannot be measured."""
+    commits = [f"{at}{value}" for at, value in enumerate(values)]
+    asked: list[str] = []
+
+    def measure(commit: str) -> Measured:
+        asked.append(commit)
+        return SKIPPED if commit[-1] == "x" else Measured(value=ord(commit[-1]))
+
+    return first_change(commits, measure, good=ord(values[0])), asked
+
+
+@pytest.mark.parametrize(
+    ("values", "before", "suspects"),
+    [
+        ("ab", "0a", ("1b",)),
+        ("abbbb", "0a", ("1b",)),
+        ("aaaab", "3a", ("4b",)),
+        ("aaabbbb", "2a", ("3b",)),
+        ("aaaxbbb", "2a", ("3x", "4b")),
+        ("axxxb", "0a", ("1x", "2x", "3x", "4b")),
+        ("aaxabbxb", "3a", ("4b",)),
+        ("aaaccbb", "2a", ("3c",)),
+    ],
+)
+def test_change_is_found(values: str, before: str, suspects: tuple[str, ...]) -> None:
+    found, _ = search(values)
+    assert (found.before, found.suspects) == (before, suspects)
+
+
+@given(length=st.integers(2, 500), data=st.data())
+def test_it_asks_no_more_than_a_binary_search(length: int, data: st.DataObject) -> None:
+    at = data.draw(st.integers(1, length - 1))
+    found, asked = search("a" * at + "b" * (length - at))
+    assert found.suspects == (f"{at}b",)
+    assert len(asked) == len(set(asked)) <= math.ceil(math.log2(length))
+
+
+@given(inner=st.text(alphabet="abcx", max_size=40))
+def test_the_commit_before_is_good_and_the_last_suspect_is_not(inner: str) -> None:
+    found, asked = search(f"a{inner}b")
+    *between, last = found.suspects
+    assert found.before[-1] == "a"
+    assert last[-1] not in "ax"
+    assert all(commit[-1] == "x" for commit in between)
+    assert int(last[:-1]) - int(found.before[:-1]) == len(found.suspects)
+    assert len(asked) == len(set(asked))
