@@ -1,12 +1,15 @@
 """Hypothesis strategies for documents: runs as a session could have measured them."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
 from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT
+from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import (
     CaptureStats,
     CarriedFrom,
@@ -24,6 +27,8 @@ from pytest_opprof.results.run import (
 )
 from pytest_opprof.results.samples import Samples
 
+# A name, how often it is called in a step, and what runs inside of these calls.
+Call: TypeAlias = tuple[Any, ...]
 BIGGEST = 2**40
 # Any Unicode, lone surrogates and control characters too: names come from users' programs.
 names = st.one_of(
@@ -173,7 +178,7 @@ def measured(draw: st.DrawFn) -> TestResult:
 _OPS = ("aten::mul", "aten::addmm", "aten::copy_", "aten::clone", "aten::item", "aten::relu")
 
 
-def simple_test(counts: dict[str, int], *, steps: int = 3, **others: Any) -> TestResult:
+def simple_test(counts: Mapping[str, int], *, steps: int = 3, **others: Any) -> TestResult:
     """A complete measurement with so many calls of each op in every step."""
 
     def each(value: int) -> Samples:
@@ -205,6 +210,25 @@ def simple_test(counts: dict[str, int], *, steps: int = 3, **others: Any) -> Tes
         "ops": ops,
     }
     return TestResult(**(defaults | others))
+
+
+def calling(*calls: Call, steps: int = 3, **others: Any) -> TestResult:
+    """A complete measurement with a call tree, and the rows that belong to it.
+
+    Args:
+        calls: What the test calls in every step: a name, how often in all, and what runs inside it.
+        steps: How many.
+        others: As in `simple_test`.
+    """
+    counts: Counter[str] = Counter()
+    tree = [TreeNode(parent=-1, name=STEP_NAME, count=steps, self_ns=0)]
+    waiting = [(0, call) for call in reversed(calls)]
+    while waiting:
+        parent, (name, count, *inside) = waiting.pop()
+        counts[name] += count
+        waiting += [(len(tree), call) for call in reversed(inside)]
+        tree.append(TreeNode(parent=parent, name=name, count=count * steps, self_ns=1_000))
+    return simple_test(counts, steps=steps, **({"tree": tuple(tree)} | others))
 
 
 def cuda_test(device: dict[str, dict[str, int]], *, steps: int = 3, **others: Any) -> TestResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
@@ -15,13 +16,51 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import OpKind, Run, TestResult
     from pytest_opprof.results.samples import Samples
 
+_MOST_NAMES = 3
+
+
+class RewriteKind(StrEnum):
+    """What became of ops that others stand for now (`compare.alignment` has the rules)."""
+
+    RENAMED = "renamed"  # one op, another one as often
+    FUSED = "fused"  # several ops or calls, one now
+    SPLIT = "split"  # one op, several ops or calls now
+    WRAPPED = "wrapped"  # the same ops, inside another one now
+    UNWRAPPED = "unwrapped"  # the same ops, without the one around them
+    ADDED = "added"  # an op with those that it calls
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Ops that became others at the same place of the call tree: many rows told as one.
+
+    Attributes:
+        kind: how.
+        before: the outermost ops that were there; none for what was added.
+        after: the outermost ops that are there now; none for what was removed.
+    """
+
+    kind: RewriteKind
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """``aten::mul + aten::add -> aten::addcmul``."""
+        return " -> ".join(_joined(side) for side in (self.before, self.after) if side)
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    more = len(names) - _MOST_NAMES
+    return " + ".join([*names[:_MOST_NAMES], *([f"{more} more"] if more > 0 else [])])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One metric of one op, or one total, that is not as it was.
 
     Attributes:
-        op: the op's name; None for a total of the test.
+        op: the op's name; None for a total of the test. Of a rewrite, the first of its ops.
         kind: what the op is; None for a total.
         background: whether it ran outside the steps' threads; such rows never block.
         metric: the metric's name.
@@ -31,6 +70,7 @@ class Change:
         verdict: None for what is advisory.
         cause: where a rise comes from, in words; empty where nothing is known.
         reason: why the verdict is what it is, where the numbers do not say it.
+        rewrite: which ops became which; the values are then those of all of them together.
     """
 
     op: str | None
@@ -43,6 +83,7 @@ class Change:
     verdict: Verdict | None
     cause: str = ""
     reason: str = ""
+    rewrite: Rewrite | None = None
 
     @property
     def about(self) -> Metric:

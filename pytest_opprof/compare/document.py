@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
+from pytest_opprof.compare.comparison import (
+    Change,
+    Comparison,
+    LimitResult,
+    Rewrite,
+    RewriteKind,
+    TestComparison,
+)
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.results.document import (
@@ -154,7 +161,20 @@ def _change_to_document(change: Change) -> Document:
         "verdict": _verdict_to_document(change.verdict),
         "cause": change.cause,
         "reason": change.reason,
+        "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
     }
+
+
+def _rewrite_to_document(rewrite: Rewrite) -> Document:
+    return {"kind": rewrite.kind.value, "before": list(rewrite.before), "after": list(rewrite.after)}
+
+
+def _rewrite_from_document(document: Document) -> Rewrite:
+    return Rewrite(
+        kind=RewriteKind(document["kind"]),
+        before=tuple(document["before"]),
+        after=tuple(document["after"]),
+    )
 
 
 def _change_from_document(
@@ -174,6 +194,7 @@ def _change_from_document(
         verdict=_verdict_from_document(document["verdict"]),
         cause=document["cause"],
         reason=document["reason"],
+        rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
     )
 
 

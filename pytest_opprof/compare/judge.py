@@ -15,6 +15,7 @@ from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
+from pytest_opprof.compare.rewrites import folded
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
     CPU_MEMORY,
@@ -85,7 +86,7 @@ def judge(
     judged = sum(change.verdict not in {None, Verdict.INCONCLUSIVE} for change in totals)
     ops = [change for change in court.ops() if change is not None]
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
-    ops = [_as_part_of_total(change, risen) for change in ops]
+    ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
     # What devices did rises in all ops around too: that says nothing of where it begins.
     risen_ops = {
         change.op for change in ops if change.op and change.rise > 0 and change.metric not in TOTAL_OF_COUNT

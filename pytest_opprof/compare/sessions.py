@@ -9,6 +9,7 @@ from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, Te
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
+from pytest_opprof.compare.moved import with_suggestions
 from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
@@ -81,6 +82,7 @@ def compare_runs(
             tests.append(_missing(pair))
         else:
             not_run += 1
+    tests = with_suggestions(tests)
     # A stable sort: tests of one verdict stay in the order in which they ran.
     tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
     return Comparison(
@@ -214,11 +216,13 @@ def _difference(change: Change) -> str:
     if change.op is None:
         label = change.about.label
         return f"{many} {word} {label[:-1] if many == 1 and label.endswith('s') else label}"
-    return f"{many} {word} {'call' if many == 1 else 'calls'} of {change.op}"
+    return f"{many} {word} {'call' if many == 1 else 'calls'} of {name_of(change)}"
 
 
 def name_of(change: Change) -> str:
-    """How a sentence or a table calls what changed: ``aten::clone``, ``ops, total``."""
+    """How a sentence or a table calls what changed: ``aten::clone``, ``a -> b``, ``ops, total``."""
+    if change.rewrite is not None:
+        return str(change.rewrite)
     return change.op if change.op is not None else f"{change.about.label}, total"
 
 

@@ -69,8 +69,9 @@ def value_text(samples: Samples | None, *, unit: Unit) -> str:
 
 
 def change_text(change: Change) -> str:
-    """How much changed: ``+2``, ``-0.3 MiB``; ``?`` where the ranges overlap."""
-    return format_change(change.rise, unit=change.about.unit) if change.rise else "?"
+    """How much changed: ``+2``, ``-0.3 MiB``, ``0`` of another name; ``?`` where the ranges overlap."""
+    is_known = change.rise or change.rewrite is not None
+    return format_change(change.rise, unit=change.about.unit) if is_known else "?"
 
 
 def _changes(test: TestComparison, *, width: int) -> list[str]:

@@ -217,7 +217,11 @@ def _worst_change(test: TestComparison) -> str:
         return f"{broken[0].path} over its limit ({broken[0].limit})"
     if test.verdict in _ALL_REASON:
         return test.reason
-    told = [change for change in telling_changes(test) if change.verdict is not None and change.rise]
+    told = [
+        change
+        for change in telling_changes(test)
+        if change.verdict is not None and (change.rise or change.rewrite)
+    ]
     # The ops say more than their total.
     ops = [change for change in told if change.op is not None] or told
     if not ops:
@@ -230,8 +234,10 @@ def _worst_change(test: TestComparison) -> str:
 
 
 def _change_words(change: Change) -> str:
+    if change.rewrite is not None and not change.rise:
+        return name_of(change)
     if change.op is not None and change.base is None:
-        return f"{change.op} new, {change_text(change)}"
+        return f"{name_of(change)} new, {change_text(change)}"
     return f"{name_of(change)} {change_text(change)}"
 
 

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
-from strategies import cuda_test, runs, simple_run, simple_test
+from strategies import calling, cuda_test, runs, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs
@@ -80,6 +81,28 @@ def test_section_has_verdict_op_cause_and_next_step() -> None:
     lines = failure_section(test, baseline="main", width=110, traces=["head.json.gz"])
     assert "\n".join(lines) == SECTION
     assert section_title(test) == "opprof: tests/test_model.py::test_step"
+
+
+# docs/comparing.md shows this.
+REWRITTEN = """\
+CHANGED: other ops than main@1a2b3c4, and no total rose
+
+op                                      metric  base  head  change  cause
+aten::mul + aten::add -> aten::addcmul  count     20    10     -10  fused in range 'forward'
+encoder -> Encoder                      count      1     1       0  renamed
+ops, total                              count    120   110     -10"""
+
+
+def test_ops_that_became_others_are_one_row(repository: Path) -> None:
+    products = ("aten::addmm", 100)
+    base = calling(("encoder", 1, products), ("forward", 1, ("aten::mul", 10), ("aten::add", 10)))
+    head = calling(("Encoder", 1, products), ("forward", 1, ("aten::addcmul", 10)))
+    comparison = compared(simple_run(base, name="main", commit=MAIN), simple_run(head))
+    lines = failure_section(comparison.tests[0], baseline="main", width=110)
+    assert "\n".join(lines[: lines.index("", 2)]) == REWRITTEN
+    assert REWRITTEN in (repository / "docs" / "comparing.md").read_text(encoding="utf-8")
+    row = texts(summary_lines(comparison, width=120))[1]
+    assert row.endswith("aten::mul + aten::add -> aten::addcmul -10")
 
 
 def test_summary_has_one_row_and_one_last_line() -> None:

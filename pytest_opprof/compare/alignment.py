@@ -1,0 +1,289 @@
+"""Two call trees laid over each other: where one side has other ops than the other, at the same place.
+
+Equal paths are the same place. What is left over is looked at under the lowest caller that both sides have,
+between the siblings that both have in the same order, by these rules and no others; counts are of calls:
+
+* *wrapped*, *unwrapped*: the ops of one side are inside the other's only op, each as often; or more than half
+  of them are directly in it, and what is inside is aligned with them.
+* *renamed*: one op for one op, as often, and both or none call others; several of them when they are as many,
+  in order, each pair as often and with as many ops of their own inside.
+* *fused*: one new op for several, for several calls, or for one with others inside, each as often as it or
+  a whole multiple. *split* is a fusion seen from the other side.
+* *added*, *removed*: nothing to stand for it on the other side.
+
+A sibling that both sides have, with fewer or more calls, takes part where the difference is exactly as often.
+Anything else stays what it is: ops that come and ops that go. All is O(n log n) in the nodes of both trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.call_trees import ROOT, CallTree
+from pytest_opprof.compare.comparison import RewriteKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriting:
+    """Other ops at one place of the call tree.
+
+    Attributes:
+        kind: by which rule.
+        within: the caller that both sides have; empty for the test itself.
+        before: the outermost ops that were there.
+        after: the outermost ops that are there now.
+        lost: the calls that were there, those inside included.
+        gained: the calls that are there now, those inside included.
+    """
+
+    kind: RewriteKind
+    within: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    lost: dict[str, int]
+    gained: dict[str, int]
+
+    def net(self) -> dict[str, int]:
+        """By name, how many more calls there are now; names with as many left out."""
+        rises = {name: -calls for name, calls in self.lost.items()}
+        for name, calls in self.gained.items():
+            rises[name] = rises.get(name, 0) + calls
+        return {name: rise for name, rise in rises.items() if rise}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Calls of one side that the other lacks; without a node they are some of those of a sibling of both."""
+
+    name: str
+    count: int
+    node: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Siblings of both sides under one caller."""
+
+    within: str
+    base: tuple[int, ...]
+    head: tuple[int, ...]
+
+
+def rewritings(base: CallTree, head: CallTree) -> list[Rewriting]:
+    """What stands at the place of what.
+
+    Args:
+        base: the tree before.
+        head: the tree now; its counts are over as many steps.
+    """
+    return _Alignment(base, head).run()
+
+
+class _Alignment:
+    def __init__(self, base: CallTree, head: CallTree) -> None:
+        self._base = base
+        self._head = head
+        self._found: list[Rewriting] = []
+        # Not by recursion: a tree may be as deep as it has nodes.
+        self._waiting: list[_Level] = []
+        self._wait("", ROOT, ROOT)
+
+    def run(self) -> list[Rewriting]:
+        while self._waiting:
+            self._align(self._waiting.pop())
+        return self._found
+
+    def _wait(self, within: str, base: int, head: int) -> None:
+        inside = tuple(self._base.children[base].values()), tuple(self._head.children[head].values())
+        if any(inside):
+            self._waiting.append(_Level(within, *inside))
+
+    def _align(self, level: _Level) -> None:
+        before = {self._base.names[node]: node for node in level.base}
+        after = {self._head.names[node]: node for node in level.head}
+        for name in before.keys() & after.keys():
+            self._wait(name, before[name], after[name])
+        less, more = self._shifted(before, after)
+        gaps = [
+            (_parts(self._base, before, names[0]), _parts(self._head, after, names[1]))
+            for names in _gaps(list(before), list(after))
+        ]
+        lost = [part for gap in gaps for part in gap[0]]
+        gained = [part for gap in gaps for part in gap[1]]
+        # What siblings of both sides do less or more of belongs to it where that explains all there is.
+        if (less or more) and self._is_told(level.within, lost + less, gained + more):
+            return
+        untold = [gap for gap in gaps if not self._is_told(level.within, *gap)]
+        lost = [part for gap in untold for part in gap[0]] + less
+        gained = [part for gap in untold for part in gap[1]] + more
+        if not self._is_told(level.within, lost, gained):
+            self._tell_one_sided(level.within, lost, gained)
+
+    def _shifted(self, before: dict[str, int], after: dict[str, int]) -> tuple[list[_Part], list[_Part]]:
+        """The siblings that both sides have, with fewer calls, and with more."""
+        less: list[_Part] = []
+        more: list[_Part] = []
+        for name, node in before.items():
+            rise = self._head.counts[after[name]] - self._base.counts[node] if name in after else 0
+            if rise:
+                (more if rise > 0 else less).append(_Part(name, abs(rise), None))
+        return less, more
+
+    def _is_told(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
+        if not (lost and gained):
+            return False
+        return (
+            self._is_wrapped(within, lost, gained)
+            or self._is_renamed(within, lost, gained)
+            or self._is_fused_or_split(within, lost, gained)
+        )
+
+    def _is_wrapped(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
+        for kind, tree, around, moved in (
+            (RewriteKind.WRAPPED, self._head, gained, lost),
+            (RewriteKind.UNWRAPPED, self._base, lost, gained),
+        ):
+            wrapper = around[0].node
+            if len(around) > 1 or wrapper is None:
+                continue
+            if all(tree.calls_inside(wrapper, part.name) == part.count for part in moved):
+                whole = self._rewriting(kind, within, lost, gained)
+                if len({rise > 0 for rise in whole.net().values()}) == 1:
+                    self._found.append(whole)
+                    return True
+            direct = [part for part in moved if _is_directly_in(tree, wrapper, part)]
+            if len(direct) * 2 > len(moved):
+                self._tell_wrapper(kind, within, around[0], direct)
+                nodes = tuple(part.node for part in moved if part.node is not None)
+                inside = tuple(tree.children[wrapper].values())
+                sides = (nodes, inside) if kind is RewriteKind.WRAPPED else (inside, nodes)
+                self._waiting.append(_Level(around[0].name, *sides))
+                return True
+        return False
+
+    def _tell_wrapper(self, kind: RewriteKind, within: str, wrapper: _Part, moved: Sequence[_Part]) -> None:
+        """Tell a wrapper alone: what is inside it is aligned by itself."""
+        bare = [_Part(part.name, part.count, None) for part in moved]
+        inner, outer = tuple(part.name for part in moved), (wrapper.name,)
+        few = _calls(self._base, bare)
+        many = _calls(self._base, [*bare, _Part(wrapper.name, wrapper.count, None)])
+        is_now = kind is RewriteKind.WRAPPED
+        self._found.append(
+            Rewriting(
+                kind=kind,
+                within=within,
+                before=inner if is_now else outer,
+                after=outer if is_now else inner,
+                lost=few if is_now else many,
+                gained=many if is_now else few,
+            )
+        )
+
+    def _is_renamed(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
+        if len(lost) != len(gained):
+            return False
+        pairs = list(zip(lost, gained, strict=True))
+        if any(old.count != new.count for old, new in pairs):
+            return False
+        fits = self._is_other_name if len(pairs) == 1 else self._are_alike
+        if not all(fits(old, new) for old, new in pairs):
+            return False
+        for old, new in pairs:
+            bare = [_Part(old.name, old.count, None)], [_Part(new.name, new.count, None)]
+            self._tell(RewriteKind.RENAMED, within, *bare)
+            if old.node is not None and new.node is not None:
+                self._wait(new.name, old.node, new.node)
+        return True
+
+    def _is_other_name(self, old: _Part, new: _Part) -> bool:
+        if old.node is None or new.node is None:
+            # Of two siblings that both sides have, one does less and one more: neither name is new.
+            return old.node is not new.node
+        return bool(self._base.children[old.node]) == bool(self._head.children[new.node])
+
+    def _are_alike(self, old: _Part, new: _Part) -> bool:
+        if old.node is None or new.node is None:
+            return False
+        return len(self._base.children[old.node]) == len(self._head.children[new.node])
+
+    def _is_fused_or_split(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
+        fused, split = (RewriteKind.FUSED, gained, lost), (RewriteKind.SPLIT, lost, gained)
+        if len(lost) > 1 and len(gained) > 1:
+            return False
+        is_more = sum(_calls(self._base, lost).values()) < sum(_calls(self._head, gained).values())
+        for kind, one, many in (split, fused) if is_more else (fused, split):
+            if len(one) == 1 and one[0].node is not None and all(_is_multiple(part, one[0]) for part in many):
+                self._tell(kind, within, lost, gained)
+                return True
+        return False
+
+    def _tell_one_sided(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> None:
+        if lost and gained:
+            return
+        for part in (*lost, *gained):
+            if part.node is not None:
+                kind = RewriteKind.REMOVED if lost else RewriteKind.ADDED
+                self._tell(kind, within, [part] if lost else [], [] if lost else [part])
+
+    def _tell(self, kind: RewriteKind, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> None:
+        self._found.append(self._rewriting(kind, within, lost, gained))
+
+    def _rewriting(
+        self, kind: RewriteKind, within: str, lost: Sequence[_Part], gained: Sequence[_Part]
+    ) -> Rewriting:
+        return Rewriting(
+            kind=kind,
+            within=within,
+            before=tuple(part.name for part in lost),
+            after=tuple(part.name for part in gained),
+            lost=_calls(self._base, lost),
+            gained=_calls(self._head, gained),
+        )
+
+
+def _gaps(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """What only one side has, between the siblings of both; all together where these changed their order."""
+    earlier, later = set(before), set(after)
+    if [name for name in before if name in later] != [name for name in after if name in earlier]:
+        yield [name for name in before if name not in later], [name for name in after if name not in earlier]
+        return
+    yield from zip(_cut(before, at=later), _cut(after, at=earlier), strict=True)
+
+
+def _cut(names: Iterable[str], *, at: set[str]) -> list[list[str]]:
+    gaps: list[list[str]] = [[]]
+    for name in names:
+        if name in at:
+            gaps.append([])
+        else:
+            gaps[-1].append(name)
+    return gaps
+
+
+def _parts(tree: CallTree, nodes: dict[str, int], names: Iterable[str]) -> list[_Part]:
+    return [_Part(name, tree.counts[nodes[name]], nodes[name]) for name in names]
+
+
+def _is_directly_in(tree: CallTree, wrapper: int, part: _Part) -> bool:
+    inside = tree.children[wrapper].get(part.name)
+    return part.node is not None and inside is not None and tree.counts[inside] == part.count
+
+
+def _is_multiple(part: _Part, one: _Part) -> bool:
+    if part.node is None or not one.count:
+        return part.count == one.count
+    return part.count % one.count == 0
+
+
+def _calls(tree: CallTree, parts: Iterable[_Part]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        if part.node is None:
+            found[part.name] = found.get(part.name, 0) + part.count
+        else:
+            tree.add_calls(part.node, found)
+    return found

@@ -1,0 +1,118 @@
+"""Which rewritings tell all of the difference of each row that they would stand for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.results.run import OpKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_opprof.compare.alignment import Rewriting
+    from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.results.run import OpRow, TestResult
+
+_UNKNOWN = frozenset({None, Verdict.INCONCLUSIVE, Verdict.ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rewriting, and by name how many more calls there are now."""
+
+    rewriting: Rewriting
+    net: dict[str, int]
+    on_device: bool
+
+
+class Book:
+    """What is on record of both sides' ops, by name.
+
+    Attributes:
+        steps: of the base and of the head.
+        places: the user's line that most calls of an op come from.
+        ranges: the names of ranges.
+        counts: the changes of counts that may be told with others.
+        risen: the ops with a gate of their own that ran more often.
+        others: the same of other metrics.
+    """
+
+    def __init__(self, changes: Iterable[Change], base: TestResult, head: TestResult) -> None:
+        self.steps = base.steps, head.steps
+        self.places = {row.name: row.source for row in head.ops if row.source}
+        self.ranges = {row.name for test in (base, head) for row in test.ops if row.kind is OpKind.RANGE}
+        self._rows = _rows_by_name(base), _rows_by_name(head)
+        self.counts: dict[tuple[str, bool], Change] = {}
+        self.others: dict[str, list[Change]] = defaultdict(list)
+        self.risen: set[tuple[str, bool]] = set()
+        self._unknown: set[tuple[str, bool]] = set()
+        for change in changes:
+            if change.op is None or change.kind is None or change.background:
+                continue
+            key = change.op, change.kind.is_on_device
+            is_count, is_known = change.metric == COUNT.name, change.verdict not in _UNKNOWN
+            if is_count and not is_known:
+                self._unknown.add(key)
+            elif is_count and change.rule and change.rise > 0:
+                self.risen.add(key)
+            elif is_count and not change.rule:
+                self.counts[key] = change
+            elif is_known and not change.rule:
+                self.others[change.op].append(change)
+
+    def explained(self, found: Iterable[Rewriting], *, on_device: bool) -> list[Candidate]:
+        """The rewritings that tell all of the difference of each row that they would stand for."""
+        candidates = [Candidate(rewriting, rewriting.net(), on_device) for rewriting in found]
+        sums: Counter[str] = Counter()
+        by_name: dict[str, list[Candidate]] = defaultdict(list)
+        for candidate in candidates:
+            for name, rise in candidate.net.items():
+                sums[name] += rise
+                by_name[name].append(candidate)
+        waiting = [name for name in by_name if not self._is_explained(name, sums[name], on_device=on_device)]
+        refused: set[int] = set()
+        seen = set(waiting)
+        # What is refused leaves its other ops unexplained, and so what else would tell of these.
+        while waiting:
+            for candidate in by_name[waiting.pop()]:
+                refused.add(id(candidate))
+                more = [
+                    name for name in candidate.net if name not in seen and (name, on_device) in self.counts
+                ]
+                seen.update(more)
+                waiting += more
+        return [candidate for candidate in candidates if id(candidate) not in refused]
+
+    def _is_explained(self, name: str, rise: int, *, on_device: bool) -> bool:
+        before, after = (rows.get((name, on_device), ()) for rows in self._rows)
+        if len(before) > 1 or len(after) > 1 or not (before or after):
+            return False
+        if (name, on_device) in self._unknown:
+            return False
+        known = sum(row.count.total for row in after) * self.steps[0]
+        known -= sum(row.count.total for row in before) * self.steps[1]
+        # What has a gate of its own has a row of its own, whatever else is told of it.
+        return rise == known or (known != 0 and (name, on_device) not in self.counts)
+
+    def is_whole(self, name: str, *, on_device: bool) -> bool:
+        """Whether only one side has an op."""
+        return not all((name, on_device) in rows for rows in self._rows)
+
+    def kind(self, name: str, *, on_device: bool) -> OpKind | None:
+        """What an op is; None where there is no row of it."""
+        for rows in self._rows:
+            for row in rows.get((name, on_device), ()):
+                return row.kind
+        return None
+
+
+def _rows_by_name(test: TestResult) -> dict[tuple[str, bool], list[OpRow]]:
+    rows: dict[tuple[str, bool], list[OpRow]] = defaultdict(list)
+    for row in test.ops:
+        if not row.background and row.kind is not OpKind.CALL and row.count.high:
+            rows[row.name, row.kind.is_on_device].append(row)
+    return rows

@@ -1,0 +1,159 @@
+"""Tests that look like one test under another name: said, and never judged as the same.
+
+A test that is gone and a test that is new are suggested to each other where
+
+* their node ids differ by the file alone, by the class alone or by the parameters alone, and at least half of
+  what they run is the same, or
+* nearly all of what they run is the same, and that is not little;
+
+and where each is the other's best and only answer to that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.results.names import MAX_TEXT, STEP_NAME, bounded
+from pytest_opprof.results.run import OpKind, TestResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_opprof.compare.comparison import TestComparison
+
+_LIKE_BY_NAME = 0.5
+_LIKE_BY_OPS = 0.9
+_FEW_OPS = 3  # many tests run so few that being alike says nothing
+_MOST_PAIRS = 2_500  # more are not compared op by op, but where their names are alike
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """One side: its place among the tests, the parts of its node id, and how often a step runs each op."""
+
+    at: int
+    node_id: str
+    file: str
+    classes: str
+    function: str
+    params: str
+    ops: Mapping[tuple[str, OpKind], float]
+
+    def is_named_like(self, other: _Test) -> bool:
+        """Whether one part of the name is another one, and the function is the same."""
+        different = [
+            self.file != other.file,
+            self.classes != other.classes,
+            self.params != other.params,
+        ]
+        return self.function == other.function and sum(different) == 1
+
+
+def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
+    """The tests, in their order; a reason names the test that one may be under another name.
+
+    Args:
+        tests: of a comparison with a baseline, judged.
+    """
+    gone = [
+        _test(at, test.base)
+        for at, test in enumerate(tests)
+        if test.verdict is Verdict.MISSING and test.base is not None and test.base.is_usable
+    ]
+    new = [
+        _test(at, test.head)
+        for at, test in enumerate(tests)
+        if test.base is None and test.head is not None and test.head.is_usable
+    ]
+    found = list(tests)
+    for before, after, likeness in _pairs(gone, new):
+        how = _words(likeness)
+        found[before.at] = _told(found[before.at], f"looks like {after.node_id}, which is new ({how})")
+        found[after.at] = _told(found[after.at], f"looks like {before.node_id}, which is gone ({how})")
+    return found
+
+
+def _words(likeness: float) -> str:
+    if likeness < _LIKE_BY_OPS:
+        return "its name differs in one part"
+    return "it runs the same ops" if likeness == 1 else "it runs nearly the same ops"
+
+
+def _told(test: TestComparison, sentence: str) -> TestComparison:
+    reason = "; ".join(filter(None, (test.reason, sentence)))
+    return replace(test, reason=bounded(reason, length=MAX_TEXT))
+
+
+def _test(at: int, test: TestResult) -> _Test:
+    file, _, rest = test.node_id.partition("::")
+    name, bracket, params = rest.partition("[")
+    classes, _, function = name.rpartition("::")
+    return _Test(
+        at=at,
+        node_id=test.node_id,
+        file=file,
+        classes=classes,
+        function=function,
+        params=bracket + params,
+        ops={
+            (row.name, row.kind): row.count.mean
+            for row in test.ops
+            if not row.background and row.kind is not OpKind.CALL and row.name != STEP_NAME and row.count.high
+        },
+    )
+
+
+def _pairs(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_Test, _Test, float]]:
+    """Those that are each other's best answer, with how alike they are, 0 to 1."""
+    scores: dict[tuple[int, int], tuple[bool, float]] = {}
+    for before, after in _candidates(gone, new):
+        alike, is_named = _likeness(before.ops, after.ops), before.is_named_like(after)
+        is_enough = alike >= _LIKE_BY_OPS and min(len(before.ops), len(after.ops)) >= _FEW_OPS
+        if is_enough or (is_named and alike >= _LIKE_BY_NAME):
+            scores[before.at, after.at] = (is_named, alike)
+    best_after, best_before = _best(scores, side=0), _best(scores, side=1)
+    by_place = {test.at: test for test in (*gone, *new)}
+    for (before_at, after_at), (_, alike) in scores.items():
+        if best_after.get(before_at) == after_at and best_before.get(after_at) == before_at:
+            yield by_place[before_at], by_place[after_at], alike
+
+
+def _candidates(gone: Sequence[_Test], new: Sequence[_Test]) -> Iterable[tuple[_Test, _Test]]:
+    if len(gone) * len(new) <= _MOST_PAIRS:
+        return [(before, after) for before in gone for after in new]
+    by_name: dict[str, list[_Test]] = defaultdict(list)
+    for after in new:
+        by_name[after.function].append(after)
+    return [
+        (before, after)
+        for before in gone
+        for after in by_name[before.function][: _MOST_PAIRS // len(gone) + 1]
+    ]
+
+
+def _likeness(one: Mapping[tuple[str, OpKind], float], other: Mapping[tuple[str, OpKind], float]) -> float:
+    """The mean over all ops of how much of each is on both sides."""
+    keys = one.keys() | other.keys()
+    if not keys:
+        return 0.0
+    shares = (
+        min(one.get(key, 0), other.get(key, 0)) / max(one.get(key, 0), other.get(key, 0)) for key in keys
+    )
+    return sum(shares) / len(keys)
+
+
+def _best(scores: Mapping[tuple[int, int], tuple[bool, float]], *, side: int) -> dict[int, int]:
+    """For each test of one side the best of the other; none where two are as good."""
+    ranked: dict[int, list[tuple[tuple[bool, float], int]]] = defaultdict(list)
+    for pair, score in scores.items():
+        ranked[pair[side]].append((score, pair[1 - side]))
+    best = {}
+    for at, answers in ranked.items():
+        top = max(score for score, _ in answers)
+        winners = [other for score, other in answers if score == top]
+        if len(winners) == 1:
+            best[at] = winners[0]
+    return best

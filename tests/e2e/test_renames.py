@@ -1,0 +1,92 @@
+"""A project in which stages and tests got other names: told in a row each, in whole sessions."""
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Project, Session
+
+TESTS = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    def stages(*names):
+        for name in names:
+            with record_function(name):
+                pass
+
+    @pytest.mark.profile
+    def test_fused():
+        with record_function("forward"):
+            stages("load", "scale", "shift", "store")
+
+    @pytest.mark.profile
+    def test_renamed():
+        with record_function("forward"):
+            stages("load", "scale", "store")
+
+    @pytest.mark.profile
+    def test_renamed_and_more():
+        with record_function("forward"):
+            stages("load", "scale")
+        stages("store")
+"""
+MOVED = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_moved():
+        for name in ("first", "second", "third"):
+            with record_function(name):
+                pass
+"""
+
+
+@pytest.fixture(scope="module")
+def sessions(make_project: MakeProject) -> tuple[Project, Session]:
+    """A project that was saved, and has changed since."""
+    project = make_project("renames")
+    project.write("test_it.py", TESTS)
+    project.write("test_old.py", MOVED)
+    project.pytest("--opprof-save=main")
+    for old, new in (
+        ('"load", "scale", "shift", "store"', '"load", "scale and shift", "store"'),
+        ('"forward"):\n        stages("load", "scale", "store")', '"Forward"):\n        stages("load", "scale", "store")'),
+        ('stages("load", "scale")\n    stages("store")', 'stages("load", "resize")\n    stages("store", "store")'),
+    ):  # fmt: skip
+        project.replace("test_it.py", old, new)
+    (project.folder / "test_old.py").rename(project.folder / "test_new.py")
+    return project, project.pytest("--opprof-baseline=main")
+
+
+def test_a_fusion_is_one_row(sessions: tuple[Project, Session]) -> None:
+    _, compared = sessions
+    assert compared.outcomes["test_fused"] == "passed"
+    compared.lines.fnmatch_lines(["test_fused *CHANGED* scale + shift -> scale and shift -1"])
+
+
+def test_a_renaming_is_one_row(sessions: tuple[Project, Session]) -> None:
+    _, compared = sessions
+    assert compared.outcomes["test_renamed"] == "passed"
+    compared.lines.fnmatch_lines(["test_renamed *CHANGED* forward -> Forward"])
+
+
+def test_what_rose_beside_a_renaming_fails_and_is_named(sessions: tuple[Project, Session]) -> None:
+    _, compared = sessions
+    assert compared.outcomes["test_renamed_and_more"] == "failure"
+    told = pytest.LineMatcher(compared.failures["test_renamed_and_more"].splitlines())
+    told.fnmatch_lines(
+        [
+            "REGRESSED: 1 more range in each step than *",
+            "store *count *1 *2 *+1 *",
+            "scale -> resize *count *1 *1 * 0 *renamed in range 'forward'",
+            "ranges, total *+1",
+        ]
+    )
+
+
+def test_a_test_that_moved_is_missing_and_named(sessions: tuple[Project, Session]) -> None:
+    _, compared = sessions
+    assert compared.exit_code == 1
+    assert compared.outcomes["test_moved"] == "passed"
+    (sentence,) = [line for line in compared.told if line.startswith("opprof: test_old.py::test_moved: ")]
+    assert sentence.endswith("looks like test_new.py::test_moved, which is new (it runs the same ops)")
