@@ -26,6 +26,7 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_opprof.history.record import Counts
     from pytest_opprof.history.tables import Result
 
 _NAMED_AT_MOST = 5
@@ -125,7 +126,7 @@ def trend_of(node_id: str, path: MetricPath, results: Sequence[Result]) -> Trend
 
     What is exact changes wherever its value does; a time, where its level shifts (`change_points`).
     """
-    samples = [value_of(result, path) for result in results]
+    samples = values_of(results, path)
     known = [at for at, each in enumerate(samples) if each is not None]
     note, changed = "", set()
     if path.metric.family is Family.EXACT:
@@ -145,14 +146,32 @@ def trend_of(node_id: str, path: MetricPath, results: Sequence[Result]) -> Trend
     return Trend(node_id=node_id, path=path, points=tuple(points), note=note)
 
 
-def value_of(result: Result, path: MetricPath) -> Samples | None:
-    """A metric of a run, per step; of a pattern, the sum of ops that match. None where it is not known."""
-    counts, name = result.counts, path.metric.name
+def values_of(results: Sequence[Result], path: MetricPath) -> list[Samples | None]:
+    """A metric in each run, per step; of a pattern, the sum of ops that match. None where it is not known."""
+    # Thousands of runs share their counts, which are looked through once.
+    exact: dict[int, Samples | None] = {}
+    values = []
+    for result in results:
+        counts = result.counts
+        if path.op is None and path.metric.name in counts.measured:
+            values.append(_measured(result, path.metric.name))
+            continue
+        if id(counts) not in exact:
+            exact[id(counts)] = _exact(counts, path)
+        values.append(exact[id(counts)])
+    return values
+
+
+def _measured(result: Result, name: str) -> Samples | None:
+    at = result.counts.measured.index(name)
+    if at >= len(result.measured):
+        return None
+    return Samples.constant(result.measured[at], steps=result.counts.steps)
+
+
+def _exact(counts: Counts, path: MetricPath) -> Samples | None:
+    name = path.metric.name
     if path.op is None:
-        if name in counts.measured:
-            at = counts.measured.index(name)
-            value = result.measured[at] if at < len(result.measured) else None
-            return None if value is None else Samples.constant(value, steps=counts.steps)
         return counts.totals.get(name)
     found = [ops[name] for op, ops in counts.ops.items() if name in ops and matches(path.op, op)]
     if found:
@@ -163,5 +182,7 @@ def value_of(result: Result, path: MetricPath) -> Samples | None:
 
 
 def _because(before: Result, after: Result, path: MetricPath) -> tuple[str, ...]:
+    if before.environment is after.environment:
+        return ()  # as in most of thousands of runs
     found = differences(before.environment, after.environment, ignore_unknown=True)
     return tuple(words for field, words in found.items() if field in path.metric.depends_on)

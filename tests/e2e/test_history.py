@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from e2e.project import Project
+from e2e.project import INI, Project
 
 TEST = """\
     import pytest
@@ -22,8 +22,9 @@ TEST = """\
 
 @pytest.fixture
 def repository(project: Project) -> Project:
-    """A project under git, with one commit on main."""
+    """A project under git, with one commit on main; what is saved needs no certificate here."""
     project.git("init", "-q", "-b", "main")
+    project.write("pytest.ini", f"{INI}opprof_save_processes = 1\n")
     project.write("test_it.py", TEST)
     project.commit()
     return project
@@ -67,7 +68,7 @@ def test_saved_runs_become_a_trend(repository: Project) -> None:
 
 
 def test_every_run_is_remembered_on_request(repository: Project) -> None:
-    repository.write("pytest.ini", (repository.folder / "pytest.ini").read_text() + "opprof_history = all\n")
+    repository.write("pytest.ini", f"{INI}opprof_save_processes = 1\nopprof_history = all\n")
     repository.pytest(writes_run=False)
     repository.pytest("--opprof-save=main", writes_run=False)
     repository.pytest("--opprof-history=off", "--opprof-save=main", writes_run=False)

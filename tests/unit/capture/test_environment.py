@@ -112,3 +112,25 @@ def test_features_that_numpy_is_told_to_leave_out_are_left_out() -> None:
         text=True,
     )
     assert found[-1] not in done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({}, {}),
+        ({"RANK": "3", "WORLD_SIZE": "8"}, {"rank": "3", "world_size": "8"}),
+        ({"CI_NODE_INDEX": "2", "CI_NODE_TOTAL": "4"}, {"shard": "2 of 4"}),
+        ({"CIRCLE_NODE_INDEX": "0", "CIRCLE_NODE_TOTAL": "4"}, {"shard": "1 of 4"}),
+        ({"BUILDKITE_PARALLEL_JOB": "3", "BUILDKITE_PARALLEL_JOB_COUNT": "4"}, {"shard": "4 of 4"}),
+        ({"CI_NODE_INDEX": "two", "CI_NODE_TOTAL": "4"}, {}),
+    ],
+)
+def test_place_among_others_is_told(
+    variables: dict[str, str], place: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "WORLD_SIZE", "CI_NODE_INDEX", "CIRCLE_NODE_INDEX", "BUILDKITE_PARALLEL_JOB"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    known = details()
+    assert {name: known[name] for name in ("rank", "world_size", "shard") if name in known} == place

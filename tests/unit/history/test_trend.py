@@ -12,7 +12,7 @@ from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import record_of
 from pytest_opprof.history.tables import Result
-from pytest_opprof.history.trend import find_test, trend_of, value_of, wanted_metrics
+from pytest_opprof.history.trend import find_test, trend_of, values_of, wanted_metrics
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.run import Environment
 
@@ -49,8 +49,7 @@ def test_exact_change_is_where_the_value_differs(tmp_path: Path) -> None:
     ],
 )
 def test_value_of_a_path(tmp_path: Path, path: str, value: int | None) -> None:
-    (result,) = results_of(log_of(tmp_path, [4]))
-    found = value_of(result, parse_path(path, where="METRIC"))
+    (found,) = values_of(results_of(log_of(tmp_path, [4])), parse_path(path, where="METRIC"))
     assert (found and found.low) == value
 
 
@@ -59,7 +58,7 @@ def test_absent_op_is_unknown_where_rows_were_left_out(tmp_path: Path) -> None:
     partial = simple_test({"aten::mul": 1}, node_id=TEST, ops_omitted=3)
     runs = (run_on_day(1), replace(run_on_day(2), tests=(partial,)))
     log.append(record_of(run, committed=None) for run in runs)
-    found = [value_of(result, parse_path("aten::add.count", where="METRIC")) for result in results_of(log)]
+    found = values_of(results_of(log), parse_path("aten::add.count", where="METRIC"))
     assert [samples and samples.low for samples in found] == [0, None]
 
 
