@@ -1,0 +1,170 @@
+"""One thing more in a step is found, whichever total it raises, in one process and in two workers."""
+
+import importlib.util
+from dataclasses import dataclass
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Session
+
+from pytest_opprof.metrics import TOTALS, Family
+
+GATED = {name for name, metric in TOTALS.items() if metric.family is not Family.TIME}
+
+CONFTEST = """\
+    import fake_cuda, pytest
+
+    CUDA = fake_cuda.load()
+
+    @pytest.fixture
+    def cuda():
+        yield CUDA
+        CUDA.reset()
+        CUDA.use_device(0)
+"""
+# What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
+DEVICES = """\
+    import os
+    import fake_cuda, pytest
+    from pytest_opprof import record_function
+
+    MORE = int(os.environ["MORE"])
+    HTOH = 9
+
+    def named(cuda, many):
+        for _ in range(many):
+            with record_function("work"):
+                pass
+
+    def repeated(call):
+        return lambda cuda, many: [call(cuda) for _ in range(many)]
+
+    def copied(kind):
+        return lambda cuda: cuda.memcpy(kind, 64, ns=500)
+
+    def longer(kind):
+        return lambda cuda, many: cuda.memcpy(kind, 64 * many, ns=500)
+
+    DOES = {
+        "ranges.count": named,
+        "kernels.count": lambda cuda, many: cuda.graph("node", nodes=many, ns=500),
+        "launches.count": repeated(lambda cuda: cuda.launch("gemm", ns=500)),
+        "memsets.count": repeated(lambda cuda: cuda.memset(64, ns=500)),
+        "syncs.count": repeated(lambda cuda: cuda.synchronize()),
+        "copies.count": repeated(copied(fake_cuda.DTOD)),
+        "host_copies.count": repeated(copied(fake_cuda.HTOD)),
+        "copies_htod.count": repeated(copied(fake_cuda.HTOD)),
+        "copies_dtoh.count": repeated(copied(fake_cuda.DTOH)),
+        "copies_dtod.count": repeated(copied(fake_cuda.DTOD)),
+        "copies_ptop.count": repeated(lambda cuda: cuda.run("peer", bytes=64, ns=500, peer=1)),
+        "copies_htoh.count": repeated(copied(HTOH)),
+        "copies.bytes": longer(fake_cuda.DTOD),
+        "copies_htod.bytes": longer(fake_cuda.HTOD),
+        "copies_dtoh.bytes": longer(fake_cuda.DTOH),
+        "copies_dtod.bytes": longer(fake_cuda.DTOD),
+        "copies_ptop.bytes": lambda cuda, many: cuda.run("peer", bytes=64 * many, ns=500, peer=1),
+        "copies_htoh.bytes": longer(HTOH),
+    }
+
+    @pytest.mark.profile
+    @pytest.mark.parametrize("total", DOES)
+    def test_does(cuda, total):
+        DOES[total](cuda, 1 + MORE)
+"""
+OPS = """\
+    import os
+    import pytest, torch
+
+    MORE = int(os.environ["MORE"])
+
+    def ops():
+        for _ in range(1 + MORE):
+            torch.neg(ONES)
+
+    def flops():
+        ONES[: 4 + MORE] @ ONES
+
+    def allocated():
+        torch.empty(1024 + MORE)
+
+    def allocations():
+        for _ in range(1 + MORE):
+            torch.empty(1024 // (1 + MORE))
+
+    def peak():
+        first = torch.empty(1024)
+        if not MORE:
+            del first
+        torch.empty(1024)
+
+    ONES = torch.ones(8, 8)
+    DOES = {
+        "ops.count": ops,
+        "flops.total": flops,
+        "cpu_memory.allocated": allocated,
+        "cpu_memory.allocations": allocations,
+        "cpu_memory.peak": peak,
+    }
+
+    @pytest.mark.profile(with_flops=True, profile_memory=True)
+    @pytest.mark.parametrize("total", DOES)
+    def test_does(total):
+        DOES[total]()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sessions:
+    """The baseline, the same again in two workers, and one more of each in one process and in two workers."""
+
+    saved: Session
+    same: Session
+    more: Session
+    more_in_two: Session
+
+
+@pytest.fixture(scope="module", params=["devices", pytest.param("ops", marks=pytest.mark.slow)])
+def sessions(request: pytest.FixtureRequest, make_project: MakeProject) -> Sessions:
+    pytest.importorskip("xdist")
+    project = make_project(f"totals of {request.param}")
+    variables: dict[str, str] = {}
+    if request.param == "devices":
+        variables = request.getfixturevalue("fake_cuda_variables")
+        project.write("conftest.py", CONFTEST)
+    elif importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    project.write("test_it.py", DEVICES if request.param == "devices" else OPS)
+    two, baseline = ("-n", "2"), "--opprof-baseline=main"
+    plain, more = {**variables, "MORE": "0"}, {**variables, "MORE": "1"}
+    return Sessions(
+        saved=project.pytest("--opprof-save=main", env=plain),
+        same=project.pytest(baseline, *two, plugins=("xdist",), env=plain),
+        more=project.pytest(baseline, env=more),
+        more_in_two=project.pytest(baseline, *two, plugins=("xdist",), env=more),
+    )
+
+
+def totals_of(session: Session) -> list[str]:
+    """The totals that the tests of a session are named after."""
+    return [name.partition("[")[2].rstrip("]") for name in session.outcomes]
+
+
+def test_every_total_has_a_test() -> None:
+    named = {line.split('"')[1] for text in (DEVICES, OPS) for line in text.splitlines() if '": ' in line}
+    assert named == GATED
+
+
+def test_the_same_again_passes(sessions: Sessions) -> None:
+    assert sessions.same.exit_code == 0
+    assert set(sessions.same.outcomes.values()) == {"passed"}
+
+
+@pytest.mark.parametrize("where", ["more", "more_in_two"])
+def test_one_more_of_anything_fails(sessions: Sessions, where: str) -> None:
+    found: Session = getattr(sessions, where)
+    assert found.exit_code == 1
+    for total in totals_of(sessions.saved):
+        name = f"test_does[{total}]"
+        before = sessions.saved.result(name).totals[total].low
+        assert found.result(name).totals[total].low > before, total
+        assert found.failures[name].startswith("REGRESSED: "), total
