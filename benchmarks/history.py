@@ -76,7 +76,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(anew_ns),
             peer=read,
             figure=anew_ns / json_ns,
-            bound=5,
+            bound=10,
             direction=Bound.AT_MOST,
         ),
         Row(

@@ -2,7 +2,7 @@
 
 A row of ``series`` has what a test measured in the runs of one piece of a segment, packed in integers of 64
 bits: run, counts, how many values, the values. So 5,000,000 results are some 25,000 rows, and those of one
-test lie side by side.
+test are found at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ CREATE TABLE run (id INTEGER PRIMARY KEY, run_id TEXT UNIQUE, created TEXT, comm
                   dirty INTEGER, branch TEXT, name TEXT, environment INTEGER);
 CREATE TABLE test (id INTEGER PRIMARY KEY, node_id TEXT UNIQUE);
 CREATE TABLE definition (id INTEGER PRIMARY KEY, digest TEXT UNIQUE, test INTEGER, text TEXT);
-CREATE TABLE series (test INTEGER, first INTEGER, data BLOB, PRIMARY KEY (test, first)) WITHOUT ROWID;
+CREATE TABLE series (id INTEGER PRIMARY KEY, test INTEGER, data BLOB);
+CREATE INDEX series_of_test ON series (test);
 CREATE TABLE lost (results INTEGER);
 """
 _TABLES: Final = ("segment", "run", "test", "definition", "series", "lost")
@@ -104,7 +105,7 @@ def results(connection: sqlite3.Connection, node_id: str) -> Iterator[Result]:
     texts = connection.execute("SELECT id, text FROM definition WHERE test = ?", found)
     counts = {identity: counts_from(json.loads(text)) for identity, text in texts}
     latest = {}
-    for (data,) in connection.execute("SELECT data FROM series WHERE test = ? ORDER BY first", found):
+    for (data,) in connection.execute("SELECT data FROM series WHERE test = ? ORDER BY id", found):
         packed = array("q", data)
         at = 0
         while at < len(packed):
@@ -148,14 +149,13 @@ class _Intake:
         self._lost = 0
 
     def take(self, entries: tuple[DefinitionEntry | RunEntry, ...]) -> None:
-        first = len(self._runs)
         for entry in entries:
             if isinstance(entry, DefinitionEntry):
                 self._define(entry)
             elif entry.head.run_id not in self._runs:
                 self._add(entry)
-        rows = ((test, first, array("q", data).tobytes()) for test, data in self._series.items())
-        self._connection.executemany("INSERT INTO series VALUES (?, ?, ?)", rows)
+        rows = ((test, array("q", data).tobytes()) for test, data in self._series.items())
+        self._connection.executemany("INSERT INTO series (test, data) VALUES (?, ?)", rows)
         if self._lost:
             self._connection.execute("INSERT INTO lost VALUES (?)", (self._lost,))
 
