@@ -1,8 +1,6 @@
 """The index says what the log says, whatever happens to its file."""
 
 import sqlite3
-import subprocess
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -126,30 +124,6 @@ def test_locked_index_is_made_anew_in_memory(log: HistoryLog) -> None:
     assert note.startswith("the index was made anew in memory, as ")
     assert note.endswith(f"{INDEX} is of no use: another process has it locked")
     assert muls(log) == EXPECTED
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that can be made read-only, for root too."""
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], check=False, capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small file system needs root")
-    try:
-        yield tmp_path
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
-
-
-@pytest.mark.parametrize("has_index", [True, False], ids=["with index", "without"])
-def test_read_only_store_can_be_asked(small_disk: Path, has_index: bool) -> None:
-    log = log_of(small_disk, [1, 2, 3])
-    if has_index:
-        assert muls(log) == [1, 2, 3]
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    assert muls(log) == [1, 2, 3]
-    assert len(notes(log)) == (0 if has_index else 1)
 
 
 def test_damaged_and_half_lines_are_told(log: HistoryLog) -> None:

@@ -1,8 +1,5 @@
 """The log: what is appended is there, whatever happened to what was before."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -94,25 +91,3 @@ def test_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "history").write_text("a file")
     with pytest.raises(StoreError, match=r"history cannot be written: a part of its path is a file"):
         HistoryLog(tmp_path / "history").append([record_on_day(1)])
-
-
-_WRITER = """
-import sys
-sys.path.insert(0, sys.argv[2])
-from pathlib import Path
-from histories import record_on_day
-from pytest_opprof.history.log import HistoryLog
-for day in range(10):
-    HistoryLog(Path(sys.argv[1])).append([record_on_day(int(sys.argv[3]) + day, mul=day)])
-"""
-
-
-def test_writers_take_turns(tmp_path: Path) -> None:
-    folder, tests = str(tmp_path / "history"), str(Path(__file__).parents[2])
-    writers = [
-        subprocess.Popen([sys.executable, "-c", _WRITER, folder, tests, str(first)], env=os.environ)
-        for first in (0, 100, 200)
-    ]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
-    found = runs_in(HistoryLog(Path(folder)))
-    assert sorted(found) == [f"run{first + day:05}" for first in (0, 100, 200) for day in range(10)]
