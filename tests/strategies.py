@@ -126,6 +126,7 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         activities=tuple(draw(st.lists(st.sampled_from(["cpu", "cuda"]), max_size=2))),
         sources=tuple(draw(st.sets(st.sampled_from(["ranges", "ops", "itt", "cuda"])))),
         unheard=draw(st.dictionaries(st.sampled_from(["cuda", "ops"]), sentences, max_size=2)),
+        settings=draw(st.dictionaries(st.sampled_from(["determinism", "threads"]), sentences, max_size=2)),
         compile_cache=tuple(draw(st.sets(st.sampled_from(["cold", "warm"])))),
         steps=steps,
         capture=draw(stats),

@@ -8,6 +8,7 @@ import itertools
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +47,16 @@ def fingerprint() -> dict[str, str]:
     torch = imported_torch()
     if torch is not None:
         fields |= {name: value for name, value in _of_torch(torch).items() if value or name not in fields}
+    return _not_empty(fields)
+
+
+def settings() -> dict[str, str]:
+    """Of the fingerprint, what code may set while tests run (`metrics.fingerprint.SETTINGS`)."""
+    torch = imported_torch()
+    return {} if torch is None else _not_empty(_settings_of(torch))
+
+
+def _not_empty(fields: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
@@ -78,6 +89,12 @@ def _of_torch(torch: Any) -> dict[str, str]:
         "cuda": str(torch.version.cuda or ""),
         "cudnn": _cudnn(torch),
         "triton": _version("triton"),
+        **_settings_of(torch),
+    }
+
+
+def _settings_of(torch: Any) -> dict[str, str]:
+    return {
         "determinism": _determinism(torch),
         "precision": _precision(torch),
         "compile": _compile_flags(),

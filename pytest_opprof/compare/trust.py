@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope, Source
 from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
-from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, NUMPY_FIELDS
+from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, NUMPY_FIELDS, SETTINGS
 from pytest_opprof.results.merge import differences
-from pytest_opprof.results.run import OpKind
+from pytest_opprof.results.run import Environment, OpKind
 from pytest_opprof.units import EVERY_PPM, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_opprof.results.run import Environment, TestResult
+    from pytest_opprof.results.run import TestResult
 
 
 # What is known of devices once a process has started them, and matters to tests that use them.
@@ -36,7 +36,7 @@ class Trust:
         cls, base: TestResult, head: TestResult, *, environments: tuple[Environment, Environment]
     ) -> Trust:
         """Look at both sides' sources, completeness and environments (the base's first)."""
-        different = differences(*environments)
+        different = differences(_around(environments[0], base), _around(environments[1], head))
         if not (_used_devices(base) or _used_devices(head)):
             # Whether a session has met its devices by then may depend on the order of its tests.
             different = {field: words for field, words in different.items() if field not in _OF_DEVICES}
@@ -123,6 +123,12 @@ class Trust:
                 share = format_share(test.capture.sampled_ppm / EVERY_PPM)
                 return f"{side} recorded {share} of the ops, by sampling"
         return ""
+
+
+def _around(environment: Environment, test: TestResult) -> Environment:
+    """Where a test was measured: what its run says was so at its end, and a setting may have come later."""
+    fields = {name: value for name, value in environment.fingerprint.items() if name not in SETTINGS}
+    return Environment(fingerprint=fields | dict(test.settings))
 
 
 def _counts_numpy(test: TestResult) -> bool:

@@ -37,6 +37,8 @@ FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
         "threads": "threads of torch",
     }
 )
+# What code may set while tests run: each test has them as they were when it ended.
+SETTINGS = frozenset({"determinism", "precision", "compile", "threads"})
 # What Python code alone decides.
 RANGE_FIELDS = frozenset({"python", "implementation"})
 COUNT_FIELDS = RANGE_FIELDS | {

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
@@ -53,6 +54,7 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
         activities=stepping.request.activities,
         sources=sources,
         unheard={name: why for name, why in _unheard(stepping) if name not in sources},
+        settings=environment.settings(),
         compile_cache=tuple(filter(None, [stepping.compile_cache])),
         capture=_capture(recordings),
     )

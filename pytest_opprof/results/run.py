@@ -254,6 +254,7 @@ class TestResult:
         activities: what torch.profiler calls so: ``cpu``, ``cuda``.
         sources: what was listened to, in the words of `metrics.Source`.
         unheard: why a source that was asked for did not run, by the source.
+        settings: of the fingerprint, what code may set while tests run, as it was when this one ended.
         compile_cache: whether torch.compile made code for it anew (``cold``) or found it in a cache
             (``warm``), in any of the processes that measured it; empty where it compiled nothing.
         steps: the active steps that finished.
@@ -278,6 +279,7 @@ class TestResult:
     activities: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     unheard: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
     compile_cache: tuple[str, ...] = ()
     steps: int = 0
     capture: CaptureStats = field(default_factory=CaptureStats)

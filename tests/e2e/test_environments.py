@@ -93,3 +93,27 @@ def test_why_a_source_did_not_run_stands_in_the_document(saved: Project) -> None
     gated = saved.pytest("--opprof-baseline=main", "--opprof-gate=kernels.count=exact", capture)
     told = " ".join(gated.failures["test_it"].split())
     assert f"needs cuda capture, which did not run: {result.unheard['cuda']}" in told
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_what_one_test_sets_does_not_matter_to_those_before(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        import torch
+
+        pytestmark = pytest.mark.profile
+
+        def test_before(): torch.ones(4) * 2
+        def test_sets(): torch.use_deterministic_algorithms(True); torch.ones(4) * 2
+        """,
+    )
+    assert project.pytest("--opprof-save=main", "--opprof-save-processes=1").exit_code == 0
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert "determinism" not in session.result("test_before").settings
+    assert session.result("test_sets").settings["determinism"] == "deterministic"
+    project.replace("test_it.py", "torch.use_deterministic_algorithms(True); ", "")
+    changed = project.pytest("--opprof-baseline=main")
+    assert "determinism flags deterministic -> unknown" in " ".join(changed.failures["test_sets"].split())

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from pytest_opprof.capture.environment import details, fingerprint
+from pytest_opprof.capture.environment import details, fingerprint, settings
 from pytest_opprof.metrics import FINGERPRINT_FIELDS
+from pytest_opprof.metrics.fingerprint import SETTINGS
 
 
 def test_fields_are_those_that_metrics_depend_on() -> None:
@@ -52,6 +53,15 @@ def test_details_name_the_release() -> None:
     known = details()
     assert known["pytest"] == pytest.__version__
     assert known["pytest-opprof"]
+
+
+def test_settings_are_a_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    fields = fingerprint()
+    assert settings() == {name: fields[name] for name in SETTINGS if name in fields}
+    assert settings()["threads"]
+    monkeypatch.delitem(sys.modules, "torch")
+    assert settings() == {}
 
 
 def test_flags_of_compilers_are_told_and_places_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from pytest_opprof.metrics import (
     TOTAL_SELF_CPU_TIME,
     Metric,
 )
-from pytest_opprof.metrics.fingerprint import COMPILE_CACHE
+from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, SETTINGS
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.run import Environment, TestResult
 from pytest_opprof.results.samples import Samples
@@ -32,7 +32,11 @@ FAMILIES = {
 
 def objection(metric: Metric, base: TestResult, head: TestResult, *, field: str | None = None) -> str:
     """What is said of a metric where the sides differ in one field of the environment."""
-    sides = tuple(Environment(fingerprint={field: value} if field else {}) for value in ("one", "other"))
+    fields = [{field: value} if field else {} for value in ("one", "other")]
+    if field in SETTINGS:
+        base, head = replace(base, settings=fields[0]), replace(head, settings=fields[1])
+        fields = [{}, {}]
+    sides = tuple(Environment(fingerprint=each) for each in fields)
     return Trust.between(base, head, environments=(sides[0], sides[1])).objection(metric)
 
 
@@ -53,6 +57,14 @@ def test_a_field_matters_to_the_families_that_depend_on_it(family: str, field: s
     told = objection(metric, test, test, field=field)
     expected = f"measured in another environment: {FINGERPRINT_FIELDS[field]} one -> other"
     assert told == (expected if field in metric.depends_on else "")
+
+
+@pytest.mark.parametrize("field", sorted(SETTINGS))
+def test_what_was_set_after_a_test_does_not_matter_to_it(field: str) -> None:
+    test = with_memory("memory")
+    at_the_end, not_yet = Environment(fingerprint={field: "set"}), Environment()
+    trust = Trust.between(test, test, environments=(at_the_end, not_yet))
+    assert not any(trust.objection(metric) for metric in FAMILIES.values())
 
 
 @pytest.mark.parametrize("field", ["numpy", "blas", "numpy_cpu"])
