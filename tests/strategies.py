@@ -23,6 +23,7 @@ from pytest_opprof.results.run import (
     Run,
     Schedule,
     TestResult,
+    Timing,
     TreeNode,
 )
 from pytest_opprof.results.samples import Samples
@@ -118,6 +119,7 @@ def trees(draw: st.DrawFn) -> tuple[TreeNode, ...]:
 def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestResult:
     """One test, in any state."""
     steps = draw(st.integers(1, 4))
+    timed = draw(st.integers(0, 3))
     return TestResult(
         node_id=node_id,
         outcome=draw(st.sampled_from(Outcome)),
@@ -134,12 +136,14 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         unstable=tuple(draw(st.sets(names.map("{}.count".format), max_size=2))),
         gates=draw(st.dictionaries(st.just("aten::mul.count"), st.sampled_from(["exact", "off", "2%"]))),
         limits=draw(st.dictionaries(st.just("aten::item.count"), st.integers(0, 9) | st.just("<= 3"))),
+        timing=Timing(steps=timed, reason=draw(sentences)),
         totals=draw(
             st.dictionaries(
                 st.sampled_from(["ops.count", "ranges.count", "kernels.count", "total.self_cpu_time_total"]),
                 samples(steps),
             )
-        ),
+        )
+        | ({"wall_time": draw(samples(timed))} if timed else {}),
         ops=tuple(draw(st.lists(rows(steps), max_size=5, unique_by=lambda row: row.key))),
         ops_omitted=draw(st.integers(0, 3)),
         tree=draw(trees()),

@@ -137,7 +137,9 @@ def _test_from_document(document: Document, *, where: str, path: str) -> TestCom
             LimitResult(
                 path=limit["path"],
                 limit=limit["limit"],
-                value=_samples(limit, "value", head, where=where, path=f"{path}.limits[{index}]"),
+                value=_samples(
+                    limit, "value", head, metric=limit["path"], where=where, path=f"{path}.limits[{index}]"
+                ),
                 verdict=Verdict(limit["verdict"]),
                 reason=limit["reason"],
             )
@@ -181,15 +183,16 @@ def _change_from_document(
     document: Document, sides: tuple[TestResult | None, TestResult | None], *, where: str, path: str
 ) -> Change:
     known = TOTALS if document["op"] is None else OP_METRICS
-    if document["metric"] not in known:
-        raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
+    metric = document["metric"]
+    if metric not in known:
+        raise contradiction(where, path=f"{path}.metric", what=f"no metric {metric!a}")
     return Change(
         op=document["op"],
         kind=None if document["kind"] is None else OpKind(document["kind"]),
         background=document["background"],
-        metric=document["metric"],
-        base=_samples(document, "base", sides[0], where=where, path=path),
-        head=_samples(document, "head", sides[1], where=where, path=path),
+        metric=metric,
+        base=_samples(document, "base", sides[0], metric=metric, where=where, path=path),
+        head=_samples(document, "head", sides[1], metric=metric, where=where, path=path),
         rule=document["rule"],
         verdict=_verdict_from_document(document["verdict"]),
         cause=document["cause"],
@@ -199,13 +202,14 @@ def _change_from_document(
 
 
 def _samples(
-    document: Document, name: str, side: TestResult | None, *, where: str, path: str
+    document: Document, name: str, side: TestResult | None, *, metric: str, where: str, path: str
 ) -> Samples | None:
     if document[name] is None:
         return None
     if side is None:
         raise contradiction(where, path=f"{path}.{name}", what="its side of the test is missing")
-    return samples_from_document(document[name], steps=side.steps, where=where, path=f"{path}.{name}")
+    steps = side.steps_of(metric)
+    return samples_from_document(document[name], steps=steps, where=where, path=f"{path}.{name}")
 
 
 def _samples_to_document(samples: Samples | None) -> Any:

@@ -14,6 +14,7 @@ from pytest_opprof.metrics.host import (
     RANGES_COUNT,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
+    WALL_TIME,
 )
 from pytest_opprof.metrics.known import OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
 from pytest_opprof.metrics.metric import (
@@ -44,6 +45,7 @@ __all__ = [
     "SELF_CPU_TIME_TOTAL",
     "TOTALS",
     "TOTAL_SELF_CPU_TIME",
+    "WALL_TIME",
     "WATCHED_OPS",
     "Family",
     "Metric",

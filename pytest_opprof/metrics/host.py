@@ -17,4 +17,6 @@ FLOPS_TOTAL = total("flops.total", "FLOPs", Unit.FLOPS, Source.FLOPS)
 CPU_MEMORY_ALLOCATED = total("cpu_memory.allocated", "allocated memory", Unit.BYTES, Source.MEMORY)
 CPU_MEMORY_PEAK = total("cpu_memory.peak", "peak memory", Unit.BYTES, Source.MEMORY, family=Family.BOUNDED)
 CPU_MEMORY_ALLOCATIONS = total("cpu_memory.allocations", "allocations", Unit.COUNT, Source.MEMORY)
+# Of steps without a profiler, from outside: of a further call of the test, or up to its own next step.
+WALL_TIME = total("wall_time", "wall time", Unit.NS, None, family=Family.TIME)
 TOTAL_SELF_CPU_TIME = total("total.self_cpu_time_total", "self CPU", Unit.NS, None, family=Family.TIME)

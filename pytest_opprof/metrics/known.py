@@ -19,6 +19,7 @@ from pytest_opprof.metrics.host import (
     RANGES_COUNT,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
+    WALL_TIME,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ TOTALS: Mapping[str, Metric] = _by_name(
         CPU_MEMORY_PEAK,
         CPU_MEMORY_ALLOCATIONS,
         TOTAL_SELF_CPU_TIME,
+        WALL_TIME,
         *TOTAL_TIMES,
     )
 )

@@ -11,11 +11,13 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.user_frames import places_of_ops
+from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.cycle import Cycle
-from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, TestResult
+from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, TestResult, Timing
+from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM, parts_per_million
 
 _OF_TORCH: Final = frozenset({"ops", "ops-itt"})
@@ -69,7 +71,12 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
         )
         for recording in recordings
     ]
-    return with_measurement(test, cycles) if cycles else test
+    if not cycles:
+        return test
+    durations_ns = stepping.timed.durations_ns
+    times = {WALL_TIME.name: Samples.of(durations_ns)} if durations_ns else {}
+    test = replace(test, timing=Timing(steps=len(durations_ns), reason=stepping.timed.reason))
+    return with_measurement(test, cycles, extra_totals=times)
 
 
 def _measurement(stepping: Stepping) -> Measurement:

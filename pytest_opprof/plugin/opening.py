@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Never
+from typing import Final, Never
 
 import pytest
 
@@ -20,6 +20,8 @@ from pytest_opprof.plugin.session import OpprofSession, version
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.report.terminal import header_lines
 from pytest_opprof.results.merge import Collected
+
+_NOT_TIMED: Final = "no steps were timed: under xdist other tests run beside them (leave out -n)"
 
 
 def open_session(
@@ -45,6 +47,8 @@ def open_session(
         )
         if session.exchange is not None:
             session.exchange.put_collected(session.collected)
+            if session.options.timed_steps:
+                session.notes[_NOT_TIMED] = None
     except OpprofError as error:
         _refuse(config, [f"opprof: {error}"], error)
     _note_what_is_missing(session, chosen)

@@ -15,6 +15,7 @@ import pytest
 _MODES: Final = ("on", "off", "only")
 _MOST_PROCESSES: Final = 100
 _HISTORY: Final = ("saved", "all", "off")
+_MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
 _SAVE_HELP: Final = "keep this run as the baseline NAME"
 _CAPTURE: Final = (
     "ranges",
@@ -86,6 +87,12 @@ _OPTIONS: Final = (
     _Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
     _Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
     _Option(
+        name="opprof-timed-steps",
+        metavar="N",
+        default="0",
+        help="time N further steps of each measured test without the profiler: the metric wall_time",
+    ),
+    _Option(
         name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
     ),
 )
@@ -124,6 +131,7 @@ class Options:
         capture: Names of sources.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
+        timed_steps: Steps to time without the profiler.
     """
 
     mode: str
@@ -139,6 +147,7 @@ class Options:
     sort: str
     columns: tuple[str, ...] | None
     rows: int
+    timed_steps: int
     traces: Path | None
     json: Path | None
 
@@ -182,6 +191,7 @@ def read_options(config: pytest.Config) -> Options:
         sort=values["opprof_sort"],
         columns=tuple(columns) or None,
         rows=_whole_number("--opprof-rows", values["opprof_rows"]),
+        timed_steps=_timed_steps(values["opprof_timed_steps"]),
         traces=_path(config, "opprof_traces"),
         json=_of_rank(_path(config, "opprof_json")),
     )
@@ -217,6 +227,13 @@ def _processes(text: str) -> int:
 def _of_rank(path: Path | None) -> Path | None:
     """Where torchrun starts one command many times, a path with ``{rank}`` is one for each."""
     return None if path is None else Path(str(path).replace("{rank}", os.environ.get("RANK", "0")))
+
+
+def _timed_steps(text: str) -> int:
+    count = _whole_number("--opprof-timed-steps", text)
+    if not 0 <= count <= _MOST_TIMED_STEPS:
+        raise pytest.UsageError(f"--opprof-timed-steps={text}: it is a number from 0 to {_MOST_TIMED_STEPS}")
+    return count
 
 
 def _path(config: pytest.Config, dest: str) -> Path | None:

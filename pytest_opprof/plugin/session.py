@@ -113,7 +113,10 @@ class OpprofSession:
             return None
         if STEPPING not in item.stash:
             item.stash[STEPPING] = Stepping(
-                plan.request, sources=self.options.capture, fails=partial(self._would_fail, item)
+                plan.request,
+                sources=self.options.capture,
+                fails=partial(self._would_fail, item),
+                timed_steps=0 if self.exchange else self.options.timed_steps,
             )
             self.running = _unjudged(item, Outcome.ERROR)
         return item.stash[STEPPING]
@@ -132,6 +135,8 @@ class OpprofSession:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
         test = self._measured(test, stepping)
+        if test.timing.reason:
+            self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
         traces = self._write_traces(test.node_id, stepping, wanted=item.stash[PLAN].request.trace)
         self._take(test)
         found = self._compare(test)

@@ -19,6 +19,7 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError
 from pytest_opprof.plugin.calls import Calls, replaced
 from pytest_opprof.plugin.marker import ProfileRequest
+from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
 
@@ -35,6 +36,7 @@ class Stepping:
         request: What the marker asks for.
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
+        timed_steps: How many steps to time, without a profiler, after those of the schedule.
 
     Attributes:
         request: What the marker asks for.
@@ -46,6 +48,7 @@ class Stepping:
         is_running: The call phase is not over.
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
+        timed: The steps without a profiler.
     """
 
     def __init__(
@@ -54,8 +57,10 @@ class Stepping:
         *,
         sources: frozenset[str],
         fails: Callable[[Stepping], bool] | None = None,
+        timed_steps: int = 0,
     ) -> None:
         self.request = request
+        self.timed = TimedSteps(timed_steps)
         self.recordings: list[Recording] = []
         self.problem: str | None = None
         self.doubt: str | None = None
@@ -92,6 +97,8 @@ class Stepping:
         """The test finished a step, in a test that steps itself."""
         if self.again is not None:
             self.again.step()
+        elif self.timed.is_open:
+            self.timed.step()
         elif self._stepper is not None and self.request.steps_itself:
             self._end_of_step(is_last=False)
 
@@ -113,6 +120,10 @@ class Stepping:
         if self._needs_a_second_look():
             self.again = Stepping(self.request, sources=self.sources)
             yield from self.again.planned_calls(decides=False)
+        if self.request.steps_itself:
+            self.timed.end()
+        elif self._is_sound():
+            yield from self.timed.calls()
 
     def planned_calls(self, *, decides: bool) -> Calls:
         """What to hold open around each call of one measurement.
@@ -232,6 +243,10 @@ class Stepping:
                 self._stop()
             else:
                 stepper.step()
+        if self.request.steps_itself and self.timed.wanted and len(self.recordings) >= self.request.cycles:
+            self._takes_cycles = False  # the schedule is done: what is left of the test is timed
+            self._stop()
+            self.timed.begin()
         self._had_torch = "torch" in sys.modules
 
     def _stop(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS
+from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS, WALL_TIME
 from pytest_opprof.metrics.device import KERNELS_COUNT
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.section import change_text, failure_section, section_title, value_text
@@ -110,7 +110,9 @@ def result_title(test: TestResult) -> Line:
     if test.carried_from is not None:
         origin = f", from {test.carried_from.commit or f'{test.carried_from.created:%Y-%m-%d %H:%M}'}"
     steps = "1 step" if test.steps == 1 else f"{test.steps} steps"
-    return Line(escaped(f"{test.node_id} ({steps}{origin}{state})"), Style.BOLD)
+    wall = test.totals.get(WALL_TIME.name)
+    timed = f", {format_duration(wall.low)} at best of {wall.steps} without the profiler" if wall else ""
+    return Line(escaped(f"{test.node_id} ({steps}{timed}{origin}{state})"), Style.BOLD)
 
 
 def summary_lines(comparison: Comparison, *, width: int, verbosity: int = 0) -> list[Line]:
@@ -155,13 +157,15 @@ def _is_measured(test: TestComparison) -> bool:
 def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
     names = _short_names(tests)
     metrics = _metrics_of(tests)
-    headers = ["test", "verdict", *(metric.label for metric in metrics), "self CPU", "worst change"]
+    times = _times_of(tests)
+    labels = [metric.label for metric in (*metrics, *times)]
+    headers = ["test", "verdict", *labels, "worst change"]
     rows = [
         [
             names[test.node_id],
             test.verdict.label if test.verdict else "measured",
             *(_total_cell(test, metric) for metric in metrics),
-            _time_cell(test.head),
+            *(_time_cell(test.head, time) for time in times),
             _worst_change(test),
         ]
         for test in tests
@@ -206,8 +210,14 @@ def _total_cell(test: TestComparison, metric: Metric) -> str:
     return text
 
 
-def _time_cell(test: TestResult | None) -> str:
-    samples = test.totals.get(TOTAL_SELF_CPU_TIME.name) if test is not None else None
+def _times_of(tests: Iterable[TestComparison]) -> list[Metric]:
+    timed = any(test.head is not None and WALL_TIME.name in test.head.totals for test in tests)
+    return [TOTAL_SELF_CPU_TIME, WALL_TIME] if timed else [TOTAL_SELF_CPU_TIME]
+
+
+def _time_cell(test: TestResult | None, metric: Metric) -> str:
+    """The fastest step: the others are that one and what the machine did meanwhile."""
+    samples = test.totals.get(metric.name) if test is not None else None
     return format_duration(samples.low) if samples is not None else ""
 
 

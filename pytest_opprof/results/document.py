@@ -6,7 +6,7 @@ say, such as that samples fit the number of steps, and that a node's parent come
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from pytest_opprof.results.run import (
     Run,
     Schedule,
     TestResult,
+    Timing,
     TreeNode,
 )
 from pytest_opprof.results.samples import Samples
@@ -70,6 +71,8 @@ def side_to_document(run: Run) -> Document:
 def result_to_document(test: TestResult) -> Document:
     """One test in the shape of run.schema.json's ``$defs/test``."""
     carried = test.carried_from
+    # Only where somebody asked for it, as the ops' rows below.
+    timed = {"timing": asdict(test.timing)} if test.timing != Timing() else {}
     return {
         "node_id": test.node_id,
         "outcome": test.outcome.value,
@@ -82,6 +85,7 @@ def result_to_document(test: TestResult) -> Document:
         "compile_cache": list(test.compile_cache),
         "steps": test.steps,
         "capture": asdict(test.capture),
+        **timed,
         "processes": test.processes,
         "unstable": list(test.unstable),
         "gates": dict(test.gates),
@@ -157,8 +161,9 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         for index, row in enumerate(document["ops"])
     )
     refuse_repeats((row.key for row in ops), where=where, path=f"{path}.ops")
-    return TestResult(
-        node_id=document["node_id"],
+    bare = TestResult(node_id=document["node_id"], steps=steps, timing=Timing(**document.get("timing", {})))
+    return replace(
+        bare,
         outcome=Outcome(document["outcome"]),
         measurement=Measurement(
             status=MeasurementStatus(document["measurement"]["status"]),
@@ -170,14 +175,15 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         unheard=dict(document["unheard"]),
         settings=dict(document["settings"]),
         compile_cache=tuple(document["compile_cache"]),
-        steps=steps,
         capture=CaptureStats(**document["capture"]),
         processes=document["processes"],
         unstable=tuple(document["unstable"]),
         gates=dict(document["gates"]),
         limits=dict(document["limits"]),
         totals={
-            name: samples_from_document(samples, steps=steps, where=where, path=f"{path}.totals[{name!r}]")
+            name: samples_from_document(
+                samples, steps=bare.steps_of(name), where=where, path=f"{path}.totals[{name!r}]"
+            )
             for name, samples in document["totals"].items()
         },
         ops=ops,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.units import EVERY_PPM
 
 if TYPE_CHECKING:
@@ -108,6 +109,19 @@ class Measurement:
     """Whether a test's numbers can be used, and why not."""
 
     status: MeasurementStatus = MeasurementStatus.OK
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The steps that were timed without a profiler.
+
+    Attributes:
+        steps: how many; the total ``wall_time`` has a value for each.
+        reason: why there are fewer than were asked for; empty where nothing stood in the way.
+    """
+
+    steps: int = 0
     reason: str = ""
 
 
@@ -259,6 +273,7 @@ class TestResult:
             (``warm``), in any of the processes that measured it; empty where it compiled nothing.
         steps: the active steps that finished.
         capture: what the collector said.
+        timing: the steps that ran after the active ones, without a profiler.
         processes: in how many fresh processes the exact values were seen; two at least make a certificate.
         unstable: the paths of exact metrics that disagreed when the test was measured again.
         gates: the rules the test's marker set, path to rule; a comparison made later obeys them too.
@@ -283,6 +298,7 @@ class TestResult:
     compile_cache: tuple[str, ...] = ()
     steps: int = 0
     capture: CaptureStats = field(default_factory=CaptureStats)
+    timing: Timing = field(default_factory=Timing)
     processes: int = 1
     unstable: tuple[str, ...] = ()
     gates: Mapping[str, str] = field(default_factory=dict)
@@ -297,6 +313,10 @@ class TestResult:
     def is_usable(self) -> bool:
         """Whether it ran and was measured."""
         return self.outcome is Outcome.PASSED and self.measurement.status is MeasurementStatus.OK
+
+    def steps_of(self, total: str) -> int:
+        """How many values a total has: one for each active step, or for each step without a profiler."""
+        return self.timing.steps if total == WALL_TIME.name else self.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

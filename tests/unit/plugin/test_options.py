@@ -28,6 +28,9 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
         ("--opprof-save-processes=0", "--opprof-save-processes=0: it is a number from 1 to 100"),
         ("--opprof-save-processes=101", "--opprof-save-processes=101: it is a number from 1 to 100"),
         ("--opprof-save-processes=two", "--opprof-save-processes=two: it is a whole number"),
+        ("--opprof-timed-steps=some", "--opprof-timed-steps=some: it is a whole number"),
+        ("--opprof-timed-steps=-1", "--opprof-timed-steps=-1: it is a number from 0 to 1000"),
+        ("--opprof-timed-steps=1001", "--opprof-timed-steps=1001: it is a number from 0 to 1000"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(

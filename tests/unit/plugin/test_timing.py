@@ -1,0 +1,134 @@
+"""Steps that are timed without a profiler, with real items and the real collector."""
+
+import gc
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.plugin.marker import request_of
+from pytest_opprof.plugin.measurement import measured
+from pytest_opprof.plugin.stepping import Stepping
+from pytest_opprof.results.run import TestResult, Timing
+
+MakeItem = Callable[[str], pytest.Item]
+HEAD = (
+    "from pytest_opprof import record_function\nfrom pytest_opprof.capture.collector import Collector\n"
+    "OPEN = []\ndef look(): OPEN.append(Collector.instance().recording)\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_window_left_open() -> Iterator[None]:
+    yield
+    assert not Collector.instance().recording
+
+
+def run(item: pytest.Item, *, timed_steps: int) -> Stepping:
+    """Run a test's call phase as pytest would, and nothing else of it."""
+    assert isinstance(item, pytest.Function)
+    stepping = Stepping(request_of(item), sources=frozenset({"ranges"}), timed_steps=timed_steps)
+    with stepping.around(item):
+        item.obj(**({"opprof": stepping} if "opprof" in item.fixturenames else {}))
+    return stepping
+
+
+def windows_of(item: pytest.Item) -> list[bool]:
+    """Whether a window was open in each call of `look`."""
+    assert isinstance(item, pytest.Function)
+    found: list[bool] = item.module.OPEN
+    return found
+
+
+def test_timed_calls_come_last_and_open_no_window(make_item: MakeItem) -> None:
+    item = make_item(HEAD + "@pytest.mark.profile(warmup=1, active=2)\ndef test_it(): look()")
+    stepping = run(item, timed_steps=4)
+    assert windows_of(item) == [False, True, True, False, False, False, False]
+    assert (len(stepping.timed.durations_ns), stepping.calls, stepping.problem) == (4, 3, None)
+    assert all(duration > 0 for duration in stepping.timed.durations_ns)
+
+
+def test_without_being_asked_nothing_is_timed(make_item: MakeItem) -> None:
+    item = make_item(HEAD + "@pytest.mark.profile\ndef test_it(): look()")
+    stepping = run(item, timed_steps=0)
+    assert (len(windows_of(item)), stepping.timed.durations_ns, stepping.timed.reason) == (4, [], "")
+
+
+def test_garbage_of_the_profiled_steps_is_gone(make_item: MakeItem) -> None:
+    item = make_item(
+        HEAD + "import weakref, gc\nclass Loop: pass\nALIVE = []\n"
+        "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n"
+        "    ALIVE.append(weakref.ref(loop := Loop()))\n    loop.me = loop\n"
+        "    OPEN.append(ALIVE[0]() is not None)"
+    )
+    gc.disable()
+    try:
+        run(item, timed_steps=1)
+        assert windows_of(item) == [True, False]
+        assert not gc.isenabled(), "as the test finds it"
+    finally:
+        gc.enable()
+
+
+def test_a_timed_call_that_raises_takes_the_times_with_it(make_item: MakeItem) -> None:
+    item = make_item(
+        HEAD
+        + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n    look()\n    assert len(OPEN) < 3"
+    )
+    stepping = run(item, timed_steps=5)
+    assert stepping.problem is None, "what was profiled stays"
+    assert stepping.timed.durations_ns == []
+    assert stepping.timed.reason.startswith("cannot be called so often: timed call 2 raised AssertionError")
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt()", "pytest.exit.Exception('enough')"])
+def test_whoever_ends_the_session_in_a_timed_call_ends_it(make_item: MakeItem, error: str) -> None:
+    item = make_item(
+        HEAD + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n"
+        f"    look()\n    if len(OPEN) == 2: raise {error}"
+    )
+    with pytest.raises((KeyboardInterrupt, pytest.exit.Exception)):
+        run(item, timed_steps=3)
+
+
+def test_a_test_that_could_not_be_measured_is_not_timed(make_item: MakeItem) -> None:
+    item = make_item(
+        HEAD + "@pytest.mark.profile(active=2)\ndef test_it():\n    look()\n    assert len(OPEN) < 2"
+    )
+    stepping = run(item, timed_steps=3)
+    assert stepping.problem is not None
+    assert (len(windows_of(item)), stepping.timed.durations_ns) == (2, [])
+
+
+def test_steps_after_the_schedule_are_timed_where_a_test_steps_itself(make_item: MakeItem) -> None:
+    item = make_item(
+        HEAD + "@pytest.mark.profile(warmup=1, active=2)\ndef test_it(opprof):\n"
+        "    for _ in range(9):\n        look()\n        opprof.step()"
+    )
+    stepping = run(item, timed_steps=4)
+    # A second cycle of the schedule would have begun after the first.
+    assert windows_of(item) == [False, True, True, *[False] * 6]
+    assert (len(stepping.timed.durations_ns), len(stepping.recordings)) == (4, 1)
+    assert (stepping.timed.reason, stepping.problem) == ("", None)
+
+
+def test_a_test_that_ends_with_its_schedule_has_no_times(make_item: MakeItem) -> None:
+    item = make_item(
+        HEAD + "@pytest.mark.profile(warmup=0, active=2)\ndef test_it(opprof):\n"
+        "    opprof.step()\n    opprof.step()"
+    )
+    stepping = run(item, timed_steps=4)
+    assert stepping.problem is None
+    assert stepping.timed.reason.startswith("the test ended with its schedule: go on")
+    result = measured(TestResult(node_id="t.py::test_it"), stepping)
+    assert "wall_time" not in result.totals
+    assert result.timing == Timing(steps=0, reason=stepping.timed.reason)
+
+
+def test_the_measurement_holds_a_value_for_each_timed_step(make_item: MakeItem) -> None:
+    stepping = run(make_item(HEAD + "@pytest.mark.profile\ndef test_it(): pass"), timed_steps=7)
+    result = measured(TestResult(node_id="t.py::test_it"), stepping)
+    assert result.timing == Timing(steps=7)
+    wall = result.totals["wall_time"]
+    assert (wall.steps, wall.low) == (7, min(stepping.timed.durations_ns))
+    assert result.totals["ranges.count"].steps == 3
