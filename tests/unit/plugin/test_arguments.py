@@ -1,12 +1,12 @@
-"""Which options of a session its fresh processes are given."""
+"""Which options of a session another process is given."""
 
 import pytest
 
-from pytest_opprof.plugin.certify import _kept
+from pytest_opprof.plugin.arguments import kept
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "left"),
     [
         (("-x", "-vv", "--lf", "--ff", "--sw"), ()),
         (("-n", "4", "-n4", "--dist", "load", "--numprocesses=3"), ()),
@@ -23,10 +23,11 @@ from pytest_opprof.plugin.certify import _kept
         ),
         (("--benchmark-json", "a.json", "--benchmark-skip", "-s"), ("-s",)),
         (("--basetemp", "t", "--html=r.html", "--self-contained-html", "-q"), ()),
+        (("--co", "--collect-only", "-s"), ("-s",)),
     ],
 )
-def test_what_reports_or_distributes_is_left_out(given: tuple[str, ...], kept: tuple[str, ...]) -> None:
-    assert tuple(_kept(given, positional=set())) == kept
+def test_what_reports_or_distributes_is_left_out(given: tuple[str, ...], left: tuple[str, ...]) -> None:
+    assert tuple(kept(given, positional=set())) == left
 
 
 def test_paths_are_left_out_wherever_they_stand() -> None:
@@ -40,4 +41,4 @@ def test_paths_are_left_out_wherever_they_stand() -> None:
         "--own=tests",
     )
     positional = {"tests", "tests/test_a.py", "tests/test_b.py::test_c"}
-    assert tuple(_kept(given, positional=positional)) == ("-s", "--own=tests")
+    assert tuple(kept(given, positional=positional)) == ("-s", "--own=tests")
