@@ -140,6 +140,9 @@ class Bisection:
             ExperimentError: an end cannot be measured, or measures something else each time.
         """
         commits = _first_parents(self._question, repository=self._repository)
+        head = Git(self._repository).head()
+        if head is not None and head.dirty and head.id == commits[-1]:
+            self._say("uncommitted changes are left out: commit them to have them looked at")
         self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
         good, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
         before: str = commits[0]

@@ -66,11 +66,12 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
     if session.comparison.base is not None:
         _keep_last(session, session.comparison)
     _write_json(session, run)
+    is_saved = False
     if is_cut_short and session.options.save:
         session.notes["nothing was saved: the session was cut short"] = None
     elif session.options.save:
-        _save(session, run, session.comparison)
-    _remember(session, run, is_saved=bool(session.options.save) and not is_cut_short)
+        is_saved = _save(session, run, session.comparison)
+    _remember(session, run, is_saved=is_saved)
     session.failures += _untested_failures(session, session.comparison)
     if session.failures and its.exitstatus in _GREEN:
         its.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -147,8 +148,12 @@ def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
         session.failures.append(str(error))
 
 
-def _save(session: OpprofSession, run: Run, comparison: Comparison) -> None:
-    """Keep a run as a baseline, but for what regressed: a test that failed is no example to follow."""
+def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
+    """Keep a run as a baseline, but for what regressed: a test that failed is no example to follow.
+
+    Returns:
+        Whether that went well.
+    """
     regressed = {
         test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED and session.fails(test)
     }
@@ -166,8 +171,9 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> None:
         )
     except OpprofError as error:
         session.failures.append(str(error))
-    else:
-        session.notes |= dict.fromkeys(saved)
+        return False
+    session.notes |= dict.fromkeys(saved)
+    return True
 
 
 def _untested_failures(session: OpprofSession, comparison: Comparison) -> Iterator[str]:

@@ -67,7 +67,7 @@ COMPLAINTS = {
     "empty": "this is no JSON: ",
     "binary": "this is no UTF-8 text",
     "damaged gzip": "the gzip data is damaged or cut off",
-    "foreign": "no run or comparison of pytest-opprof",
+    "foreign": "no document of pytest-opprof",
     "newer": "99",
     "stranger": "surprise",
     "negative": "tests[0].ops[0].count: -2",
