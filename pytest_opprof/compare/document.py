@@ -99,7 +99,7 @@ def comparison_from_document(document: Document, *, where: str) -> Comparison:
 def _test_to_document(test: TestComparison) -> Document:
     return {
         "node_id": test.node_id,
-        "verdict": _verdict_to_document(test.verdict),
+        "verdict": verdict_to_document(test.verdict),
         "reason": test.reason,
         "changes": [_change_to_document(change) for change in test.changes],
         "limits": [
@@ -127,7 +127,7 @@ def _test_from_document(document: Document, *, where: str, path: str) -> TestCom
     )
     return TestComparison(
         node_id=document["node_id"],
-        verdict=_verdict_from_document(document["verdict"]),
+        verdict=verdict_from_document(document["verdict"]),
         reason=document["reason"],
         changes=tuple(
             _change_from_document(change, (base, head), where=where, path=f"{path}.changes[{index}]")
@@ -160,7 +160,7 @@ def _change_to_document(change: Change) -> Document:
         "base": _samples_to_document(change.base),
         "head": _samples_to_document(change.head),
         "rule": change.rule,
-        "verdict": _verdict_to_document(change.verdict),
+        "verdict": verdict_to_document(change.verdict),
         "cause": change.cause,
         "reason": change.reason,
         "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
@@ -194,7 +194,7 @@ def _change_from_document(
         base=_samples(document, "base", sides[0], metric=metric, where=where, path=path),
         head=_samples(document, "head", sides[1], metric=metric, where=where, path=path),
         rule=document["rule"],
-        verdict=_verdict_from_document(document["verdict"]),
+        verdict=verdict_from_document(document["verdict"]),
         cause=document["cause"],
         reason=document["reason"],
         rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
@@ -216,9 +216,11 @@ def _samples_to_document(samples: Samples | None) -> Any:
     return None if samples is None else samples.to_document()
 
 
-def _verdict_to_document(verdict: Verdict | None) -> str | None:
+def verdict_to_document(verdict: Verdict | None) -> str | None:
+    """A verdict in lower case; null for what is advisory."""
     return None if verdict is None else verdict.value
 
 
-def _verdict_from_document(text: str | None) -> Verdict | None:
+def verdict_from_document(text: str | None) -> Verdict | None:
+    """Read what `verdict_to_document` wrote."""
     return None if text is None else Verdict(text)

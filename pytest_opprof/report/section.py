@@ -52,7 +52,7 @@ def failure_section(
     label = test.verdict.label if test.verdict else "advisory"
     verdict = escaped(f"{label}: {test.reason}" if test.reason else label)
     lines = _wrapped(verdict, width=width, first="", rest="    ")
-    for part in (_changes(test, width=width), _limits(test, width=width)):
+    for part in (change_table(test, width=width), _limits(test, width=width)):
         if part:
             lines += ["", *part]
     notes = [
@@ -74,7 +74,8 @@ def change_text(change: Change) -> str:
     return format_change(change.rise, unit=change.about.unit) if is_known else "?"
 
 
-def _changes(test: TestComparison, *, width: int) -> list[str]:
+def change_table(test: TestComparison, *, width: int) -> list[str]:
+    """What changed of a test, op by op; nothing where nothing that is judged did."""
     # What only informs, and says so among the advisories, is no row; totals come last, as a sum does.
     shown = [change for change in telling_changes(test) if change.verdict not in {None, Verdict.PASS}]
     shown.sort(key=lambda change: change.op is None)

@@ -28,7 +28,7 @@ _MEMORY = TOTALS["cpu_memory.allocated"]
 _MOST_MEASURED = 20
 _MOST_REASONS = 10
 
-_STYLES = {
+VERDICT_STYLES = {
     Verdict.ERROR: Style.BAD,
     Verdict.REGRESSED: Style.BAD,
     Verdict.MISSING: Style.BAD,
@@ -123,7 +123,7 @@ def summary_lines(comparison: Comparison, *, width: int, verbosity: int = 0) -> 
         width: the columns of the terminal.
         verbosity: below 0 the last line alone; above 0 every test; passed ones are only counted else.
     """
-    last = Line(_totals(comparison), _style_of_all(comparison))
+    last = Line(_totals(comparison), worst_style(comparison.counts))
     if verbosity < 0:
         return [last]
     shown = [test for test in comparison.tests if _is_shown(test, verbosity=verbosity)]
@@ -155,7 +155,7 @@ def _is_measured(test: TestComparison) -> bool:
 
 
 def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
-    names = _short_names(tests)
+    names = short_names([test.node_id for test in tests])
     metrics = _metrics_of(tests)
     times = _times_of(tests)
     labels = [metric.label for metric in (*metrics, *times)]
@@ -171,13 +171,13 @@ def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
         for test in tests
     ]
     head, *body = table(headers, rows, width=width, names=0, sentences=len(headers) - 1)
-    styles = [_STYLES[test.verdict] if test.verdict else Style.PLAIN for test in tests]
+    styles = [VERDICT_STYLES[test.verdict] if test.verdict else Style.PLAIN for test in tests]
     return [Line(head, Style.BOLD), *(Line(text, style) for text, style in zip(body, styles, strict=True))]
 
 
-def _short_names(tests: Sequence[TestComparison]) -> dict[str, str]:
+def short_names(node_ids: Sequence[str]) -> dict[str, str]:
     """A test's name without its file, where no other test of the table has the same."""
-    short = {test.node_id: test.node_id.partition("::")[2] or test.node_id for test in tests}
+    short = {node_id: node_id.partition("::")[2] or node_id for node_id in node_ids}
     how_often = Counter(short.values())
     return {node_id: name if how_often[name] == 1 else node_id for node_id, name in short.items()}
 
@@ -259,15 +259,19 @@ def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
         assert test.verdict is not None, "only such are here"
         text = escaped(f"{test.node_id}: {test.verdict.label}: {test.reason}")
         wrapped = textwrap.wrap(text, width=max(width, 40), subsequent_indent="    ", break_on_hyphens=False)
-        lines += [Line(line, _STYLES[test.verdict]) for line in wrapped]
+        lines += [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped]
     return lines
 
 
-def _totals(comparison: Comparison) -> str:
-    counts = comparison.counts
-    words = [
+def counts_in_words(counts: Counter[Verdict]) -> list[str]:
+    """How many tests got which verdict, the worst first: ``1 regressed``, ``3 passed``."""
+    return [
         f"{counts[verdict]} {_WORDS.get(verdict, verdict.value)}" for verdict in Verdict if counts[verdict]
     ]
+
+
+def _totals(comparison: Comparison) -> str:
+    words = counts_in_words(comparison.counts)
     measured = sum(test.verdict is None and _is_measured(test) for test in comparison.tests)
     if measured:
         words.append(f"{measured} measured")
@@ -293,6 +297,7 @@ def _losses(comparison: Comparison) -> str:
     return ", ".join(told)
 
 
-def _style_of_all(comparison: Comparison) -> Style:
-    styles = {_STYLES[verdict] for verdict in comparison.counts}
+def worst_style(counts: Counter[Verdict]) -> Style:
+    """How the last line under so many verdicts looks."""
+    styles = {VERDICT_STYLES[verdict] for verdict in counts}
     return next((style for style in (Style.BAD, Style.WARN) if style in styles), Style.GOOD)

@@ -1,0 +1,195 @@
+"""An A/B of times as values: two sides of fresh processes, and per test what became slower and why."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pytest_opprof.units import EVERY_PPM
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.compare.comparison import Comparison
+    from pytest_opprof.compare.verdicts import Verdict
+    from pytest_opprof.results.run import OpKind
+
+# Of the tests that are called slower (or faster), the share that may be wrong, on average; of ops, the same.
+FALSE_DISCOVERIES = 0.05
+# A base that differs from itself stops everything, so that it is asked for more evidence.
+CONTROL_FALSE_DISCOVERIES = 0.01
+CONFIRMED_BELOW = 0.01
+_MOST_PPM = 10**12  # a document has room for it; a side a million times slower needs no closer look
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSettings:
+    """What counts as slower.
+
+    Attributes:
+        min_effect: the least change of a test's time that matters, as a share of the base.
+        max_noise: by how much the base may differ from itself before a test is not judged.
+        least_processes: the processes a side with less than which no test is judged.
+    """
+
+    min_effect: Fraction = Fraction(3, 100)
+    max_noise: Fraction = Fraction(20, 100)
+    least_processes: int = 8
+
+
+class Direction(StrEnum):
+    """Which way a time went."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpTime:
+    """What an op has to do with the change of its test: its self CPU time and calls in a step.
+
+    Attributes:
+        name: the op's name.
+        kind: what it is.
+        base_ns: the median of the base's processes, of each the fastest step; 0 for an op that it lacks.
+        head_ns: the same of the head.
+        base_count: calls in a step before.
+        head_count: calls in a step now.
+        is_significant: the processes tell the sides apart, in spite of how many ops were looked at.
+    """
+
+    name: str
+    kind: OpKind
+    base_ns: int
+    head_ns: int
+    base_count: int
+    head_count: int
+    is_significant: bool
+
+    @property
+    def rise_ns(self) -> int:
+        """How much longer it takes now; below zero for less."""
+        return self.head_ns - self.base_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """One time of a test per process, in the order in which they ran: its fastest step, nanoseconds."""
+
+    base_ns: tuple[int, ...] = ()
+    head_ns: tuple[int, ...] = ()
+
+    @property
+    def medians(self) -> tuple[int, int]:
+        """The base's and the head's median."""
+        return median_ns(self.base_ns), median_ns(self.head_ns)
+
+    @property
+    def change_ppm(self) -> int:
+        """By what share of the base the head is slower; below zero where it is faster."""
+        base, head = self.medians
+        return round((head - base) * EVERY_PPM / base)
+
+    @property
+    def distance_ppm(self) -> int:
+        """By what share the slower side is over the other: the same whichever is the base."""
+        low, high = sorted(self.medians)
+        return min(round((high - low) * EVERY_PPM / low), _MOST_PPM)
+
+    @property
+    def direction(self) -> Direction | None:
+        """Which way the head's median went; None where it is the base's."""
+        base, head = self.medians
+        if base == head:
+            return None
+        return Direction.SLOWER if head > base else Direction.FASTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestTimes:
+    """One test of an A/B.
+
+    Attributes:
+        node_id: the test's.
+        verdict: of its times and its exact gates, the worse; None for a test that did not run.
+        reason: one sentence that says why.
+        cause: what made it slower or do more, in few words; empty where nothing is known.
+        noise_ppm: by what share the base's halves differ; None where that could not be told.
+        flagged: what the first round found; None where it found nothing that matters.
+        times: the first round; None for a test without times.
+        confirmation: the second round, where there was one.
+        ops: what the change of a flagged test is made of; the largest part first.
+    """
+
+    __test__ = False  # not a test class for pytest to collect
+
+    node_id: str
+    verdict: Verdict | None
+    reason: str = ""
+    cause: str = ""
+    noise_ppm: int | None = None
+    flagged: Direction | None = None
+    times: Sides | None = None
+    confirmation: Sides | None = None
+    ops: tuple[OpTime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """The base's processes against each other: what this machine calls a difference where there is none.
+
+    Attributes:
+        noise_ppm: the largest difference of a test's halves, as a share; None without processes for halves.
+        noisiest: the test that has it.
+        flagged: tests of which the halves differ so clearly that nothing here can be trusted.
+    """
+
+    noise_ppm: int | None = None
+    noisiest: str = ""
+    flagged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeComparison:
+    """Base and head, measured in turns on one machine.
+
+    Attributes:
+        exact: what the exact gates say of the same processes; it knows both sides.
+        settings: what counts as slower.
+        base_processes: how many measured the base.
+        head_processes: how many measured the head.
+        control: the base against itself.
+        notes: what to say about the whole.
+        tests: failures first.
+    """
+
+    exact: Comparison
+    settings: TimeSettings = field(default_factory=TimeSettings)
+    base_processes: int = 0
+    head_processes: int = 0
+    control: Control = field(default_factory=Control)
+    notes: tuple[str, ...] = ()
+    tests: tuple[TestTimes, ...] = ()
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many tests got which verdict."""
+        return Counter(test.verdict for test in self.tests if test.verdict)
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """The tests that fresh processes should confirm: give these their runs, and compare once more."""
+        return tuple(test.node_id for test in self.tests if test.flagged and test.confirmation is None)
+
+    def test(self, node_id: str) -> TestTimes | None:
+        """What became of one test."""
+        return next((test for test in self.tests if test.node_id == node_id), None)
+
+
+def median_ns(values: Sequence[int]) -> int:
+    """The median of at least one time, in whole nanoseconds."""
+    return round(statistics.median(values))

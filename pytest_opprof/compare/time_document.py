@@ -1,0 +1,166 @@
+"""An A/B to a document and back: a comparison of the exact gates, with the times under ``times``."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.document import (
+    comparison_from_document,
+    comparison_to_document,
+    verdict_from_document,
+    verdict_to_document,
+)
+from pytest_opprof.compare.time_comparison import (
+    Control,
+    Direction,
+    OpTime,
+    Sides,
+    TestTimes,
+    TimeComparison,
+    TimeSettings,
+)
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.document import contradiction, refuse_repeats
+from pytest_opprof.results.files import read_document, shown, write_document
+from pytest_opprof.results.run import OpKind
+from pytest_opprof.results.schema import Contract
+from pytest_opprof.units import EVERY_PPM
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_opprof.results.document import Document
+
+
+def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
+    """Write an A/B; ``.gz`` at the end of the name packs it.
+
+    Raises:
+        StoreError: it cannot be written; an earlier file of that name is as it was.
+    """
+    write_document(path, time_comparison_to_document(comparison), Contract.COMPARISON)
+
+
+def read_time_comparison(path: Path) -> TimeComparison:
+    """Read an A/B.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it holds no A/B that this release can use.
+    """
+    return time_comparison_from_document(read_document(path, Contract.COMPARISON), where=shown(path))
+
+
+def time_comparison_to_document(comparison: TimeComparison) -> Document:
+    """An A/B in the shape of comparison.schema.json."""
+    settings, control = comparison.settings, comparison.control
+    return comparison_to_document(comparison.exact) | {
+        "times": {
+            "settings": {
+                "min_effect_ppm": round(settings.min_effect * EVERY_PPM),
+                "max_noise_ppm": round(settings.max_noise * EVERY_PPM),
+                "least_processes": settings.least_processes,
+            },
+            "base_processes": comparison.base_processes,
+            "head_processes": comparison.head_processes,
+            "control": {
+                "noise_ppm": control.noise_ppm,
+                "noisiest": control.noisiest,
+                "flagged": list(control.flagged),
+            },
+            "notes": list(comparison.notes),
+            "tests": [_test_to_document(test) for test in comparison.tests],
+        }
+    }
+
+
+def time_comparison_from_document(document: Document, *, where: str) -> TimeComparison:
+    """The A/B that a document holds.
+
+    Args:
+        document: what comparison.schema.json accepted.
+        where: what an error calls the document: its file.
+
+    Raises:
+        DocumentError: a comparison without times, or numbers that contradict each other.
+    """
+    if "times" not in document:
+        raise DocumentError(f"{where}: this comparison has no times: it is not of `opprof ab`")
+    times = document["times"]
+    settings, control = times["settings"], times["control"]
+    refuse_repeats((test["node_id"] for test in times["tests"]), where=where, path="times.tests")
+    return TimeComparison(
+        exact=comparison_from_document(document, where=where),
+        settings=TimeSettings(
+            min_effect=Fraction(settings["min_effect_ppm"], EVERY_PPM),
+            max_noise=Fraction(settings["max_noise_ppm"], EVERY_PPM),
+            least_processes=settings["least_processes"],
+        ),
+        base_processes=times["base_processes"],
+        head_processes=times["head_processes"],
+        control=Control(
+            noise_ppm=control["noise_ppm"],
+            noisiest=control["noisiest"],
+            flagged=tuple(control["flagged"]),
+        ),
+        notes=tuple(times["notes"]),
+        tests=tuple(
+            _test_from_document(test, where=where, path=f"times.tests[{index}]")
+            for index, test in enumerate(times["tests"])
+        ),
+    )
+
+
+def _test_to_document(test: TestTimes) -> Document:
+    return {
+        "node_id": test.node_id,
+        "verdict": verdict_to_document(test.verdict),
+        "reason": test.reason,
+        "cause": test.cause,
+        "noise_ppm": test.noise_ppm,
+        "flagged": None if test.flagged is None else test.flagged.value,
+        "times": _sides_to_document(test.times),
+        "confirmation": _sides_to_document(test.confirmation),
+        "ops": [
+            {
+                "name": op.name,
+                "kind": op.kind.value,
+                "base_ns": op.base_ns,
+                "head_ns": op.head_ns,
+                "base_count": op.base_count,
+                "head_count": op.head_count,
+                "is_significant": op.is_significant,
+            }
+            for op in test.ops
+        ],
+    }
+
+
+def _test_from_document(document: Document, *, where: str, path: str) -> TestTimes:
+    flagged = document["flagged"]
+    return TestTimes(
+        node_id=document["node_id"],
+        verdict=verdict_from_document(document["verdict"]),
+        reason=document["reason"],
+        cause=document["cause"],
+        noise_ppm=document["noise_ppm"],
+        flagged=None if flagged is None else Direction(flagged),
+        times=_sides_from_document(document["times"], where=where, path=f"{path}.times"),
+        confirmation=_sides_from_document(document["confirmation"], where=where, path=f"{path}.confirmation"),
+        ops=tuple(OpTime(**{**op, "kind": OpKind(op["kind"])}) for op in document["ops"]),
+    )
+
+
+def _sides_to_document(sides: Sides | None) -> Document | None:
+    if sides is None:
+        return None
+    return {"base_ns": list(sides.base_ns), "head_ns": list(sides.head_ns)}
+
+
+def _sides_from_document(document: Document | None, *, where: str, path: str) -> Sides | None:
+    if document is None:
+        return None
+    if not document["base_ns"] or not document["head_ns"]:
+        raise contradiction(where, path=path, what="a side has no processes")
+    return Sides(base_ns=tuple(document["base_ns"]), head_ns=tuple(document["head_ns"]))

@@ -1,0 +1,103 @@
+"""Which op made a test slower: the second stage, inside the tests that the first one flagged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pytest_opprof.compare.significance import discoveries, p_of_rise
+from pytest_opprof.compare.time_comparison import FALSE_DISCOVERIES, Direction, OpTime, median_ns
+from pytest_opprof.results.names import STEP_NAME
+from pytest_opprof.results.run import OpKind
+from pytest_opprof.units import NS_IN_US, format_precise_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_opprof.compare.time_comparison import Sides
+    from pytest_opprof.compare.time_samples import Readings
+    from pytest_opprof.results.run import OpRow
+
+_Key: TypeAlias = tuple[str, OpKind, bool]
+_Rows: TypeAlias = "Mapping[_Key, OpRow]"
+_KINDS: Final = frozenset({OpKind.OP, OpKind.RANGE})
+# An op must change by this share of the test's time, or by so much alone, to be its cause.
+_LEAST_SHARE: Final = 0.005
+_LEAST_NS: Final = 20 * NS_IN_US
+_MOST_OPS: Final = 20
+
+
+def explain(test: Readings, sides: Sides, direction: Direction) -> tuple[OpTime, ...]:
+    """The ops of a flagged test that went its way, the largest change first.
+
+    Those are significant that Benjamini and Hochberg's procedure finds among all ops of the test. Where it
+    finds none, the op that changed most is given alone.
+    """
+    base, head = (
+        tuple({row.key: row for row in each.ops} for each in side) for side in (test.base, test.head)
+    )
+    keys = _keys(test, (*base, *head))
+    times = [(_self_times(base, key), _self_times(head, key)) for key in keys]
+    towards = 1 if direction is Direction.SLOWER else -1
+    p_values = [p_of_rise(*(pair if towards > 0 else pair[::-1])) for pair in times]
+    found = discoveries(p_values, rate=FALSE_DISCOVERIES)
+    ops = [
+        OpTime(
+            name=key[0],
+            kind=key[1],
+            base_ns=median_ns(pair[0]),
+            head_ns=median_ns(pair[1]),
+            base_count=_calls(base, key),
+            head_count=_calls(head, key),
+            is_significant=hit,
+        )
+        for key, pair, hit in zip(keys, times, found, strict=True)
+    ]
+    least_ns = min(_LEAST_SHARE * sides.medians[0], _LEAST_NS)
+    ops = [op for op in ops if op.rise_ns * towards >= least_ns]
+    ops.sort(key=lambda op: -op.rise_ns * towards)
+    return tuple([op for op in ops if op.is_significant] or ops[:1])[:_MOST_OPS]
+
+
+def cause_of(ops: Sequence[OpTime], sides: Sides) -> str:
+    """In few words what a test's change is made of: ``aten::addmm +290 us: same calls, slower``."""
+    base_ns, head_ns = sides.medians
+    half = abs(head_ns - base_ns) / 2
+    if not ops or not ops[0].is_significant:
+        if not ops or abs(ops[0].rise_ns) < half:
+            return "no single op stands out"
+        return f"mostly {_part(ops[0])} (by itself not told apart from noise)"
+    # A second op where the first is not most of it.
+    told = ops[:1] if abs(ops[0].rise_ns) >= half else ops[:2]
+    return ", ".join(map(_part, told))
+
+
+def _part(op: OpTime) -> str:
+    sign = "+" if op.rise_ns > 0 else ""
+    name = "outside of its ops" if op.name == STEP_NAME else op.name
+    return f"{name} {sign}{format_precise_duration(op.rise_ns)}: {_how(op)}"
+
+
+def _how(op: OpTime) -> str:
+    if op.base_count == op.head_count:
+        return f"same calls, {'slower' if op.rise_ns > 0 else 'faster'}"
+    many = f"{op.base_count} -> {op.head_count}"
+    return f"more calls, {many}" if op.head_count > op.base_count else f"fewer calls, {many}"
+
+
+def _keys(test: Readings, processes: Sequence[_Rows]) -> list[_Key]:
+    """The ops to look at. Where a process left rows out, an op that it lacks is not known to be absent."""
+    is_cut_off = any(each.ops_omitted for each in (*test.base, *test.head))
+    return [
+        key
+        for key in dict.fromkeys(key for rows in processes for key in rows)
+        if key[1] in _KINDS and not key[2] and not (is_cut_off and any(key not in rows for rows in processes))
+    ]
+
+
+def _self_times(processes: Sequence[_Rows], key: _Key) -> list[int]:
+    """Of each process the self CPU time of its fastest step."""
+    return [rows[key].self_cpu_time_total_ns.low if key in rows else 0 for rows in processes]
+
+
+def _calls(processes: Sequence[_Rows], key: _Key) -> int:
+    return median_ns([rows[key].count.low if key in rows else 0 for rows in processes])

@@ -1,0 +1,139 @@
+"""What processes measured of one test, and why its times cannot be compared where they cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.time_comparison import Sides
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import WALL_TIME
+from pytest_opprof.results.run import MeasurementStatus, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_opprof.results.run import Run, TestResult
+
+_FAILED = frozenset({Outcome.FAILED, Outcome.ERROR})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readings:
+    """One test in each process that had it, in the order in which they ran."""
+
+    base: tuple[TestResult, ...]
+    head: tuple[TestResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a test's times are not compared; the verdict is None where that is nobody's fault."""
+
+    verdict: Verdict | None
+    reason: str
+
+
+def readings_by_test(base: Sequence[Run], head: Sequence[Run]) -> Mapping[str, Readings]:
+    """The tests of all processes, the head's first, in the order in which they ran."""
+    before, after = _by_node_id(base), _by_node_id(head)
+    return {
+        node_id: Readings(base=tuple(before.get(node_id, ())), head=tuple(after.get(node_id, ())))
+        for node_id in (*after, *(node_id for node_id in before if node_id not in after))
+    }
+
+
+def wall_times(test: Readings) -> Sides | Refusal:
+    """The fastest step of each process, or why there is nothing to compare."""
+    for objection in (_not_on_both_sides, _not_passed, _not_measured, _other_workload, _not_timed):
+        if refusal := objection(test):
+            return refusal
+    base_ns, head_ns = (
+        tuple(each.totals[WALL_TIME.name].low for each in side) for side in (test.base, test.head)
+    )
+    return Sides(base_ns=base_ns, head_ns=head_ns)
+
+
+def _by_node_id(runs: Iterable[Run]) -> dict[str, list[TestResult]]:
+    found: dict[str, list[TestResult]] = {}
+    for run in runs:
+        for test in run.tests:
+            found.setdefault(test.node_id, []).append(test)
+    return found
+
+
+def _not_on_both_sides(test: Readings) -> Refusal | None:
+    if not test.base:
+        return Refusal(verdict=Verdict.NEW, reason="the base does not have it")
+    if not test.head:
+        return Refusal(verdict=Verdict.MISSING, reason="the base has it, and the head does not")
+    return None
+
+
+def _not_passed(test: Readings) -> Refusal | None:
+    """A head that broke a test is at fault; a base on which it fails has no time to compare with."""
+    bad = {
+        name: [each for each in side if each.outcome in _FAILED]
+        for name, side in (("head", test.head), ("base", test.base))
+    }
+    if bad["head"] and not bad["base"]:
+        reason = f"the test failed in {_of(bad['head'], test.head)} of the head, and in none of the base"
+        return Refusal(verdict=Verdict.ERROR, reason=reason)
+    if bad["base"]:
+        also = f" and in {_of(bad['head'], test.head)} of the head" if bad["head"] else ""
+        reason = f"the test failed in {_of(bad['base'], test.base)} of the base{also}"
+        return Refusal(verdict=None, reason=reason)
+    for name, side in (("base", test.base), ("head", test.head)):
+        skipped = [each for each in side if each.outcome is Outcome.SKIPPED]
+        if skipped:
+            reason = f"the test was skipped in {_of(skipped, side)} of the {name}"
+            return Refusal(verdict=None, reason=reason)
+    return None
+
+
+def _not_measured(test: Readings) -> Refusal | None:
+    for name, side in (("head", test.head), ("base", test.base)):
+        for status in (MeasurementStatus.ERROR, MeasurementStatus.INCONCLUSIVE, MeasurementStatus.NOT_RUN):
+            bad = [each for each in side if each.measurement.status is status]
+            if not bad:
+                continue
+            is_error = status is MeasurementStatus.ERROR and side is test.head
+            reason = f"no numbers in {_of(bad, side)} of the {name}: {bad[0].measurement.reason}"
+            return Refusal(verdict=Verdict.ERROR if is_error else Verdict.INCONCLUSIVE, reason=reason)
+    return None
+
+
+def _other_workload(test: Readings) -> Refusal | None:
+    """Equal code takes equal steps: other numbers of them are other work, whatever it took."""
+    before, after = ({(each.steps, each.timing.steps) for each in side} for side in (test.base, test.head))
+    if before == after and len(before) == 1:
+        return None
+    told = f"{_steps(before)} in the base, {_steps(after)} in the head"
+    return Refusal(verdict=Verdict.INCONCLUSIVE, reason=f"the sides did other work: {told}")
+
+
+def _not_timed(test: Readings) -> Refusal | None:
+    for name, side in (("head", test.head), ("base", test.base)):
+        missing = [each for each in side if WALL_TIME.name not in each.totals]
+        if missing:
+            why = missing[0].timing.reason or "its processes timed no steps"
+            reason = f"no wall time in {_of(missing, side)} of the {name}: {why}"
+            return Refusal(verdict=Verdict.INCONCLUSIVE, reason=reason)
+        # Also refuses what is no number at all.
+        wrong = [each for each in side if not each.totals[WALL_TIME.name].low > 0]
+        if wrong:
+            value = wrong[0].totals[WALL_TIME.name].low
+            reason = (
+                f"a step took {value} ns in {_of(wrong, side)} of the {name}: "
+                "the clock went backwards or stood still"
+            )
+            return Refusal(verdict=Verdict.INCONCLUSIVE, reason=reason)
+    return None
+
+
+def _of(some: Sequence[TestResult], side: Sequence[TestResult]) -> str:
+    return f"{len(some)} of {len(side)} processes"
+
+
+def _steps(found: Iterable[tuple[int, int]]) -> str:
+    return " or ".join(f"{active} profiled and {timed} timed steps" for active, timed in sorted(found))

@@ -1,0 +1,267 @@
+"""Times of two sides that were measured in turns on one machine: what became slower, for sure, and why.
+
+A test's time is REGRESSED when its processes tell the sides apart (`significance`), in spite of how many
+tests were looked at; when the difference is large enough to matter, and larger than the base's difference
+from itself; and when fresh processes say so once more. What stands in the way of an answer is INCONCLUSIVE.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.sessions import compare_runs, name_of
+from pytest_opprof.compare.time_comparison import (
+    Control,
+    Direction,
+    OpTime,
+    Sides,
+    TestTimes,
+    TimeComparison,
+    TimeSettings,
+)
+from pytest_opprof.compare.time_ops import cause_of, explain
+from pytest_opprof.compare.time_samples import Readings, Refusal, readings_by_test, wall_times
+from pytest_opprof.compare.time_verdicts import control_of, first_round, too_few, too_noisy, verdict_on
+from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.merge import differences
+from pytest_opprof.results.names import MAX_TEXT, bounded
+from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_opprof.compare.comparison import Comparison, TestComparison
+    from pytest_opprof.compare.sessions import Policy
+    from pytest_opprof.results.run import Run, TestResult
+
+__all__ = [
+    "Control",
+    "Direction",
+    "OpTime",
+    "Sides",
+    "TestTimes",
+    "TimeComparison",
+    "TimeSettings",
+    "compare_times",
+]
+
+# What two processes must share for their times to be comparable; what else differs may be what is tried.
+_OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})
+
+
+def compare_times(
+    base: Sequence[Run],
+    head: Sequence[Run],
+    *,
+    settings: TimeSettings | None = None,
+    confirmation: tuple[Sequence[Run], Sequence[Run]] | None = None,
+    policy: Policy | None = None,
+) -> TimeComparison:
+    """Judge an A/B.
+
+    The same runs give the same answer at any time. The tests in ``flagged`` of the answer are those that
+    fresh processes should confirm.
+
+    Args:
+        base: one run for each process that measured the base, in the order in which they ran.
+        head: the same of the head; the processes took turns.
+        settings: what counts as slower.
+        confirmation: base and head of fresh processes that ran the flagged tests once more.
+        policy: the rules set outside the tests, for the exact gates.
+
+    Raises:
+        UsageError: a side without a process.
+    """
+    for name, side in (("base", base), ("head", head)):
+        if not side:
+            raise UsageError(f"no process of the {name} finished: there is nothing to compare")
+    settings = settings or TimeSettings()
+    court = _Court.of(base, head, settings=settings, confirmation=confirmation, policy=policy)
+    tests = [_in_bounds(court.judged(node_id)) for node_id in court.tests]
+    # A stable sort: tests of one verdict stay in the order in which they ran.
+    tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
+    return TimeComparison(
+        exact=court.exact,
+        settings=settings,
+        base_processes=len(base),
+        head_processes=len(head),
+        control=court.control,
+        notes=_notes(base, head),
+        tests=tuple(tests),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Court:
+    """All tests of both sides, what the rounds found, and what stands in the way of all of them."""
+
+    tests: Mapping[str, Readings]
+    times: Mapping[str, Sides | Refusal]
+    exact: Comparison
+    settings: TimeSettings
+    control: Control
+    noise_ppm: Mapping[str, int]
+    objections: Mapping[str, str]
+    flagged: Mapping[str, Direction]
+    again: Mapping[str, Readings] | None
+
+    @classmethod
+    def of(
+        cls,
+        base: Sequence[Run],
+        head: Sequence[Run],
+        *,
+        settings: TimeSettings,
+        confirmation: tuple[Sequence[Run], Sequence[Run]] | None,
+        policy: Policy | None,
+    ) -> _Court:
+        tests = readings_by_test(base, head)
+        times = {node_id: wall_times(test) for node_id, test in tests.items()}
+        timed = {node_id: sides for node_id, sides in times.items() if isinstance(sides, Sides)}
+        control, noise = control_of(timed, settings=settings)
+        everywhere = _other_host([*base, *head, *(run for side in confirmation or () for run in side)])
+        everywhere = everywhere or _failed_control(control)
+        objections = {
+            node_id: everywhere
+            or too_few(sides, tests=len(timed), settings=settings)
+            or too_noisy(noise.get(node_id, 0), settings=settings)
+            for node_id, sides in timed.items()
+        }
+        judged = {node_id: sides for node_id, sides in timed.items() if not objections[node_id]}
+        return cls(
+            tests=tests,
+            times=times,
+            exact=_exact(base, head, tests=tests, policy=policy),
+            settings=settings,
+            control=control,
+            noise_ppm=noise,
+            objections=objections,
+            flagged=first_round(judged, noise=noise, settings=settings),
+            again=None if confirmation is None else readings_by_test(*confirmation),
+        )
+
+    def judged(self, node_id: str) -> TestTimes:
+        """One test with the verdict on its times and its exact gates."""
+        exact, sides = self.exact.test(node_id), self.times[node_id]
+        if isinstance(sides, Refusal):
+            refused = TestTimes(node_id=node_id, verdict=sides.verdict, reason=sides.reason)
+            # Counts may be whole where times are not; of a test that did not run there is neither.
+            return _with_exact(refused, exact) if sides.verdict is Verdict.INCONCLUSIVE else refused
+        bare = TestTimes(node_id=node_id, verdict=None, noise_ppm=self.noise_ppm.get(node_id), times=sides)
+        if objection := self.objections[node_id]:
+            return _with_exact(replace(bare, verdict=Verdict.INCONCLUSIVE, reason=objection), exact)
+        direction = self.flagged.get(node_id)
+        if direction is None:
+            return _with_exact(replace(bare, verdict=Verdict.PASS, reason=self._blind_spot(node_id)), exact)
+        confirmation = self._confirmation(node_id)
+        verdict, reason = verdict_on(sides, direction, confirmation=confirmation, settings=self.settings)
+        ops = explain(self.tests[node_id], sides, direction)
+        found = replace(
+            bare,
+            verdict=verdict,
+            reason=reason,
+            cause="" if verdict is Verdict.PASS else cause_of(ops, sides),
+            flagged=direction,
+            confirmation=confirmation if isinstance(confirmation, Sides) else None,
+            ops=ops,
+        )
+        return _with_exact(found, exact)
+
+    def _confirmation(self, node_id: str) -> Sides | Refusal | None:
+        if self.again is None:
+            return None
+        if node_id not in self.again:
+            return Refusal(verdict=Verdict.INCONCLUSIVE, reason="no fresh process ran it")
+        return wall_times(self.again[node_id])
+
+    def _blind_spot(self, node_id: str) -> str:
+        """What a PASS does not say of a test that is noisier than the change that was asked for."""
+        noise_ppm = self.noise_ppm.get(node_id, 0)
+        if noise_ppm <= self.settings.min_effect * EVERY_PPM:
+            return ""
+        noise = format_quantity(noise_ppm, unit=Unit.PPM)
+        return f"a change of less than {noise} would not be seen: so much does its base differ from itself"
+
+
+def _with_exact(found: TestTimes, exact: TestComparison | None) -> TestTimes:
+    """The worse of both verdicts; the reason begins with the one that decided."""
+    if exact is None or exact.verdict is None:
+        return found
+    verdict = worst((found.verdict, exact.verdict))
+    if exact.verdict is Verdict.PASS:
+        return replace(found, verdict=verdict)
+    reasons = [found.reason, exact.reason]
+    if verdict is not found.verdict:
+        reasons.reverse()
+    return replace(
+        found,
+        verdict=verdict,
+        reason="; ".join(filter(None, reasons)),
+        cause=found.cause or _exact_cause(exact),
+    )
+
+
+def _exact_cause(exact: TestComparison) -> str:
+    """The op that stands first among what rose: ``aten::clone +2, new in forward, model.py:41``."""
+    risen = [change for change in exact.changes if change.verdict is exact.verdict]
+    first = next((change for change in risen if change.op is not None), risen[0] if risen else None)
+    if first is None:
+        return ""
+    told = f"{name_of(first)} {format_change(first.rise, unit=first.about.unit)}"
+    return f"{told}, {first.cause}" if first.cause else told
+
+
+def _exact(
+    base: Sequence[Run], head: Sequence[Run], *, tests: Mapping[str, Readings], policy: Policy | None
+) -> Comparison:
+    """The exact gates on what all processes of a side agree on: each is another's certificate."""
+    before = replace(base[0], tests=tuple(_agreed(test.base) for test in tests.values() if test.base))
+    after = replace(head[0], tests=tuple(_agreed(test.head) for test in tests.values() if test.head))
+    return compare_runs(
+        before,
+        after,
+        created=max(run.created for run in (*base, *head)),
+        opprof_version=head[0].opprof_version,
+        policy=policy,
+    )
+
+
+def _agreed(results: Sequence[TestResult]) -> TestResult:
+    """The first process's measurement, widened where another process's exact metrics differ."""
+    first = next((test for test in results if test.is_usable), results[0])
+    others = (test for test in results if test is not first)
+    return functools.reduce(lambda one, other: repeated(one, other, fresh_process=True), others, first)
+
+
+def _other_host(runs: Sequence[Run]) -> str:
+    """Why processes of two machines are not compared; empty where there was one machine."""
+    for run in runs:
+        different = differences(runs[0].environment, run.environment, ignore_unknown=True)
+        words = [text for field, text in different.items() if field in _OF_THE_HOST]
+        if words:
+            return f"measured on more than one machine: {', '.join(words)}"
+    return ""
+
+
+def _failed_control(control: Control) -> str:
+    if not control.flagged:
+        return ""
+    more = f" and {len(control.flagged) - 1} more" if len(control.flagged) > 1 else ""
+    return f"the base differs from itself in {control.flagged[0]}{more}: this machine cannot judge times now"
+
+
+def _in_bounds(test: TestTimes) -> TestTimes:
+    """The same with sentences that a document has room for: names in them may be long."""
+    reason, cause = (bounded(text, length=MAX_TEXT) for text in (test.reason, test.cause))
+    return replace(test, reason=reason, cause=cause)
+
+
+def _notes(base: Sequence[Run], head: Sequence[Run]) -> tuple[str, ...]:
+    """What else than the code differs between the sides."""
+    different = differences(base[0].environment, head[0].environment)
+    words = [text for field, text in different.items() if field not in _OF_THE_HOST]
+    return (f"not the code alone: {', '.join(words)}",) if words else ()

@@ -1,0 +1,128 @@
+"""The end of an A/B on a terminal: what became slower, from which op, and what the machine's noise was."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.section import change_table
+from pytest_opprof.report.terminal import VERDICT_STYLES, counts_in_words, short_names, worst_style
+from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.units import Unit, format_change, format_precise_duration, format_quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.compare.time_comparison import Control, TestTimes, TimeComparison
+
+_HEADERS = ("test", "base", "head", "change", "verdict", "cause")
+_FOLDED = frozenset({Verdict.PASS, Verdict.NEW, None})
+_MOST_FOLDED = 20
+# These are told in a sentence too.
+_TOLD = frozenset(Verdict) - {Verdict.PASS, Verdict.NEW}
+_NARROWEST = 40
+_MOST_NAMES = 3
+_INDENT = "    "
+
+
+def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> list[Line]:
+    """An A/B as a table with failures first, the reasons, what the exact gates found, the control.
+
+    Args:
+        comparison: the judged A/B.
+        width: the columns of the terminal.
+        verbosity: below 0 the last line alone; above 0 every test, and the reasons of those that passed.
+    """
+    last = Line(_totals(comparison), worst_style(comparison.counts))
+    if verbosity < 0:
+        return [last]
+    shown, folded = _shown(comparison.tests, verbosity=verbosity)
+    lines = [Line(escaped(note), Style.DIM) for note in comparison.notes]
+    lines += _table(shown, width=width)
+    if folded:
+        lines.append(Line(f"... and {folded} more without a change (-v shows all)", Style.DIM))
+    for test in shown:
+        if test.verdict in _TOLD or (verbosity > 0 and test.reason):
+            lines += _reason(test, width=width)
+            lines += _exact_changes(comparison.exact.test(test.node_id), width=width)
+    return [*lines, *_control(comparison.control, width=width), last]
+
+
+def _shown(tests: Sequence[TestTimes], *, verbosity: int) -> tuple[list[TestTimes], int]:
+    """What the table shows, and how many tests without a change it has no room for."""
+    if verbosity > 0:
+        return list(tests), 0
+    changed = [test for test in tests if test.verdict not in _FOLDED]
+    unchanged = [test for test in tests if test.verdict in _FOLDED]
+    return [*changed, *unchanged[:_MOST_FOLDED]], max(len(unchanged) - _MOST_FOLDED, 0)
+
+
+def _table(tests: Sequence[TestTimes], *, width: int) -> list[Line]:
+    if not tests:
+        return []
+    names = short_names([test.node_id for test in tests])
+    head, *body = table(
+        _HEADERS,
+        [_cells(test, name=names[test.node_id]) for test in tests],
+        width=width,
+        names=_HEADERS.index("test"),
+        sentences=_HEADERS.index("cause"),
+        right=("base", "head", "change"),
+    )
+    styles = [VERDICT_STYLES[test.verdict] if test.verdict else Style.PLAIN for test in tests]
+    return [Line(head, Style.BOLD), *(Line(text, style) for text, style in zip(body, styles, strict=True))]
+
+
+def _cells(test: TestTimes, *, name: str) -> list[str]:
+    verdict = test.verdict.label if test.verdict else "not run"
+    cause = test.cause or ("" if test.verdict is Verdict.PASS else test.reason)
+    if test.times is None:
+        return [name, "", "", "", verdict, cause]
+    base_ns, head_ns = map(format_precise_duration, test.times.medians)
+    change = format_change(test.times.change_ppm, unit=Unit.PPM)
+    return [name, base_ns, head_ns, change, verdict, cause]
+
+
+def _reason(test: TestTimes, *, width: int) -> list[Line]:
+    label = test.verdict.label if test.verdict else "not run"
+    style = VERDICT_STYLES[test.verdict] if test.verdict else Style.PLAIN
+    return _wrapped(f"{test.node_id}: {label}: {test.reason}", style=style, width=width)
+
+
+def _exact_changes(test: TestComparison | None, *, width: int) -> list[Line]:
+    """What the exact gates say of the same processes, op by op."""
+    rows = change_table(test, width=width - len(_INDENT)) if test is not None else []
+    return [Line(f"{_INDENT}{row}") for row in rows]
+
+
+def _control(control: Control, *, width: int) -> list[Line]:
+    if control.noise_ppm is None:
+        told = "no two processes of the base, so no noise floor"
+    else:
+        floor = f"noise floor {format_quantity(control.noise_ppm, unit=Unit.PPM)} ({control.noisiest})"
+        flagged = ", ".join(control.flagged[:_MOST_NAMES]) + (
+            ", ..." if len(control.flagged) > _MOST_NAMES else ""
+        )
+        found = f"{flagged} differs from itself, so times are not judged" if flagged else "nothing flagged"
+        told = f"{found}, {floor}"
+    style = Style.WARN if control.flagged else Style.PLAIN
+    return _wrapped(f"control (base against base): {told}", style=style, width=width)
+
+
+def _wrapped(text: str, *, style: Style, width: int) -> list[Line]:
+    wrapped = textwrap.wrap(
+        escaped(text), width=max(width, _NARROWEST), subsequent_indent=_INDENT, break_on_hyphens=False
+    )
+    return [Line(line, style) for line in wrapped]
+
+
+def _totals(comparison: TimeComparison) -> str:
+    words = counts_in_words(comparison.counts)
+    not_run = sum(test.verdict is None for test in comparison.tests)
+    if not_run:
+        words.append(f"{not_run} not run")
+    base, head = comparison.base_processes, comparison.head_processes
+    sides = f"{base} processes a side" if base == head else f"{base} and {head} processes"
+    return f"{', '.join(words) or 'no test was measured'} · {sides}"

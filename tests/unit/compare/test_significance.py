@@ -1,0 +1,94 @@
+"""Exact rank tests and false-discovery control, against scipy."""
+
+import itertools
+import os
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from pytest_opprof.compare.significance import discoveries, p_of_rise, processes_needed, smallest_p
+
+EXAMPLES = 300 if os.environ.get("OPPROF_COUNTS") == "all" else 20
+few = st.lists(st.integers(0, 6), min_size=1, max_size=5)
+two_or_more = st.lists(st.integers(0, 6), min_size=2, max_size=4)  # scipy permutes no sample of one
+
+
+def rank_sum_of(both: list[int], *, base: int) -> float:
+    return float(stats.rankdata(both)[base:].sum())
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(two_or_more, two_or_more)
+def test_p_with_ties_is_that_of_all_permutations(base: list[int], head: list[int]) -> None:
+    def statistic(one: list[int], other: list[int]) -> float:
+        return rank_sum_of([*one, *other], base=len(one))
+
+    oracle = stats.permutation_test(
+        (base, head), statistic, alternative="greater", n_resamples=10_000, vectorized=False
+    )
+    assert p_of_rise(base, head) == pytest.approx(oracle.pvalue)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(few, few)
+def test_p_with_ties_is_that_of_counting(base: list[int], head: list[int]) -> None:
+    ranks = stats.rankdata([*base, *head])
+    sums = Counter(sum(chosen) for chosen in itertools.combinations(ranks, len(head)))
+    observed = sum(ranks[len(base) :])
+    as_high = sum(count for total, count in sums.items() if total >= observed)
+    assert p_of_rise(base, head) == pytest.approx(as_high / sums.total())
+
+
+@pytest.mark.parametrize("size", [3, 8, 12])
+def test_p_without_ties_is_mann_whitneys(size: int) -> None:
+    source = random.Random(size)  # noqa: S311 - numbers to test with
+    for _ in range(10):
+        values = source.sample(range(1_000), 2 * size)
+        base, head = values[:size], values[size:]
+        oracle = stats.mannwhitneyu(head, base, alternative="greater", method="exact")
+        assert p_of_rise(base, head) == pytest.approx(oracle.pvalue)
+
+
+def test_scipys_exact_method_is_wrong_with_ties() -> None:
+    base, head = [1, 1, 2, 2], [2, 2, 3, 3]
+    assert p_of_rise(base, head) == pytest.approx(6 / 70)
+    assert stats.mannwhitneyu(head, base, alternative="greater", method="exact").pvalue < 6 / 70
+
+
+@given(few, few)
+def test_both_ways_share_what_is_equal(base: list[int], head: list[int]) -> None:
+    assert p_of_rise(base, head) + p_of_rise(head, base) >= 1
+
+
+def test_equal_sides_are_no_rise() -> None:
+    assert p_of_rise([5, 5, 5], [5, 5, 5]) == 1
+
+
+@pytest.mark.parametrize(("count", "p"), [(3, 0.05), (8, 7.77e-5), (12, 3.698e-7)])
+def test_smallest_p_is_that_of_separated_sides(count: int, p: float) -> None:
+    assert smallest_p(count, count) == pytest.approx(p, rel=1e-3)
+    assert p_of_rise(range(count), range(count, 2 * count)) == pytest.approx(smallest_p(count, count))
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "needed"), [(0, 3), (1, 3), (10, 5), (100, 7), (500, 8), (2_000, 9), (5_000, 10)]
+)
+def test_more_hypotheses_need_more_processes(hypotheses: int, needed: int) -> None:
+    assert processes_needed(hypotheses, rate=0.05) == needed
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.01, 0.05, 0.2]))
+def test_discoveries_are_those_of_scipy(p_values: list[float], rate: float) -> None:
+    adjusted = stats.false_discovery_control(p_values, method="bh")
+    # scipy divides where ours multiplies: a p that is right on the line may round either way.
+    for found, value in zip(discoveries(p_values, rate=rate), adjusted, strict=True):
+        assert found == (value <= rate) or value == pytest.approx(rate)
+
+
+def test_no_hypothesis_is_no_discovery() -> None:
+    assert discoveries([], rate=0.05) == []

@@ -1,0 +1,424 @@
+"""Verdicts on times: what is flagged, what is confirmed, and each reason for no answer."""
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from ab_runs import MS, TEST, many_tests, near, one_test, side, timed_test
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies import simple_run
+
+from pytest_opprof.compare.times import Direction, TestTimes, TimeComparison, TimeSettings, compare_times
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import WALL_TIME
+from pytest_opprof.results.run import (
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    Outcome,
+    Run,
+    TestResult,
+    Timing,
+)
+from pytest_opprof.results.samples import Samples
+
+EXAMPLES = 100 if os.environ.get("OPPROF_COUNTS") == "all" else 15
+BASE = near(4 * MS, seed=1)
+SAME = near(4 * MS, seed=2)
+SLOWER = near(round(4.4 * MS), seed=3)
+AGAIN = (side(near(4 * MS, seed=4)), side(near(round(4.4 * MS), seed=5)))
+
+
+def judged(base: list[Run], head: list[Run], **others: Any) -> TestTimes:
+    found = compare_times(base, head, **others).test(TEST)
+    assert found is not None
+    return found
+
+
+def test_slower_head_is_regressed_once_confirmed() -> None:
+    found = judged(side(BASE), side(SLOWER), confirmation=AGAIN)
+    assert found.verdict is Verdict.REGRESSED
+    assert found.reason.startswith("slower by 10.")
+    assert "confirmed in 12 more a side" in found.reason
+    assert found.cause.startswith("aten::addmm +3")
+    assert found.cause.endswith("us: same calls, slower")
+
+
+def test_faster_head_is_improved_once_confirmed() -> None:
+    base, head = AGAIN
+    found = judged(side(SLOWER), side(BASE), confirmation=(head, base))
+    assert found.verdict is Verdict.IMPROVED
+    assert "same calls, faster" in found.cause
+
+
+def test_equal_sides_pass() -> None:
+    found = compare_times(side(BASE), side(SAME))
+    assert found.counts == {Verdict.PASS: 1}
+    assert found.flagged == ()
+    assert found.control.noise_ppm is not None
+    assert found.control.noise_ppm < 10_000
+
+
+def test_flagged_test_is_inconclusive_until_confirmed() -> None:
+    found = compare_times(side(BASE), side(SLOWER))
+    assert found.flagged == (TEST,)
+    test = found.tests[0]
+    assert test.verdict is Verdict.INCONCLUSIVE
+    assert test.flagged is Direction.SLOWER
+    assert test.reason.endswith("and not confirmed by fresh processes")
+
+
+def test_what_may_be_faster_passes_unconfirmed() -> None:
+    found = judged(side(SLOWER), side(BASE))
+    assert found.verdict is Verdict.PASS
+    assert found.reason.endswith("and not confirmed by fresh processes")
+
+
+def test_change_that_is_gone_in_fresh_processes_passes() -> None:
+    again = (side(near(4 * MS, seed=6)), side(near(4 * MS, seed=7)))
+    found = judged(side(BASE), side(SLOWER), confirmation=again)
+    assert found.verdict is Verdict.PASS
+    assert "and gone in 12 more a side" in found.reason
+
+
+def test_unsure_confirmation_is_inconclusive() -> None:
+    wide = near(round(4.3 * MS), seed=11, spread=0.15)
+    again = (side(near(4 * MS, seed=8, spread=0.15)), side(wide))
+    found = judged(side(BASE), side(SLOWER), confirmation=again)
+    assert (found.verdict, "not sure in" in found.reason) == (Verdict.INCONCLUSIVE, True)
+
+
+def test_confirmation_without_the_test_is_inconclusive() -> None:
+    other = simple_run(one_test(4 * MS, node_id="tests/test_a.py::test_y"))
+    found = judged(side(BASE), side(SLOWER), confirmation=([other], [other]))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason.endswith("not confirmed: no fresh process ran it")
+
+
+def test_confirmation_of_too_few_processes_is_inconclusive() -> None:
+    found = judged(side(BASE), side(SLOWER), confirmation=(AGAIN[0][:4], AGAIN[1][:4]))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason.endswith("that needs n >= 5 fresh processes a side")
+
+
+def test_confirmation_that_failed_is_inconclusive() -> None:
+    failing = [with_test(run, outcome=Outcome.FAILED) for run in AGAIN[1]]
+    found = judged(side(BASE), side(SLOWER), confirmation=(AGAIN[0], failing))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "not confirmed: the test failed in 12 of 12 processes of the head" in found.reason
+
+
+def test_small_change_is_no_regression() -> None:
+    head = side(near(round(4.08 * MS), seed=3))
+    assert judged(side(BASE), head).verdict is Verdict.PASS
+    strict = TimeSettings(min_effect=Fraction(1, 100))
+    assert judged(side(BASE), head, settings=strict).flagged is Direction.SLOWER
+
+
+def test_change_below_the_bases_own_noise_is_no_regression() -> None:
+    # Two states, four processes each: the halves of the base meet them unequally.
+    base = [4_000_000, 4_300_000, 4_300_001, 4_000_001, 4_000_002, 4_300_002, 4_300_003, 4_000_003]
+    head = [time + 310_000 for time in base]
+    found = judged(side(base), side(head), settings=TimeSettings(max_noise=Fraction(1, 2)))
+    assert found.noise_ppm == pytest.approx(75_000, rel=0.01)
+
+
+def test_noisy_base_is_inconclusive() -> None:
+    base = [4 * MS, 6 * MS, 6 * MS + 1, 4 * MS + 1] * 2
+    found = judged(side(base), side(base))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "its base differs from itself by 50.0 %, and 20.0 % is the most" in found.reason
+
+
+def test_base_that_differs_from_itself_stops_all() -> None:
+    wrong = [4 * MS, 5 * MS, 5 * MS + 1, 4 * MS + 1] * 3
+    found = compare_times(many_tests([BASE, wrong]), many_tests([SLOWER, wrong]))
+    assert found.control.flagged == ("tests/test_a.py::test_1",)
+    assert found.counts == {Verdict.INCONCLUSIVE: 2}
+    assert found.flagged == ()
+    assert found.tests[0].reason.startswith("the base differs from itself in tests/test_a.py::test_1")
+
+
+def test_drift_meets_both_halves_of_the_control() -> None:
+    drifting = [round(4 * MS * (1 + 0.02 * at)) for at in range(12)]
+    found = compare_times(side(drifting), side(drifting))
+    assert found.control.flagged == ()
+    assert found.control.noise_ppm is not None
+    assert found.control.noise_ppm < 30_000
+
+
+def test_too_few_processes_are_refused() -> None:
+    found = judged(side(BASE[:7]), side(SLOWER))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "needs n >= 8 processes a side: 7 measured the base, 12 the head"
+
+
+def test_many_tests_need_more_processes() -> None:
+    times = [BASE[:4]] * 10
+    found = compare_times(many_tests(times), many_tests(times), settings=TimeSettings(least_processes=3))
+    assert found.counts == {Verdict.INCONCLUSIVE: 10}
+    assert found.tests[0].reason.startswith("needs n >= 5 processes a side for 10 tests")
+
+
+def with_test(run: Run, **changes: Any) -> Run:
+    """The run with its only test changed."""
+    return replace(run, tests=(replace(run.tests[0], **changes),))
+
+
+def without_time(test: TestResult) -> dict[str, Any]:
+    return {
+        "totals": {name: value for name, value in test.totals.items() if name != WALL_TIME.name},
+        "timing": Timing(reason="call 3 raised OSError"),
+    }
+
+
+def with_time(value: float) -> Callable[[TestResult], dict[str, Any]]:
+    """Another fastest step; a clock gives what no annotation can forbid."""
+    values: Any = (value, 5 * MS, 5 * MS)
+    samples = Samples(steps=3, total=0, low=values[0], high=5 * MS, values=values)
+    return lambda test: {"totals": {**test.totals, WALL_TIME.name: samples}}
+
+
+def measured_as(status: MeasurementStatus) -> Callable[[TestResult], dict[str, Any]]:
+    return lambda test: {"measurement": Measurement(status=status, reason="call 2 raised OSError")}
+
+
+INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
+
+
+@pytest.mark.parametrize("which", ["base", "head"])
+@pytest.mark.parametrize(
+    ("change", "verdicts", "words"),
+    [
+        pytest.param(
+            lambda test: (
+                {"timing": Timing(steps=4)}
+                | {"totals": {**test.totals, WALL_TIME.name: Samples.of([4 * MS] * 4)}}
+            ),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "the sides did other work: ",
+            id="other-number-of-timed-steps",
+        ),
+        pytest.param(
+            lambda test: vars_of(one_test(4 * MS, step=2)),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "2 profiled and 3 timed steps or 3 profiled and 3 timed steps in the",
+            id="other-number-of-profiled-steps",
+        ),
+        pytest.param(
+            without_time,
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "the sides did other work: ",
+            id="vanished-with-its-steps",
+        ),
+        pytest.param(
+            lambda test: without_time(test) | {"timing": test.timing},
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "no wall time in 1 of 12 processes of the ",
+            id="vanished-metric",
+        ),
+        pytest.param(
+            with_time(-1),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "a step took -1 ns in 1 of 12 processes",
+            id="clock-went-backwards",
+        ),
+        pytest.param(
+            with_time(0), (INCONCLUSIVE, INCONCLUSIVE), "a step took 0 ns in 1 of 12", id="clock-stood-still"
+        ),
+        pytest.param(
+            with_time(float("nan")), (INCONCLUSIVE, INCONCLUSIVE), "a step took nan ns in 1 of 12", id="nan"
+        ),
+        pytest.param(
+            lambda _: {"outcome": Outcome.FAILED},
+            (None, ERROR),
+            "the test failed in 1 of 12 processes of the ",
+            id="failed",
+        ),
+        pytest.param(
+            lambda _: {"outcome": Outcome.SKIPPED}, (None, None), "the test was skipped", id="skipped"
+        ),
+        pytest.param(
+            measured_as(MeasurementStatus.ERROR),
+            (INCONCLUSIVE, ERROR),
+            "no numbers in 1 of 12 processes",
+            id="measurement-error",
+        ),
+        pytest.param(
+            measured_as(MeasurementStatus.INCONCLUSIVE),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "call 2 raised OSError",
+            id="measurement-inconclusive",
+        ),
+    ],
+)
+def test_one_bad_process_is_said(
+    which: str,
+    change: Callable[[TestResult], dict[str, Any]],
+    verdicts: tuple[Verdict | None, Verdict | None],
+    words: str,
+) -> None:
+    sides = {"base": side(BASE), "head": side(SAME)}
+    run = sides[which][4]
+    sides[which][4] = with_test(run, **change(run.tests[0]))
+    found = judged(sides["base"], sides["head"])
+    assert found.verdict is dict(zip(("base", "head"), verdicts, strict=True))[which]
+    assert words in found.reason
+
+
+def vars_of(test: TestResult) -> dict[str, Any]:
+    return {name: getattr(test, name) for name in ("steps", "totals", "ops", "timing")}
+
+
+def test_test_that_fails_on_both_sides_is_not_run() -> None:
+    failed = [with_test(run, outcome=Outcome.FAILED) for run in side(BASE)]
+    found = judged(failed, failed)
+    assert (found.verdict, found.reason) == (
+        None,
+        "the test failed in 12 of 12 processes of the base and in 12 of 12 processes of the head",
+    )
+
+
+def test_test_of_one_side_is_new_or_missing() -> None:
+    one, two = many_tests([BASE]), many_tests([BASE, BASE])
+    assert [test.verdict for test in compare_times(one, two).tests] == [Verdict.NEW, Verdict.PASS]
+    assert [test.verdict for test in compare_times(two, one).tests] == [Verdict.MISSING, Verdict.PASS]
+
+
+def test_side_without_processes_is_refused() -> None:
+    with pytest.raises(UsageError, match="no process of the head finished"):
+        compare_times(side(BASE), [])
+
+
+def test_no_common_test_is_an_answer() -> None:
+    found = compare_times([simple_run()], [simple_run()])
+    assert found.tests == ()
+
+
+def test_other_host_is_inconclusive() -> None:
+    def on(runs: list[Run], model: str) -> list[Run]:
+        return [replace(run, environment=Environment(fingerprint={"cpu_model": model})) for run in runs]
+
+    found = judged(on(side(BASE), "A"), on(side(SAME), "B"))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "measured on more than one machine: CPU model A -> B"
+
+
+def test_other_libraries_are_said_and_judged() -> None:
+    head = [
+        replace(
+            run, environment=Environment(fingerprint={"python": "3.11", "numpy": "2.1", "torch": "2.13.0"})
+        )
+        for run in side(SAME)
+    ]
+    found = compare_times(side(BASE), head)
+    assert found.notes == ("not the code alone: NumPy unknown -> 2.1",)
+
+
+def test_more_calls_are_named_as_the_cause() -> None:
+    def more(wall_ns: int) -> TestResult:
+        return one_test(wall_ns, count=3)
+
+    found = compare_times(side(BASE), side(SLOWER, more))
+    test = found.tests[0]
+    assert test.verdict is Verdict.REGRESSED, "the exact gate needs no confirmation"
+    assert test.reason.startswith("1 more op in each step than")
+    assert "certified in 12 processes" in test.reason
+    assert test.cause.endswith("us: more calls, 2 -> 3")
+
+
+def test_more_ops_regress_where_times_do_not() -> None:
+    found = judged(side(BASE), side(SAME, lambda wall_ns: one_test(wall_ns, count=3)))
+    assert found.verdict is Verdict.REGRESSED
+    assert found.cause.startswith("aten::addmm +1")
+
+
+def test_count_that_one_process_sees_otherwise_gates_nothing() -> None:
+    base = side(BASE)
+    base[3] = side([BASE[3]], lambda wall_ns: one_test(wall_ns, count=3))[0]
+    assert judged(base, side(SAME)).verdict is Verdict.PASS
+
+
+def test_spread_over_many_ops_is_said() -> None:
+    def spread(wall_ns: int) -> TestResult:
+        return timed_test([wall_ns] * 3, ops={f"op_{at}": (1, wall_ns // 20) for at in range(20)})
+
+    noisy = near(round(4.4 * MS), seed=3, spread=0.01)
+    found = judged(side(BASE, spread), side(noisy, spread))
+    assert found.cause.startswith("op_")
+    assert found.cause.count("same calls, slower") == 2
+
+
+def test_largest_part_is_named_where_nothing_is_significant() -> None:
+    def runs(wall_ns: int, op_ns: list[int]) -> list[Run]:
+        tests = (timed_test([wall_ns] * 3, ops={"aten::mm": (1, each)}, node_id=TEST) for each in op_ns)
+        return [simple_run(test) for test in tests]
+
+    base = runs(8 * MS, [1 * MS] * 7 + [9 * MS] * 5)
+    head = runs(12 * MS, [5 * MS] * 7 + [MS // 2] * 5)
+    found = judged(base, head)
+    assert found.cause == "mostly aten::mm +4.00 ms: same calls, slower (by itself not told apart from noise)"
+
+
+def test_no_op_is_named_where_none_stands_out() -> None:
+    def other(wall_ns: int) -> TestResult:
+        return timed_test([wall_ns] * 3, ops={"aten::mm": (1, MS)}, node_id=TEST)
+
+    assert judged(side(BASE, other), side(SLOWER, other)).cause == "no single op stands out"
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(st.integers(0, 2**32), st.floats(0.8, 1.25))
+def test_swapping_sides_turns_regressed_into_improved(seed: int, factor: float) -> None:
+    source = random.Random(seed)  # noqa: S311 - numbers to test with
+    base, head, base_again, head_again = (
+        side(near(round(middle), seed=source.getrandbits(32), spread=0.01))
+        for middle in (4 * MS, 4 * MS * factor) * 2
+    )
+    there = compare_times(base, head, confirmation=(base_again, head_again))
+    back = compare_times(head, base, confirmation=(head_again, base_again))
+    # The control is the base's alone: a noisier base is a higher floor.
+    assume(all(quiet(each) for each in (there, back)))
+    mirrored = {
+        Verdict.REGRESSED: {Verdict.IMPROVED},
+        Verdict.IMPROVED: {Verdict.REGRESSED},
+        Verdict.PASS: {Verdict.PASS, Verdict.INCONCLUSIVE},
+        Verdict.INCONCLUSIVE: {Verdict.PASS},
+    }
+    assert there.tests[0].verdict is not None
+    assert back.tests[0].verdict in mirrored[there.tests[0].verdict]
+
+
+def quiet(found: TimeComparison) -> bool:
+    return not found.control.flagged and (found.control.noise_ppm or 0) <= 30_000
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1 * MS, round(1.1 * MS)), min_size=8, max_size=8), min_size=1, max_size=6)
+)
+def test_side_against_itself_passes(times: list[list[int]]) -> None:
+    found = compare_times(many_tests(times), many_tests(times))
+    assert found.flagged == ()
+    assert set(found.counts) <= {Verdict.PASS} or found.control.flagged
+
+
+def test_equal_code_is_flagged_no_more_often_than_promised() -> None:
+    trials = 200 if os.environ.get("OPPROF_COUNTS") == "all" else 40
+    source = random.Random(20)  # noqa: S311 - numbers to test with
+
+    def processes() -> list[list[int]]:
+        # Skewed, as processes are: most near the floor, some far above it.
+        return [[round(MS * (1 + source.expovariate(12))) for _ in range(12)] for _ in range(5)]
+
+    flagged = sum(
+        bool(compare_times(many_tests(processes()), many_tests(processes())).flagged) for _ in range(trials)
+    )
+    # Each direction at 5 %: of 40 trials 10 % are 4, and 11 or more would be a chance of one in a thousand.
+    assert flagged <= (34 if trials == 200 else 10)
