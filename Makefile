@@ -4,6 +4,7 @@
 #   OPPROF_TORCH=...      what pip is asked for where torch is not importable: a requirement, or "skip"
 #   FUZZ_SECONDS=...      how long `make fuzz` runs (default: 600)
 #   WRITE=1               `make test-gpu` keeps what it prints in docs/gpu-validation.md
+#   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
 SHELL := /bin/bash
@@ -122,6 +123,11 @@ fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS 
 .PHONY: bench
 bench: install $(VENV)/.peers ## our costs against torch.profiler's and other peers', side by side
 	$(BIN)/python -m benchmarks
+
+.PHONY: bench-gates
+bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less
+	$(BIN)/python -m benchmarks.gates.false_alarms $(if $(TRIALS),--trials $(TRIALS))
+	$(BIN)/python -m benchmarks.gates.power $(if $(TRIALS),--trials $(TRIALS))
 
 .PHONY: test-gpu
 test-gpu: install ## on a machine with a GPU: the same programs under ours and under torch.profiler

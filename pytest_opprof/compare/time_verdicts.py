@@ -60,8 +60,8 @@ def first_round(
     for direction in Direction:
         found = discoveries([_p(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES)
         for (node_id, sides), is_found in zip(timed.items(), found, strict=True):
-            least = max(settings.min_effect * EVERY_PPM, noise.get(node_id, 0))
-            if is_found and sides.direction is direction and sides.distance_ppm > least:
+            least_ppm = max(round(settings.min_effect * EVERY_PPM), noise.get(node_id, 0))
+            if is_found and sides.direction is direction and sides.distance_ppm > least_ppm:
                 flagged[node_id] = direction
     return flagged
 

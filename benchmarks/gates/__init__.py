@@ -1,0 +1,1 @@
+"""How often gates cry wolf over unchanged code, and how often they see code that became slower."""

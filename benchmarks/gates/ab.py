@@ -1,0 +1,71 @@
+"""One run of `opprof ab`, as a user gives the command, and what it said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from benchmarks.gates import project
+from benchmarks.gates.trials import Trial
+from pytest_opprof.compare.time_document import read_time_comparison
+
+_OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
+# 0 passed, 1 a gate failed: anything else is no answer.
+_ANSWERS: Final = (0, 1)
+
+
+def ab_trial(test_file: str, *, slower: dict[str, int]) -> Trial:
+    """Make a repository, run `opprof ab` in it, read its document.
+
+    Args:
+        test_file: The tests to run.
+        slower: See `project.write`.
+
+    Returns:
+        The exit code; per test that did not simply pass its verdict and cause; the noise floor; the seconds.
+
+    Raises:
+        RuntimeError: The command gave no answer.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "project")
+        folder.mkdir()
+        project.write(folder, slower=slower)
+        document = Path(name, "ab.json")
+        command = [_OPPROF, "ab", "HEAD~1", test_file, "-p", "opprof", "-q", "-o", str(document)]
+        began = time.monotonic()
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=project.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode not in _ANSWERS or not document.exists():
+            msg = f"{' '.join(command)} ended with {done.returncode}: {done.stderr or done.stdout}"
+            raise RuntimeError(msg)
+        found = read_time_comparison(document)
+    return {
+        "exit": done.returncode,
+        "tests": len(found.tests),
+        "said": {
+            test.node_id: [test.verdict and test.verdict.value, test.cause, test.reason]
+            for test in found.tests
+            if test.verdict != "pass" or test.flagged
+        },
+        "flagged": [test.node_id for test in found.tests if test.flagged],
+        "ops": {test.node_id: [op.name for op in test.ops if op.is_significant] for test in found.tests},
+        "noise_ppm": found.control.noise_ppm,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def verdicts(trial: Trial) -> set[str | None]:
+    """What a trial said of the tests that did not simply pass."""
+    return {said[0] for said in trial["said"].values()}

@@ -1,0 +1,121 @@
+"""Unchanged code, judged again and again: whatever is flagged is a false alarm.
+
+``python -m benchmarks.gates.false_alarms`` prints the table, and ends with 1 when a bound is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from benchmarks.gates import project
+from benchmarks.gates.ab import ab_trial, verdicts
+from benchmarks.gates.neighbour import neighbour
+from benchmarks.gates.peers import FIELDS, benchmark_trial
+from benchmarks.gates.trials import FOLDER, Trial, trials
+from benchmarks.table import Bound, Row, as_text
+
+_EXACT_TRIALS: Final = 200
+_TRIALS: Final = 40
+_MOST_FLAGGED: Final = 1
+
+
+def main() -> int:
+    """Run the trials that the file lacks, and print what came out."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.false_alarms", description=__doc__)
+    parser.add_argument(
+        "--trials",
+        type=int,
+        default=_TRIALS,
+        metavar="N",
+        help="of `opprof ab`, and five times as many exact",
+    )
+    parser.add_argument(
+        "--file", type=Path, default=FOLDER / "false_alarms.jsonl", help="the finished trials"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    args = parser.parse_args()
+    exact = _exact(args.file, count=args.trials * _EXACT_TRIALS // _TRIALS)
+    with neighbour():
+        ab = trials(args.file, kind="ab", count=args.trials, run=lambda _: ab_trial("test_ops.py", slower={}))
+        peers = trials(args.file, kind="pytest-benchmark", count=args.trials, run=benchmark_trial)
+    rows = [_exact_row(exact), *_ab_rows(ab, peers)]
+    print(as_text(rows, markdown=args.markdown))
+    return int(not all(row.holds for row in rows))
+
+
+def _exact(path: Path, *, count: int) -> list[Trial]:
+    """Comparisons with a baseline that was recorded once, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        project.write(folder, slower={})
+        saved = _session(folder, "--opprof-save=main")
+        if saved.returncode:
+            raise RuntimeError(f"no baseline could be recorded: {saved.stdout}")
+
+        def compared(_: int) -> Trial:
+            done = _session(folder, "--opprof-baseline=main")
+            return {"exit": done.returncode, "said": done.stdout[-500:] if done.returncode else ""}
+
+        return trials(path, kind="exact", count=count, run=compared)
+
+
+def _session(folder: Path, option: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "opprof", "test_ops.py", option],
+        cwd=folder,
+        env=project.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def _exact_row(found: list[Trial]) -> Row:
+    failed = sum(trial["exit"] != 0 for trial in found)
+    return Row(
+        what="exact gates over unchanged code: comparisons that fail",
+        ours=f"{failed} of {len(found)}",
+        peer="",
+        figure=failed,
+        bound=0,
+        direction=Bound.AT_MOST,
+        unit="failed",
+    )
+
+
+def _ab_rows(ab: list[Trial], peers: list[Trial]) -> list[Row]:
+    flagged = sum(not verdicts(trial).isdisjoint({"regressed", "improved"}) for trial in ab)
+    unsure = sum("inconclusive" in verdicts(trial) for trial in ab)
+    noise = sorted(trial["noise_ppm"] for trial in ab)[len(ab) // 2] / 10_000
+    ops = max(trial["tests"] for trial in ab)
+    theirs = {field: sum(bool(trial["flagged"][field]) for trial in peers) for field in FIELDS}
+    told = ", ".join(f"{field}:10% {count} of {len(peers)}" for field, count in theirs.items())
+    return [
+        Row(
+            what=f"opprof ab over {ops} unchanged ops and a busy neighbour: runs that flag one",
+            ours=f"{flagged} of {len(ab)}",
+            peer=f"pytest-benchmark {told}",
+            figure=flagged,
+            bound=_MOST_FLAGGED,
+            direction=Bound.AT_MOST,
+            unit="flagged",
+        ),
+        Row(
+            what="the same: runs that end INCONCLUSIVE",
+            ours=f"{unsure} of {len(ab)}",
+            peer=f"middle noise floor {noise:.1f} %",
+            figure=unsure,
+            unit="unsure",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""A busy neighbour: a process that computes and rests at irregular times, until who started it is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+_LONGEST_S = 0.5
+
+
+@contextlib.contextmanager
+def neighbour() -> Iterator[None]:
+    """Hold a busy neighbour beside what is measured."""
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.gates.neighbour"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def main() -> None:
+    """Be busy."""
+    chance = random.Random()  # noqa: S311 - neighbours are not reproducible
+    parent = os.getppid()
+    block = bytearray(8_000_000)  # more than the nearer caches hold
+    while os.getppid() == parent:
+        until = time.monotonic() + chance.uniform(0, _LONGEST_S)
+        while time.monotonic() < until:
+            block[:] = bytes(block)
+        time.sleep(chance.uniform(0, _LONGEST_S))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Code that became slower by so much, judged again and again: how often is it found, and the op named.
+
+``python -m benchmarks.gates.power`` prints the table, and ends with 1 when a bound is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+from typing import Final
+
+from scipy import stats
+
+from benchmarks.gates.ab import ab_trial
+from benchmarks.gates.project import SLOWER, STEPS
+from benchmarks.gates.trials import FOLDER, Trial, trials
+from benchmarks.table import Row, as_text
+
+_TRIALS: Final = 100
+# By how many percent an op is slower, and the share of trials that must find it.
+_BOUNDS: Final = {5: 50, 10: 65, 20: 75}
+
+
+def main() -> int:
+    """Run the trials that the file lacks, and print what came out."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.power", description=__doc__)
+    parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="of each size")
+    parser.add_argument("--size", type=int, choices=_BOUNDS, action="append", help="percent; may be repeated")
+    parser.add_argument("--file", type=Path, default=FOLDER / "power.jsonl", help="the finished trials")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    args = parser.parse_args()
+    rows = [_row(args.file, percent, count=args.trials) for percent in args.size or _BOUNDS]
+    print(as_text(rows, markdown=args.markdown))
+    return int(not all(row.holds for row in rows))
+
+
+def _row(path: Path, percent: int, *, count: int) -> Row:
+    def one(number: int) -> Trial:
+        name = STEPS[number % len(STEPS)]
+        return {"op": name, **ab_trial("test_steps.py", slower={name: SLOWER[percent]})}
+
+    found = trials(path, kind=f"{percent} %", count=count, run=one)
+    seen = [trial for trial in found if _verdict(trial) == "regressed"]
+    named = [trial for trial in seen if _cause(trial).startswith(f"{trial['op']} +")]
+    noise = statistics.median(trial["noise_ppm"] for trial in found) / 10_000
+    test = stats.binomtest(len(named), len(found), alternative="greater")
+    low = 100 * test.proportion_ci(confidence_level=0.95, method="exact").low
+    return Row(
+        what=f"one op slower by {percent} %: found and named, at least (95 %, Clopper-Pearson)",
+        ours=f"{len(named)} of {len(found)} ({len(seen)} found)",
+        peer=f"middle noise floor {noise:.1f} %",
+        figure=low,
+        bound=_BOUNDS[percent],
+        unit="%",
+    )
+
+
+def _of_slowed(trial: Trial) -> list[str]:
+    said: list[str] = trial["said"].get(f"test_steps.py::test_step[{trial['op']}]", ["pass", "", ""])
+    return said
+
+
+def _verdict(trial: Trial) -> str:
+    return _of_slowed(trial)[0]
+
+
+def _cause(trial: Trial) -> str:
+    return _of_slowed(trial)[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
