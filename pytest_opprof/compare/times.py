@@ -149,8 +149,9 @@ class _Court:
         exact, sides = self.exact.test(node_id), self.times[node_id]
         if isinstance(sides, Refusal):
             refused = TestTimes(node_id=node_id, verdict=sides.verdict, reason=sides.reason)
-            # Counts may be whole where times are not; of a test that did not run there is neither.
-            return _with_exact(refused, exact) if sides.verdict is Verdict.INCONCLUSIVE else refused
+            # Counts and limits may be judged where times are not, unless the test did not run.
+            has_counts = sides.verdict in {Verdict.INCONCLUSIVE, Verdict.NEW}
+            return _with_exact(refused, exact) if has_counts else refused
         bare = TestTimes(node_id=node_id, verdict=None, noise_ppm=self.noise_ppm.get(node_id), times=sides)
         if objection := self.objections[node_id]:
             return _with_exact(replace(bare, verdict=Verdict.INCONCLUSIVE, reason=objection), exact)
@@ -192,7 +193,7 @@ def _with_exact(found: TestTimes, exact: TestComparison | None) -> TestTimes:
     if exact is None or exact.verdict is None:
         return found
     verdict = worst((found.verdict, exact.verdict))
-    if exact.verdict is Verdict.PASS:
+    if exact.verdict in {Verdict.PASS, Verdict.NEW}:
         return replace(found, verdict=verdict)
     reasons = [found.reason, exact.reason]
     if verdict is not found.verdict:

@@ -291,6 +291,15 @@ def test_test_of_one_side_is_new_or_missing() -> None:
     assert [test.verdict for test in compare_times(two, one).tests] == [Verdict.MISSING, Verdict.PASS]
 
 
+def test_new_test_is_held_to_its_limits() -> None:
+    def limited(wall_ns: int) -> TestResult:
+        return replace(one_test(wall_ns), limits={"aten::addmm.count": 1})
+
+    found = judged([simple_run() for _ in BASE], side(BASE, limited))
+    assert found.verdict is Verdict.REGRESSED
+    assert found.reason.startswith("aten::addmm.count is 2 in each step, and <= 1 is allowed")
+
+
 def test_side_without_processes_is_refused() -> None:
     with pytest.raises(UsageError, match="no process of the head finished"):
         compare_times(side(BASE), [])
