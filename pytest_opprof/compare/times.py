@@ -208,7 +208,7 @@ def _with_exact(found: TestTimes, exact: TestComparison | None) -> TestTimes:
 
 def _exact_cause(exact: TestComparison) -> str:
     """The op that stands first among what rose: ``aten::clone +2, new in forward, model.py:41``."""
-    risen = [change for change in exact.changes if change.verdict is exact.verdict]
+    risen = [change for change in exact.changes if change.verdict is exact.verdict and change.rise]
     first = next((change for change in risen if change.op is not None), risen[0] if risen else None)
     if first is None:
         return ""
