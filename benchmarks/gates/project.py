@@ -29,6 +29,7 @@ _words = ["".join(_random.choices(string.ascii_lowercase, k=6)) for _ in range(2
 _text = " ".join(_words)
 _tree = {word: [at, at / 3, word] for at, word in enumerate(_words[:50])}
 _json, _pickle = json.dumps(_tree), pickle.dumps(_tree)
+_accents = _text.replace("a", "\u00e4")
 _vowels, _sorted = re.compile(r"[aeiou]+(\\w)"), sorted(_whole)
 _even, _odd = set(_whole[::2]), set(_whole[1::2])
 
@@ -76,7 +77,7 @@ OPS = {
     "str_split": lambda: _text.split(),
     "struct_pack": lambda: struct.pack("400d", *_numbers),
     "wrap": lambda: textwrap.wrap(_text[:200], 40),
-    "unicode": lambda: unicodedata.normalize("NFKD", _text),
+    "unicode": lambda: unicodedata.normalize("NFKD", _accents),
 }
 
 
