@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_opprof.baselines.folder import project_folder
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.experiment.bisect_state import BisectState, Question
@@ -17,10 +17,10 @@ from pytest_opprof.metrics import Family, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from pytest_opprof.baselines.store import BaselineStore
 
-STATE: Final = Path(".opprof") / "bisect.json"
 _FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
 
 
@@ -113,7 +113,7 @@ class Bisection:
         self._question = question
         self._repository = repository
         self._say = say
-        self._state = BisectState(repository / STATE, question)
+        self._state = BisectState(project_folder(repository), question)
         self._path = parse_path(question.pattern, where="PATTERN")
         self._target = Target(
             repository=repository,

@@ -6,12 +6,16 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pytest_opprof.baselines.folder import state_file, writing
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.results.files import parse, read_bytes, shown, write_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_NAME = "bisect.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +32,17 @@ class Question:
 class BisectState:
     """The measurements of one bisection.
 
+    Args:
+        folder: The project's ``.opprof``.
+        question: What is searched for.
+
     Attributes:
         measured: by commit.
     """
 
-    def __init__(self, path: Path, question: Question) -> None:
-        self._path = path
+    def __init__(self, folder: Path, question: Question) -> None:
+        self._folder = folder
+        self._path = state_file(folder, _NAME)
         self._question = question
         self.measured: dict[str, Measured] = {}
 
@@ -70,7 +79,8 @@ class BisectState:
         self.measured[commit] = found
         measured = {each: asdict(known) for each, known in self.measured.items()}
         document = {"question": asdict(self._question), "measured": measured}
-        write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
+        with writing(self._folder):
+            write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
 
     def forget(self) -> None:
         """The question is answered."""

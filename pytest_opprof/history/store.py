@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import record_of
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import Run
 
 _FOLDER = "history"
-_LOCAL = ".opprof"
 _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
@@ -28,7 +28,7 @@ def history_of(uri: str, *, root: Path) -> HistoryLog:
     """
     found = _URI.fullmatch(uri)
     kind, path = (found[1], found[2]) if found else ("dir", uri)
-    return HistoryLog(root / (path if kind == "dir" else _LOCAL) / _FOLDER)
+    return HistoryLog(root / (path if kind == "dir" else FOLDER) / _FOLDER)
 
 
 def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:

@@ -27,7 +27,7 @@ TEST = """\
     def test_step():
         model.step()
 """
-STATE = Path(".opprof") / "bisect.json"
+STATE = Path(".opprof") / ".state" / "bisect.json"
 
 
 def commit(project: Project, subject: str, text: str) -> str:
@@ -41,8 +41,6 @@ def built(project: Project, *texts: str) -> list[str]:
     """A repository whose commits have these texts of the module; a number stands for so many ranges."""
     project.git("init", "-q", "-b", "main")
     project.write("test_model.py", TEST)
-    # bisect keeps its state in .opprof, as stores do
-    project.write(".gitignore", ".opprof\n")
     return [
         commit(project, f"change {at}", MODULE.format(count=text) if text.isdigit() else text)
         for at, text in enumerate(texts)
@@ -101,7 +99,6 @@ def test_nothing_changed(project: Project) -> None:
 def test_newest_test_is_run_on_old_code(project: Project) -> None:
     """The test came after the change; merges are passed over as one commit."""
     project.git("init", "-q", "-b", "main")
-    project.write(".gitignore", ".opprof\n")
     first = commit(project, "first", MODULE.format(count=2))
     project.git("checkout", "-q", "-b", "topic")
     commit(project, "inner", MODULE.format(count=4))
@@ -131,7 +128,7 @@ def test_stored_baseline_is_where_it_begins(project: Project) -> None:
 
 def test_setup_builds_each_commit(project: Project) -> None:
     project.git("init", "-q", "-b", "main")
-    project.write(".gitignore", ".opprof\nmodel.py\n")
+    project.write(".gitignore", "model.py\n")
     project.write("test_model.py", TEST)
     commits = []
     for count in (2, 3, 3):

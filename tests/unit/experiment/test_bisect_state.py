@@ -13,11 +13,11 @@ QUESTION = Question(pattern="ops.count", test="t.py::test_x", good="1" * 40, bad
 
 
 def test_measurements_are_resumed(tmp_path: Path) -> None:
-    state = BisectState(tmp_path / "folder" / "bisect.json", QUESTION)
+    state = BisectState(tmp_path / "folder", QUESTION)
     measured = {"1" * 40: Measured(value=3), "2" * 40: Measured(value=None, reason="no build \udcff")}
     for commit, found in measured.items():
         state.keep(commit, found)
-    again = BisectState(tmp_path / "folder" / "bisect.json", QUESTION)
+    again = BisectState(tmp_path / "folder", QUESTION)
     again.resume()
     assert again.measured == measured
     again.forget()
@@ -28,8 +28,8 @@ def test_measurements_are_resumed(tmp_path: Path) -> None:
 
 
 def test_another_question_is_not_resumed(tmp_path: Path) -> None:
-    BisectState(tmp_path / "bisect.json", QUESTION).keep("1" * 40, Measured(value=3))
-    other = BisectState(tmp_path / "bisect.json", replace(QUESTION, setup="make"))
+    BisectState(tmp_path, QUESTION).keep("1" * 40, Measured(value=3))
+    other = BisectState(tmp_path, replace(QUESTION, setup="make"))
     with pytest.raises(UsageError, match="is of another bisection: setup was '', and is 'make'"):
         other.resume()
 
@@ -44,7 +44,8 @@ def test_another_question_is_not_resumed(tmp_path: Path) -> None:
     ],
 )
 def test_foreign_file_is_no_state(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "bisect.json"
+    path = tmp_path / ".state" / "bisect.json"
+    path.parent.mkdir()
     path.write_text(text)
     with pytest.raises(DocumentError, match="is no state of opprof bisect"):
-        BisectState(path, QUESTION).resume()
+        BisectState(tmp_path, QUESTION).resume()
