@@ -11,6 +11,7 @@ import fake_cuda as fake_cuda_module
 import hypothesis
 import pytest
 from native_programs import build
+from object_store import ObjectStore
 
 TESTS = Path(__file__).parent
 TORCH_GUARD = TESTS / "torch_guard"
@@ -95,6 +96,23 @@ def large_counts() -> bool:
 def repository() -> Path:
     """The root of the checkout."""
     return TESTS.parent
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """An S3 server on loopback."""
+    for library in ("moto", "s3fs"):
+        pytest.importorskip(library, reason=f"{library} is not installed: see the dev extra")
+    store = ObjectStore.start()
+    yield store
+    store.stop()
+
+
+@pytest.fixture
+def object_store_variables(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets this process, and those that the test starts, find the S3 server."""
+    for name, value in object_store.variables.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")

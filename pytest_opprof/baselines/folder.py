@@ -7,12 +7,12 @@ What was accepted is there to be committed. What only this checkout needs, such 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.results.files import store_error, write_bytes
+from pytest_opprof.baselines.directory import locked
+from pytest_opprof.results.files import write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,15 +56,5 @@ def writing(folder: Path) -> Iterator[None]:
     ignore, lock = state_file(folder, ".gitignore"), state_file(folder, "lock")
     if not ignore.exists():
         write_bytes(ignore, b"*\n")
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise store_error(lock, "cannot be written", error) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            raise store_error(lock, "cannot be locked", error) from error
+    with locked(lock, flags=os.O_RDWR | os.O_CREAT):
         yield
-    finally:
-        os.close(descriptor)

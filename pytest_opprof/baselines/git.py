@@ -1,15 +1,17 @@
-"""What git says of the commits: read-only, through git itself, and never in the way where there is none."""
+"""Git itself, asked: what it says of the commits is never in the way where there is none."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_opprof.results.run import Commit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _TIMEOUT_S = 30
@@ -20,6 +22,37 @@ _QUIET = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
+
+
+def run_git(
+    folder: Path,
+    *arguments: str,
+    given: bytes = b"",
+    more: Mapping[str, str] | None = None,
+    timeout_s: int = _TIMEOUT_S,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, without questions to the user, in English.
+
+    Args:
+        folder: where.
+        arguments: what git is told.
+        given: its input.
+        more: variables for its environment.
+        timeout_s: after so many seconds it is ended.
+
+    Raises:
+        OSError: there is no git, or no folder.
+        subprocess.TimeoutExpired: it took too long.
+    """
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env={**os.environ, **_QUIET, **(more or {})},
+        input=given,
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 class Git:
@@ -72,6 +105,16 @@ class Git:
         except (ValueError, OverflowError, OSError):
             return None  # a year that no clock has, or what is no commit
 
+    def has_commit(self, commit: str) -> bool:
+        """Whether a commit is in the repository, and whole."""
+        return self._ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
+
+    @property
+    def remote(self) -> str:
+        """The remote that is fetched from: origin, or the only one; empty where there is none."""
+        remotes = (self._ask("remote") or "").split()
+        return "origin" if "origin" in remotes else remotes[0] if remotes else ""
+
     @property
     def is_shallow(self) -> bool:
         """Whether history is cut off, as in most CI checkouts."""
@@ -80,15 +123,7 @@ class Git:
     def _ask(self, *arguments: str) -> str | None:
         """What git prints; None where it fails, which for most questions is an answer."""
         try:
-            done = subprocess.run(
-                ["git", *arguments],
-                cwd=self._folder,
-                env={**os.environ, **_QUIET},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
+            done = run_git(self._folder, *arguments)
         except FileNotFoundError:
             self.problem = "git is not installed" if self._folder.is_dir() else f"{self._folder} is no folder"
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -102,6 +137,34 @@ class Git:
             elif "dubious ownership" in told:
                 self.problem = "the repository belongs to another user (git config safe.directory)"
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitsAtHand:
+    """Which commits a repository knows.
+
+    Attributes:
+        git: the repository.
+        problem: why a commit that is not there may be one all the same; empty where it is no more.
+    """
+
+    git: Git
+    problem: str
+
+    def lacks(self, commit: str) -> bool:
+        """Whether a commit is no more."""
+        return not self.problem and not self.git.has_commit(commit)
+
+
+def commits_at_hand(folder: Path) -> CommitsAtHand:
+    """The commits of the repository that a folder is in."""
+    git = Git(folder)
+    problem = git.problem
+    if not problem and git.is_shallow:
+        problem = (
+            f"this clone is shallow (git fetch --unshallow {git.remote}".rstrip() + " brings the history)"
+        )
+    return CommitsAtHand(git=git, problem=problem)
 
 
 def head_commit(folder: Path) -> Commit | None:

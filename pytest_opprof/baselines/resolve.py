@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import read_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime, timedelta
 
-    from pytest_opprof.baselines.store import BaselineStore, Entry
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.baselines.store import Entry
     from pytest_opprof.results.run import Run
 
 _SHORT = 7
@@ -26,25 +28,31 @@ class Resolved:
 
     Attributes:
         run: the stored run.
-        path: its file, for other processes of the session.
         label: what a header says of it: ``main@1a2b3c4 (merge-base, 2 days old)``.
         notes: sentences on what is not as one would expect.
     """
 
     run: Run
-    path: Path
     label: str
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
+class Candidate:
+    """A stored run that a session could be compared with, before it is read.
+
+    Attributes:
+        entry: where the store has it.
+        relation: how its commit stands to the one checked out: ``merge-base``, ``nearest ancestor``.
+        note: what is not as one would expect; empty otherwise.
+    """
+
     entry: Entry
     relation: str
     note: str = ""
 
 
-def resolve_baseline(store: BaselineStore, wanted: str, *, repository: Path, now: datetime) -> Resolved:
+def resolve_baseline(store: Archive, wanted: str, *, repository: Path, now: datetime) -> Resolved:
     """The run stored for the merge-base of HEAD and a branch, else for its nearest ancestor, else the latest.
 
     Args:
@@ -58,21 +66,42 @@ def resolve_baseline(store: BaselineStore, wanted: str, *, repository: Path, now
         DocumentError: the file holds no run that this release can use.
         StoreError: the store or the file cannot be read.
     """
+    return resolved(next(candidates(store, wanted, repository=repository)), store=store, now=now)
+
+
+def candidates(store: Archive, wanted: str, *, repository: Path) -> Iterator[Candidate]:
+    """The runs that could be meant, nearest first; there is one at least, and none is read.
+
+    First those of the merge-base and the commits before it, then, for a name, the others from the latest on.
+
+    Raises:
+        MissingBaselineError: there is none; raised when the first is asked for.
+        StoreError: the store cannot be read.
+    """
     git = Git(repository)
     names = store.names()
     if wanted in names:
-        choice = _of_name(store.entries(wanted), wanted, git=git)
+        yield from _of_name(store.entries(wanted), wanted, git=git)
     else:
-        choice = _of_revision(store, wanted, names, git=git)
-    run = store.load(choice.entry)
-    notes = [choice.note] if choice.note else []
-    if choice.entry.is_dirty:
+        yield from _of_revision(store, wanted, names, git=git)
+
+
+def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved:
+    """Read a candidate.
+
+    Raises:
+        DocumentError: the file holds no run that this release can use.
+        StoreError: the file cannot be read.
+    """
+    run = store.load(candidate.entry)
+    notes = [candidate.note] if candidate.note else []
+    if candidate.entry.is_dirty:
         notes.append(f"{run.title} was measured with uncommitted changes")
-    label = f"{run.title} ({choice.relation}, {_age(now - run.created)} old)"
-    return Resolved(run=run, path=choice.entry.path, label=label, notes=tuple(notes))
+    age = "" if run.created == LONG_AGO else f", {age_in_words(now - run.created)} old"
+    return Resolved(run=run, label=f"{run.title} ({candidate.relation}{age})", notes=tuple(notes))
 
 
-def find_run(text: str, *, store: BaselineStore) -> Run:
+def find_run(text: str, *, store: Archive) -> Run:
     """The run that a command's argument means: a file, a baseline's name, or ``name@commit``.
 
     Raises:
@@ -81,78 +110,109 @@ def find_run(text: str, *, store: BaselineStore) -> Run:
         StoreError: the file cannot be read.
     """
     path = Path(text)
+    if path.exists():
+        return read_run(path)
+    try:
+        return store.load(find_entries(text, store=store)[0])
+    except MissingBaselineError as error:
+        raise MissingBaselineError(f"{text}: there is no such file, and {error}") from error
+
+
+def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
+    """The runs of a name, or those of ``name@commit`` whose key begins so: one at least, newest first.
+
+    Raises:
+        MissingBaselineError: there is none.
+        StoreError: the store cannot be read.
+    """
     name, _, commit = text.rpartition("@")
-    names = store.names()
-    if not path.exists():
-        if text in names:
-            return store.load(store.entries(text)[0])
-        matching = [
-            e for e in (store.entries(name) if name in names else ()) if commit and e.key.startswith(commit)
-        ]
-        if matching:
-            return store.load(matching[0])
-        raise MissingBaselineError(f"{text}: there is no such file, and {_no_baseline(text, store, names)}")
-    return read_run(path)
+    found = store.entries(text)
+    if not found and name and commit:
+        found = tuple(entry for entry in store.entries(name) if entry.key.startswith(commit))
+    if not found:
+        raise MissingBaselineError(_no_baseline(text, store, store.names()))
+    return found
 
 
-def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git) -> _Choice:
-    latest = entries[0]
+def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git) -> Iterator[Candidate]:
+    # What lies in the work tree is what its author says of it; the review sees whether that is so.
+    yield from (
+        Candidate(entry=entry, relation="reviewed counts") for entry in entries if _is_reviewed(entry)
+    )
+    entries = tuple(entry for entry in entries if not _is_reviewed(entry))
     head = git.head()
     if head is None:
         why = git.problem or "the repository has no commit yet"
-        return _Choice(entry=latest, relation="latest", note=f"took the latest run named {wanted!r}: {why}")
+        note = f"took the latest run named {wanted!r}: {why}"
+        yield from (Candidate(entry=entry, relation="latest", note=note) for entry in entries)
+        return
     tip = git.commit_of(wanted)
-    start = git.merge_base(head.id, tip) if tip else head.id
-    found = _nearest(entries, git.ancestors(start or head.id))
-    if found is not None:
-        entry, steps = found
-        at_start = "merge-base" if tip else "this commit"
-        return _Choice(entry=entry, relation="nearest ancestor" if steps else at_start)
-    which = f"the commit {latest.commit[:_SHORT]}" if latest.commit else "the time"
-    note = f"took the latest run named {wanted!r}: {which} it was stored under is no ancestor of HEAD"
-    if git.is_shallow:
-        note += " as far as this shallow clone shows (fetch-depth: 0 brings the history)"
-    return _Choice(entry=latest, relation="latest", note=note)
+    start = (git.merge_base(head.id, tip) if tip else None) or head.id
+    near = list(_nearest(entries, git.ancestors(start)))
+    at_start = "merge-base" if tip else "this commit"
+    for entry, passed in near:
+        yield Candidate(entry=entry, relation="nearest ancestor" if passed else at_start)
+    known = {entry for entry, _ in near}
+    cut_off = _cut_off(git)
+    for entry in entries:
+        if entry not in known:
+            which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
+            note = f"took the latest run named {wanted!r}: {which} it was stored under is no ancestor of HEAD"
+            yield Candidate(entry=entry, relation="latest", note=note + cut_off)
 
 
-def _of_revision(store: BaselineStore, wanted: str, names: tuple[str, ...], *, git: Git) -> _Choice:
+def _is_reviewed(entry: Entry) -> bool:
+    return entry.key == REVIEWED
+
+
+def _cut_off(git: Git) -> str:
+    """What to say of history that is not at hand, with the command that brings it."""
+    if not git.is_shallow:
+        return ""
+    remote = git.remote
+    fetch = f"git fetch --unshallow {remote}".rstrip()
+    return f" as far as this shallow clone shows ({fetch} brings the history; in CI: fetch-depth: 0)"
+
+
+def _of_revision(store: Archive, wanted: str, names: tuple[str, ...], *, git: Git) -> Iterator[Candidate]:
     head, tip = git.head(), git.commit_of(wanted)
     if head is None or tip is None:
-        msg = (
-            f"{_no_baseline(wanted, store, names)}. Record one on that branch: pytest --opprof-save={wanted}"
-        )
-        raise MissingBaselineError(msg)
+        raise MissingBaselineError(f"{_no_baseline(wanted, store, names)}. {_remedy(wanted, store)}")
     entries = [entry for name in names for entry in store.entries(name)]
     start = git.merge_base(head.id, tip) or tip
-    found = _nearest(entries, git.ancestors(start))
-    if found is None:
+    found = False
+    for entry, passed in _nearest(entries, git.ancestors(start)):
+        found = True
+        yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
+    if not found:
         raise MissingBaselineError(
-            f"{_no_baseline(wanted, store, names)}, and no run of commit {start[:_SHORT]} or one before it. "
-            f"Record one on that branch: pytest --opprof-save={wanted}"
+            f"{_no_baseline(wanted, store, names)}, and no run of commit {start[:_SHORT]} or one before it"
+            f"{_cut_off(git)}. {_remedy(wanted, store)}"
         )
-    entry, steps = found
-    return _Choice(entry=entry, relation="nearest ancestor" if steps else "merge-base")
 
 
-def _nearest(entries: Iterable[Entry], commits: Iterable[str]) -> tuple[Entry, int] | None:
-    """The newest run of the first commit that has one, and how many commits were passed over."""
-    newest: dict[str, Entry] = {}
-    for entry in entries:
+def _nearest(entries: Iterable[Entry], commits: Iterable[str]) -> Iterator[tuple[Entry, int]]:
+    """The runs of these commits in their order, with how many come before; of one commit the newest first."""
+    of_commit: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.created, reverse=True):
         if entry.commit is not None:
-            known = newest.get(entry.commit)
-            newest[entry.commit] = entry if known is None or entry.created > known.created else known
+            of_commit.setdefault(entry.commit, []).append(entry)
     for passed, commit in enumerate(commits):
-        if commit in newest:
-            return newest[commit], passed
-    return None
+        for entry in of_commit.get(commit, ()):
+            yield entry, passed
 
 
-def _no_baseline(wanted: str, store: BaselineStore, names: tuple[str, ...]) -> str:
+def _remedy(wanted: str, store: Archive) -> str:
+    fetch = f"Fetch what others have recorded: {store.hint}; or record" if store.hint else "Record"
+    return f"{fetch} one on that branch: pytest --opprof-save={wanted}"
+
+
+def _no_baseline(wanted: str, store: Archive, names: tuple[str, ...]) -> str:
     has = f"it has: {', '.join(names)}" if names else "it is empty"
     return f"no baseline {wanted!r} in {store.uri} ({has})"
 
 
-def _age(age: timedelta) -> str:
+def age_in_words(age: timedelta) -> str:
     """``5 minutes``, ``2 days``; a clock that runs behind makes nothing older than now."""
     seconds = max(age.total_seconds(), 0)
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):

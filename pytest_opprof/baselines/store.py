@@ -1,4 +1,4 @@
-"""What every kind of baseline store can do."""
+"""What every kind of baseline store can do: list, read, and change the runs of a name as one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
-    from pathlib import Path
 
-    from pytest_opprof.results.merge import Collected
     from pytest_opprof.results.run import Run
 
 
@@ -19,11 +18,12 @@ class Entry:
 
     Attributes:
         name: the baseline's name.
-        key: what the run is kept under: a commit, ``<commit>-dirty``, or a time.
+        key: what the run is kept under: a commit, ``<commit>-dirty``, a time, or `keys.REVIEWED`.
         commit: the commit in the key; None for a run without one.
         is_dirty: whether the commit had uncommitted changes.
         created: when the run was measured.
-        path: its file.
+        place: where users find it: a file, a path in a git ref, an address.
+        parts: what the store calls its documents; several where two saves of one commit met.
     """
 
     name: str
@@ -31,7 +31,36 @@ class Entry:
     commit: str | None
     is_dirty: bool
     created: datetime
-    path: Path
+    place: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """A run to be stored.
+
+    Attributes:
+        key: what to keep it under.
+        created: when it was measured.
+        data: its document, not packed.
+    """
+
+    key: str
+    created: datetime
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What becomes of a name's runs.
+
+    Attributes:
+        puts: runs that are new, each in place of the entry of its key.
+        drops: entries that go.
+    """
+
+    puts: tuple[Put, ...] = ()
+    drops: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,44 +68,54 @@ class Saved:
     """What a save did.
 
     Attributes:
-        path: the file; None where there was nothing to save.
+        place: where it is now; None where there was nothing to save.
         run: the run as it was stored, with what was carried over from an earlier one.
         notes: sentences for the user.
     """
 
-    path: Path | None
+    place: str | None
     run: Run
     notes: tuple[str, ...] = ()
 
 
 class BaselineStore(Protocol):
-    """A place that keeps runs by name."""
+    """A place that keeps documents by name and key. `archive.Archive` knows what they mean."""
 
     @property
     def uri(self) -> str:
         """The store as users write it: ``dir:.opprof``."""
 
+    @property
+    def hint(self) -> str:
+        """What may bring runs that are not here yet, as a command; empty where nothing does."""
+
     def names(self) -> tuple[str, ...]:
-        """The names that have at least one run, in alphabetical order."""
-
-    def entries(self, name: str) -> tuple[Entry, ...]:
-        """The runs of a name, newest first."""
-
-    def load(self, entry: Entry) -> Run:
-        """Read a run.
+        """The names that have at least one run, in any order.
 
         Raises:
-            DocumentError: the file holds no run that this release can use.
-            StoreError: the file cannot be read.
+            StoreError: the store cannot be read.
         """
 
-    def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
-        """Keep a run under a name, in place of an earlier run of the same commit.
-
-        Tests of the earlier run that did not run this time, and still exist, are kept.
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """The runs of a name, one of each key, in any order.
 
         Raises:
-            UsageError: the name cannot be one.
+            StoreError: the store cannot be read.
+        """
+
+    def read(self, entry: Entry) -> tuple[bytes, ...]:
+        """The documents of an entry, packed or not; more than one where saves met.
+
+        Raises:
+            StoreError: one cannot be read.
+        """
+
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+        """Do what ``plan`` makes of the entries there are, so that nothing another writer keeps is lost.
+
+        Returns:
+            Where each put is now, in the order of the puts.
+
+        Raises:
             StoreError: the store cannot be written; what it held is as it was.
-            DocumentError: the file that would be replaced is damaged.
         """

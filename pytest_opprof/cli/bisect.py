@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: what was asked for cannot be meant, or not be measured.
     """
-    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
     from pytest_opprof.report.text import escaped  # noqa: PLC0415
 

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         OpprofError: a run cannot be found or read, or the comparison cannot be written.
     """
     from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
-    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415

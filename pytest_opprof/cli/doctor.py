@@ -147,14 +147,22 @@ def _injection(injection: Injection, *, needs: str) -> Finding:
 
 
 def _store(uri: str) -> Finding:
-    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+    from pytest_opprof.report.baselines import short_key  # noqa: PLC0415
 
     try:
-        names = open_store(uri, root=Path.cwd()).names()
+        archive = open_store(uri, root=Path.cwd())
+        newest = [archive.entries(name)[0] for name in archive.names()]
     except OpprofError as error:
         return Finding(part="store", state="broken", text=str(error))
-    if not names:
+    if not newest:
+        fetch = f", or fetch others': {archive.hint}" if archive.hint else ""
         return Finding(
-            part="store", state="empty", text=f"{uri}: record a baseline with pytest --opprof-save=NAME"
+            part="store",
+            state="empty",
+            text=f"{uri}: record a baseline with pytest --opprof-save=NAME{fetch}",
         )
-    return Finding(part="store", state="ok", text=f"{uri}: {len(names)} baselines: {', '.join(names[:5])}")
+    count = "1 baseline" if len(newest) == 1 else f"{len(newest)} baselines"
+    latest = max(newest, key=lambda entry: entry.created)
+    title = f"{latest.name}@{short_key(latest)}"
+    return Finding(part="store", state="ok", text=f"{uri}: {count}, newest {title}")

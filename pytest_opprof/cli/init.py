@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         UsageError: a file cannot be extended safely, or the store's URI cannot be meant.
         StoreError: a file cannot be written; it is as it was.
     """
-    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
     from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON  # noqa: PLC0415
 
@@ -39,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{section.path}: [{section.title}] now sets {', '.join(missing)}")
     else:
         print(f"{section.path}: [{section.title}] sets everything already")
-    print(_ignore(args.folder, store.uri.removeprefix("dir:")))
+    kind, _, path = store.uri.partition(":")
+    print(_ignore(args.folder, path) if kind == "dir" else f"nothing of {store.uri} is to be ignored")
     print(_NEXT, end="")
     return 0
 

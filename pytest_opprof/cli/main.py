@@ -24,6 +24,7 @@ COMMANDS = (
     "show",
     "compare",
     "accept",
+    "baseline",
     "validate",
     "init",
     "doctor",

@@ -23,11 +23,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "run", metavar="RUN", help="a run's or a comparison's file, a baseline, or NAME@COMMIT"
     )
+    add_table_arguments(parser)
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+
+
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """What may be said of op tables: `run_lines` reads it."""
     parser.add_argument("--test", metavar="PATTERN", help="only tests whose id contains or matches this")
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=10, metavar="N", help="rows of a table, -1 for all")
     parser.add_argument("--columns", metavar="LIST", help="titles of columns with commas between them")
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: there is nothing such, or it cannot be read.
     """
-    from pytest_opprof.baselines.directory import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
     from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
@@ -48,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             print_lines(_comparison_lines(path))
             return 0
     found = find_run(args.run, store=open_store(args.store, root=Path.cwd()))
-    print_lines(_run_lines(found, args))
+    print_lines(run_lines(found, args))
     return 0
 
 
@@ -59,7 +64,12 @@ def _comparison_lines(path: Path) -> Iterator[Line | str]:
     yield from comparison_lines(read_comparison(path), width=width())
 
 
-def _run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
+def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
+    """The op tables of a run, as `add_table_arguments` says.
+
+    Raises:
+        UsageError: it has no such test, or no table can be made so.
+    """
     from pytest_opprof.report.op_table import op_table  # noqa: PLC0415
     from pytest_opprof.report.terminal import result_title, run_title  # noqa: PLC0415
 

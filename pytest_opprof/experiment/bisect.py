@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pytest_opprof.baselines.store import BaselineStore
+    from pytest_opprof.baselines.archive import Archive
 
 _FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
 
@@ -66,14 +66,14 @@ class Bisected:
         return len(self.suspects) == 1
 
 
-def newest_stored(store: BaselineStore, *, bad: str, repository: Path) -> str | None:
+def newest_stored(store: Archive, *, bad: str, repository: Path) -> str | None:
     """The nearest commit below ``bad`` that a run is stored for."""
     known = {entry.commit for name in store.names() for entry in store.entries(name) if not entry.is_dirty}
     return next((commit for commit in Git(repository).ancestors(bad)[1:] if commit in known), None)
 
 
 def question_of(
-    pattern: str, test: str, *, good: str | None, bad: str, setup: str, store: BaselineStore, repository: Path
+    pattern: str, test: str, *, good: str | None, bad: str, setup: str, store: Archive, repository: Path
 ) -> Question:
     """What is asked, with commits in the place of names.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import Final
 import pytest
 
 from pytest_opprof.baselines.accepted import prune
-from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.git import head_commit
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.errors import MissingBaselineError, OpprofError
@@ -102,10 +101,10 @@ def save_run(
     saved = store.save(
         options.save, replace(run, tests=certified.tests, notes=tuple(notes)), collected=collected
     )
-    if saved.path is not None:
+    if saved.place is not None:
         kept = sum(test.carried_from is None for test in saved.run.tests)
-        place = os.path.relpath(saved.path, config.invocation_params.dir)
-        notes.insert(0, f"saved {kept} {'test' if kept == 1 else 'tests'} as {saved.run.title}: {place}")
+        tests = "1 test" if kept == 1 else f"{kept} tests"
+        notes.insert(0, f"saved {tests} as {saved.run.title}: {saved.place}")
         notes += _spent(folder, saved.run)
     return [*notes, *saved.notes]
 

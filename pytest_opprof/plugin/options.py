@@ -57,7 +57,12 @@ _OPTIONS: Final = (
         help="processes that must agree on a saved value: this one and N-1 fresh ones",
     ),
     _Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
-    _Option(name="opprof-store", metavar="URI", default="dir:.opprof", help="where baselines are kept"),
+    _Option(
+        name="opprof-store",
+        metavar="URI",
+        default="dir:.opprof",
+        help="where baselines are kept: dir:PATH, counts:PATH, git:, or an address such as s3://bucket/folder",
+    ),
     _Option(
         name="opprof-history",
         metavar="saved|all|off",

@@ -58,6 +58,35 @@ def write_run(path: Path, run: Run) -> None:
     write_document(path, run_to_document(run), Contract.RUN)
 
 
+def run_to_bytes(run: Run, *, where: str) -> bytes:
+    """The document of a run, not packed.
+
+    Args:
+        run: the run.
+        where: what an error calls it.
+
+    Raises:
+        DocumentError: the schema refuses it.
+        StoreError: it is too large.
+    """
+    return _document_bytes(run_to_document(run), Contract.RUN, where=where)
+
+
+def run_from_bytes(data: bytes, *, where: str) -> Run:
+    """The run that a document holds, packed or not.
+
+    Args:
+        data: the document.
+        where: what an error calls it.
+
+    Raises:
+        DocumentError: it holds no run that this release can use.
+    """
+    document = parse(data, where=where)
+    validate(document, Contract.RUN, where=where)
+    return run_from_document(document, where=where)
+
+
 def read_run(path: Path, *, digest: str | None = None) -> Run:
     """Read a run.
 
@@ -84,13 +113,18 @@ def write_document(path: Path, document: Document, contract: Contract) -> None:
         DocumentError: the schema refuses it.
         StoreError: it cannot be written; an earlier file of that name is as it was.
     """
-    validate(document, contract, where=shown(path))
+    data = _document_bytes(document, contract, where=shown(path))
+    write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
+
+
+def _document_bytes(document: Document, contract: Contract, *, where: str) -> bytes:
+    validate(document, contract, where=where)
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     data = text.encode("ascii") + b"\n"
     if len(data) > MAX_DOCUMENT_BYTES:
-        msg = f"{shown(path)}: not written: {len(data)} bytes are too many. Profile fewer tests"
+        msg = f"{where}: not written: {len(data)} bytes are too many. Profile fewer tests"
         raise StoreError(msg)
-    write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
+    return data
 
 
 def read_document(path: Path, contract: Contract) -> Document:
@@ -185,8 +219,7 @@ def parse(data: bytes, *, where: str) -> Any:
     Raises:
         DocumentError: it is no JSON, or JSON that two readers could take in two ways.
     """
-    if data.startswith(_GZIP_MAGIC):
-        data = _unpacked(data, where=where)
+    data = unpacked(data, where=where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -217,16 +250,23 @@ def parse(data: bytes, *, where: str) -> Any:
         raise DocumentError(msg) from error
 
 
-def _unpacked(data: bytes, *, where: str) -> bytes:
+def unpacked(data: bytes, *, where: str) -> bytes:
+    """What gzip packed; other data as it is.
+
+    Raises:
+        DocumentError: it is damaged, or too large for a document.
+    """
+    if not data.startswith(_GZIP_MAGIC):
+        return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            unpacked = file.read(MAX_DOCUMENT_BYTES + 1)
+            plain = file.read(MAX_DOCUMENT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         msg = f"{where}: the gzip data is damaged or cut off. The file was not used"
         raise DocumentError(msg) from error
-    if len(unpacked) > MAX_DOCUMENT_BYTES:
+    if len(plain) > MAX_DOCUMENT_BYTES:
         raise _too_large(where)
-    return unpacked
+    return plain
 
 
 def _too_large(where: str) -> DocumentError:

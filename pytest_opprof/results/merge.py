@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import FINGERPRINT_FIELDS
 from pytest_opprof.results.run import CarriedFrom, Environment, Run, TestResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,33 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
         carried=len(waiting),
         notes=(f"{_tests(len(waiting))} that did not run kept from {previous.title}",),
     )
+
+
+def joined(runs: Sequence[Run]) -> Run:
+    """One run of several of the same commit: of each test what was measured last.
+
+    Two saves at once, on machines that do not know of each other, leave one run each. The order of ``runs``
+    makes no difference. Runs of another environment than the newest are left behind, as `merged` does.
+
+    Args:
+        runs: one at least.
+    """
+    newest, *others = sorted(runs, key=lambda run: (run.created, run.run_id), reverse=True)
+    for other in others:
+        if not differences(other.environment, newest.environment, ignore_unknown=True):
+            measured = {test.node_id: _measured(test, other) for test in other.tests}
+            stays = tuple(
+                test
+                for test in newest.tests
+                if test.node_id not in measured or measured[test.node_id] <= _measured(test, newest)
+            )
+            newest = replace(newest, tests=stays)
+        newest = merged(other, newest, collected=Collected()).run
+    return newest
+
+
+def _measured(test: TestResult, run: Run) -> datetime:
+    return test.carried_from.created if test.carried_from else run.created
 
 
 def differences(base: Environment, head: Environment, *, ignore_unknown: bool = False) -> dict[str, str]:

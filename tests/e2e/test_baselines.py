@@ -67,6 +67,43 @@ def test_a_branch_is_compared_with_where_it_began(repository: Project) -> None:
     merged.lines.fnmatch_lines(["test_it * IMPROVED * work -6"])
 
 
+def test_refs_of_the_repository_keep_baselines(repository: Project) -> None:
+    base = repository.git("rev-parse", "HEAD")
+    empty = repository.pytest("--opprof-store=git:", "--opprof-baseline=main")
+    assert empty.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert any(line.startswith("opprof: no baseline 'main' in git: (it is empty)") for line in empty.told)
+    saved = repository.pytest("--opprof-store=git:", "--opprof-save=main")
+    assert f"opprof: saved 1 test as main@{base[:7]}: refs/opprof/main:{base}.json" in saved.told
+    assert repository.stored() == [], "nothing is in the folder"
+    repository.replace("test_it.py", "range(2)", "range(3)")
+    session = repository.pytest("--opprof-store=git:", "--opprof-baseline=main")
+    assert f"REGRESSED: 1 more range in each step than main@{base[:7]} " in session.failures["test_it"]
+    assert " · store git:" in header(session.stdout)[0]
+
+
+def test_reviewed_counts_are_committed_and_compared_with(repository: Project) -> None:
+    store = "--opprof-store=counts:ci"
+    saved = repository.pytest(store, "--opprof-save=main")
+    assert any(line.endswith(": ci/main.counts.json") for line in saved.told)
+    repository.commit()
+    again = repository.pytest(store, "--opprof-save=main")
+    assert again.exit_code == 0
+    assert repository.git("status", "--porcelain") == "", "two saves of unchanged code are the same bytes"
+    session = repository.pytest(store, "--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert "baseline main (reviewed counts) " in header(session.stdout)[0]
+    repository.replace("test_it.py", "range(2)", "range(3)")
+    session = repository.pytest(store, "--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "REGRESSED: 1 more range in each step than main " in session.failures["test_it"]
+    repository.pytest(store, "--opprof-save=main")
+    changed = repository.git("diff", "--unified=0", "ci").splitlines()
+    assert [line for line in changed if line.startswith("+ ")] == [
+        '+    "ranges.count": 3',
+        '+     "count": 3,',
+    ]
+
+
 def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: Project) -> None:
     base = repository.commit()
     repository.pytest("--opprof-save=main")

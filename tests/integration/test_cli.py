@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from strategies import simple_run, simple_test
 
-from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.capture.injection import library_path
 from pytest_opprof.cli.main import COMMANDS, main
 from pytest_opprof.compare.document import read_comparison
@@ -130,6 +130,8 @@ def test_init_is_safe_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (".opprof/\n", "dir:.opprof", "ignores .opprof already"),
         ("", "dir:/elsewhere", "/elsewhere is outside the project: nothing to ignore"),
         ("", "dir:../x", "../x is outside the project: nothing to ignore"),
+        ("", "git:", "nothing of git: is to be ignored"),
+        ("", "counts:ci", "nothing of counts:ci is to be ignored"),
     ],
 )
 def test_init_ignores_only_what_it_must(

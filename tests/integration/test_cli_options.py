@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from strategies import simple_run, simple_test
 
-from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.cli.main import COMMANDS, main
 from pytest_opprof.cli.main import _module as module_of
 from pytest_opprof.cli.main import _parser as parser_of
@@ -50,6 +50,46 @@ PROOFS: dict[str, Typed] = {
     "accept --comparison": (
         "accept t.py::test_x --reason=so",
         "accept t.py::test_x --reason=so --comparison=other.json",
+    ),
+    "baseline list name": ("baseline list", "baseline list main"),
+    "baseline list --json": ("baseline list", "baseline list --json"),
+    "baseline list --store": ("baseline list", "baseline list --store=dir:other"),
+    "baseline show run": ("baseline show main", "baseline show rich"),
+    "baseline show --test": ("baseline show rich", "baseline show rich --test=test_y"),
+    "baseline show --sort": ("baseline show rich --sort=name", "baseline show rich --sort=count"),
+    "baseline show --rows": ("baseline show rich", "baseline show rich --rows=1"),
+    "baseline show --columns": ("baseline show rich", "baseline show rich --columns=Self&CPU"),
+    "baseline show --store": ("baseline show main", "baseline show main --store=dir:other"),
+    "baseline save name": ("baseline save main base.json", "baseline save topic base.json"),
+    "baseline save run": ("baseline save main base.json", "baseline save main two.json"),
+    "baseline save --store": (
+        "baseline save main base.json",
+        "baseline save main base.json --store=dir:third",
+    ),
+    "baseline remove run": ("baseline remove nothing", "baseline remove main"),
+    "baseline remove --store": ("baseline remove main", "baseline remove main --store=dir:other"),
+    "baseline prune names": ("baseline prune main", "baseline prune nothing"),
+    "baseline prune --keep": ("baseline prune", "baseline prune --keep=1"),
+    "baseline prune --store": ("baseline prune --keep=1", "baseline prune --keep=1 --store=dir:other"),
+    "baseline push names": ("baseline push --to=dir:third main", "baseline push --to=dir:third rich"),
+    "baseline push --to": ("baseline push --to=dir:third", "baseline push --to=dir:fourth"),
+    "baseline push --remote": (
+        "baseline push --store=git:repository",
+        "baseline push --store=git:repository --remote=../bare",
+    ),
+    "baseline push --store": (
+        "baseline push --to=dir:third",
+        "baseline push --to=dir:third --store=dir:other",
+    ),
+    "baseline pull names": ("baseline pull --from=dir:other main", "baseline pull --from=dir:other nothing"),
+    "baseline pull --from": ("baseline pull --from=dir:other", "baseline pull --from=dir:none"),
+    "baseline pull --remote": (
+        "baseline pull --store=git:repository",
+        "baseline pull --store=git:repository --remote=../bare",
+    ),
+    "baseline pull --store": (
+        "baseline pull --from=dir:other",
+        "baseline pull --from=dir:other --store=dir:third",
     ),
     "validate files": ("validate base.json", "validate base.json head.json"),
     "init folder": ("init one", "init another"),
@@ -140,6 +180,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs, stores and traces, where commands are started."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     runs = {
         "base": simple_run(simple_test({"aten::mul": 9, "aten::add": 4})),
         "head": simple_run(simple_test({"aten::mul": 10, "aten::add": 4})),
@@ -150,10 +191,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }
     for name, run in runs.items():
         write_run(tmp_path / f"{name}.json", run)
-    for store, count in (("dir:.opprof", 4), ("dir:other", 7)):
-        saved = simple_run(simple_test({"aten::mul": count}), commit=Commit(id="1" * 40, dirty=False))
-        open_store(store, root=tmp_path).save("main", saved, collected=Collected())
-        for number, test in enumerate("xxy"):
+    for name in ("repository", "bare"):
+        subprocess.run(["git", "init", "-q", *["--bare"] * (name == "bare"), tmp_path / name], check=True)
+    for store, count in (("dir:.opprof", 4), ("dir:other", 7), ("git:repository", 1)):
+        for commit in "01":
+            saved = simple_run(simple_test({"aten::mul": count}), commit=Commit(id=commit * 40, dirty=False))
+            open_store(store, root=tmp_path).save("main", saved, collected=Collected())
+        for number, test in enumerate("xxy" if store.startswith("dir:") else ""):
             remembered = simple_run(
                 simple_test({"aten::mul": count + number}, node_id=f"t.py::test_{test}"),
                 run_id=f"{store}{number}",
@@ -161,6 +205,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             )
             remember(history_of(store, root=tmp_path), remembered, repository=tmp_path)
     (tmp_path / "collected.txt").write_text("tests/test_a.py::test_z\n", encoding="utf-8")
+    rich = simple_run(
+        simple_test({"aten::mul": 9, "aten::add": 4}, node_id="t.py::test_x"),
+        simple_test({"aten::add": 1}, node_id="t.py::test_y"),
+    )
+    open_store("dir:.opprof", root=tmp_path).save("rich", rich, collected=Collected())
     for name, ops in (("before", 3), ("after", 5)):
         (tmp_path / f"{name}.json").write_text(json.dumps(trace_of(ops)), encoding="utf-8")
     for name in ("one", "another"):

@@ -1,5 +1,6 @@
 """Which stored run a session is compared with, in real repositories."""
 
+import os
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,9 +8,9 @@ from pathlib import Path
 import pytest
 from strategies import simple_run, simple_test
 
-from pytest_opprof.baselines.directory import DirectoryStore, open_store
+from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git import Git, head_commit
-from pytest_opprof.baselines.resolve import Resolved, find_run, resolve_baseline
+from pytest_opprof.baselines.resolve import Resolved, candidates, find_run, resolve_baseline
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
@@ -24,7 +25,7 @@ class Project:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.store: DirectoryStore = open_store("dir:.opprof", root=folder)
+        self.store: Archive = open_store("dir:.opprof", root=folder)
         self._saved = 0
 
     def git(self, *arguments: str) -> str:
@@ -112,6 +113,30 @@ def test_latest_is_taken_with_a_note(project: Project) -> None:
     )
 
 
+def test_candidates_come_nearest_first_and_unread(project: Project) -> None:
+    first = project.commit("one")
+    second = project.commit("two")
+    project.git("switch", "-q", "-c", "elsewhere", first)
+    other = project.commit("other")
+    project.git("switch", "-q", "main")
+    project.save("main", first)
+    project.save("main", second, dirty=True)
+    project.save("main", second)
+    project.save("main", other)
+    project.save("main", None)
+    for entry in project.store.entries("main"):
+        os.truncate(entry.place, 200)  # enough to tell its time, and not to be read
+    found = list(candidates(project.store, "main", repository=project.folder))
+    assert [(one.entry.commit, one.entry.is_dirty, one.relation) for one in found] == [
+        (second, False, "merge-base"),
+        (second, True, "merge-base"),
+        (first, False, "nearest ancestor"),
+        (None, False, "latest"),
+        (other, False, "latest"),
+    ]
+    assert [bool(one.note) for one in found] == [False, False, False, True, True]
+
+
 def test_name_need_not_be_a_branch(project: Project) -> None:
     commit = project.commit("one")
     project.save("release-1", commit)
@@ -138,7 +163,11 @@ def test_shallow_clone_says_so(project: Project, tmp_path: Path) -> None:
     project.git("clone", "-q", "--depth=1", f"file://{project.folder}", str(clone))
     found = resolve_baseline(project.store, "main", repository=clone, now=NOW)
     assert "(latest, " in found.label
-    assert "shallow clone" in found.notes[0]
+    assert found.notes[0].endswith(
+        " as far as this shallow clone shows (git fetch --unshallow origin brings the history; in CI: fetch-depth: 0)"
+    )
+    with pytest.raises(MissingBaselineError, match="git fetch --unshallow origin brings the history"):
+        resolve_baseline(project.store, "HEAD", repository=clone, now=NOW)
 
 
 def test_revision_finds_runs_of_any_name(project: Project) -> None:

@@ -1,106 +1,198 @@
-"""A store on a full disk, a read-only one, and two saves at once."""
+"""Stores on a full disk, a read-only one, an object store that is gone; killed, and with two saves at once."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from strategies import simple_run, simple_test
+from saving import FORK, MANY, SAVE, SAVED
+from stores import NOBODY, SHARED, A, Place, environment_of, git, place_of, run_of
+from strategies import simple_test
 
-from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.errors import StoreError
-from pytest_opprof.results.files import read_run, write_bytes
+from pytest_opprof.results.files import write_bytes
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit, Run
+from pytest_opprof.results.run import Run
 
-NOBODY = Collected()
-COMMIT = Commit(id="1" * 40, dirty=False)
+ALL_OF_IT = Collected(whole_paths=frozenset({"."}))
+# How many of the places where a save can be killed are tried, unless all are (`make test-all`).
+SAMPLE = 5
 
 
-def run_of(*counts: int) -> Run:
-    tests = (
-        simple_test({f"aten::mul{i}": count for i in range(50)}, node_id=f"t.py::test_{number}")
-        for number, count in enumerate(counts)
+def large_run(number: int, *, tests: int) -> Run:
+    return run_of(
+        number,
+        *(
+            simple_test({f"aten::mul{i}": i + 1 for i in range(50)}, node_id=f"t.py::test_{test}")
+            for test in range(tests)
+        ),
     )
-    return simple_run(*tests, commit=COMMIT)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system of 128 KiB."""
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(tmp_path)], check=False, capture_output=True
-    )
-    if mounted.returncode:
+@pytest.fixture(params=["dir", "git", "counts"])
+def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Archive]:
+    """A store on a real file system of 1 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(command, check=False, capture_output=True).returncode:
         pytest.skip("mounting a small file system needs root")
     try:
-        yield tmp_path
+        if request.param == "git":
+            git(disk, "init", "-q", "--template=")
+        path = "" if request.param == "git" else ".opprof"
+        yield open_store(f"{request.param}:{path}", root=disk)
     finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+        subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_full_disk_leaves_the_earlier_run(small_disk: Path) -> None:
-    store = open_store("dir:.opprof", root=small_disk)
-    saved = store.save("main", run_of(1), collected=NOBODY)
-    assert saved.path is not None
-    before = saved.path.read_bytes()
-    room = os.statvfs(small_disk)
-    write_bytes(small_disk / "filler", b"x" * (room.f_bavail * room.f_frsize - 4096))
-    with pytest.raises(StoreError) as caught:
-        store.save("main", run_of(*range(40)), collected=NOBODY)
-    assert str(caught.value) == (
-        f"{saved.path} cannot be written: the disk is full. Free some space and run again; "
-        "an earlier file is as it was"
-    )
-    assert saved.path.read_bytes() == before
-    assert list(saved.path.parent.iterdir()) == [saved.path]
+def test_full_disk_leaves_the_earlier_run(small_disk: Archive, tmp_path: Path) -> None:
+    small_disk.save("main", run_of(1), collected=NOBODY)
+    (entry,) = small_disk.entries("main")
+    before = small_disk.store.read(entry)
+    room = os.statvfs(tmp_path / "disk")
+    write_bytes(tmp_path / "disk" / "filler", b"x" * (room.f_bavail * room.f_frsize - 8192))
+    # Git packs what it writes: what the disk must not hold is what is left when each name is another.
+    with pytest.raises(StoreError, match=r"the disk is full\. Free some space and run again"):
+        small_disk.save("main", large_run(2, tests=400), collected=NOBODY)
+    assert small_disk.entries("main") == (entry,)
+    assert small_disk.store.read(entry) == before
+    (tmp_path / "disk" / "filler").unlink()
+    small_disk.save("main", run_of(3), collected=NOBODY)
+    assert small_disk.load(small_disk.entries("main")[0]).tests == small_disk.load(entry).tests
 
 
-def test_read_only_disk_is_one_sentence(small_disk: Path) -> None:
-    store = open_store("dir:.opprof", root=small_disk)
-    saved = store.save("main", run_of(1), collected=NOBODY)
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+def test_read_only_disk_is_one_sentence(small_disk: Archive, tmp_path: Path) -> None:
+    small_disk.save("main", run_of(1), collected=NOBODY)
+    subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "disk")], check=True)
     with pytest.raises(StoreError, match="the file system is read-only"):
-        store.save("main", run_of(2), collected=NOBODY)
-    assert saved.path is not None
-    assert read_run(saved.path).tests == run_of(1).tests
+        small_disk.save("main", run_of(2), collected=NOBODY)
+    (entry,) = small_disk.entries("main")
+    assert [test.node_id for test in small_disk.load(entry).tests] == [
+        test.node_id for test in run_of(1).tests
+    ]
 
 
-_SAVER = """
-import sys
-sys.path.insert(0, sys.argv[2])
-from pathlib import Path
-from strategies import simple_run, simple_test
-from pytest_opprof.baselines.directory import open_store
-from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit
-
-store = open_store("dir:.opprof", root=Path(sys.argv[1]))
-sys.stdin.readline()
-for number in range(5):
-    test = simple_test({"aten::mul": 1}, node_id=f"t.py::test_{sys.argv[3]}_{number}")
-    store.save("main", simple_run(test, commit=Commit(id="1" * 40, dirty=False)), collected=Collected())
-"""
+@pytest.fixture(params=SHARED)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place_of(request.param, tmp_path, request)
 
 
-def test_two_saves_at_once_lose_nothing(tmp_path: Path) -> None:
-    helpers = str(Path(__file__).parents[1])
+def test_two_saves_at_once_lose_nothing(place: Place) -> None:
     savers = [
         subprocess.Popen(
-            [sys.executable, "-c", _SAVER, str(tmp_path), helpers, name], stdin=subprocess.PIPE, text=True
+            [sys.executable, "-m", "saving", "many", name], env=environment_of(place), stdin=subprocess.PIPE
         )
         for name in ("a", "b")
     ]
     for saver in savers:
         assert saver.stdin is not None
-        saver.stdin.write("go\n")
+        saver.stdin.write(b"go\n")
         saver.stdin.flush()
     for saver in savers:
-        saver.communicate(timeout=60)
+        saver.communicate(timeout=120)
         assert saver.returncode == 0
-    store = open_store("dir:.opprof", root=tmp_path)
+    store = place.archive()
     (entry,) = store.entries("main")
     stored = {test.node_id for test in store.load(entry).tests}
-    assert stored == {f"t.py::test_{name}_{number}" for name in "ab" for number in range(5)}
+    assert stored == {f"t.py::test_{name}_{number}" for name in "ab" for number in range(MANY)}
+
+
+class Saver:
+    """Starts children that save the run of a commit, under strace."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._log = place.folder / "strace.log"
+        self._parent = subprocess.Popen(
+            [sys.executable, "-m", "saving", "forks"],
+            env=environment_of(place),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        self._given, self._told = self._parent.stdin, self._parent.stdout
+
+    def save(self, *expressions: str) -> str:
+        """Have a run saved, with what strace shall do; what it saw."""
+        self._give(FORK)
+        child = self._told.readline().decode().strip()
+        command = ["strace", "-f", "-o", str(self._log), "-p", child]
+        for expression in expressions:
+            command += ["-e", expression]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as strace:
+            assert strace.stderr is not None
+            first = strace.stderr.readline()
+            self._give(SAVE)
+            if "attached" not in first:
+                pytest.skip(f"strace may not look at processes here: {first.strip()}")
+            strace.communicate(timeout=60)
+        return self._log.read_text(errors="replace")
+
+    def _give(self, data: bytes) -> None:
+        self._given.write(data)
+        self._given.flush()
+
+    def stop(self) -> None:
+        self._parent.communicate(timeout=60)
+
+
+@pytest.fixture
+def saver(place: Place) -> Iterator[Saver]:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed: it kills a save between two of its system calls")
+    place.archive().save("main", run_of(1), collected=NOBODY)
+    saver = Saver(place)
+    yield saver
+    saver.stop()
+
+
+def calls_in(log: str) -> list[tuple[str, int]]:
+    """Each system call of any process of a save, as its name and which one of them it was in its process."""
+    seen: Counter[tuple[str, str]] = Counter()
+    found: dict[tuple[str, int], None] = {}
+    for process, name in re.findall(r"^(\d+) +(\w+)\(", log, re.MULTILINE):
+        seen[process, name] += 1
+        found[name, seen[process, name]] = None
+    return list(found)
+
+
+def test_killed_save_leaves_the_earlier_run(place: Place, saver: Saver, *, large_counts: bool) -> None:
+    # The run that is saved is of the same commit: it takes the place of the earlier one, whose test it keeps.
+    calls = calls_in(saver.save())
+    store = place.archive()
+    (entry,) = store.entries("main")
+    assert [test.node_id for test in store.load(entry).tests] == [SAVED, A.node_id]
+    chosen = calls if large_counts else calls[:: max(len(calls) // SAMPLE, 1)]
+    killed = 0
+    for name, count in chosen:
+        store.save("main", run_of(1), collected=ALL_OF_IT)
+        log = saver.save(f"trace={name}", f"inject={name}:signal=KILL:when={count}")
+        killed += "killed by SIGKILL" in log
+        (entry,) = store.entries("main")
+        run = store.load(entry)
+        assert run.test(A.node_id) == A or run.test(SAVED), f"killed at {name} {count}"
+        assert {test.node_id for test in run.tests} in ({A.node_id}, {A.node_id, SAVED})
+        for lock in place.folder.glob(".git/**/*.lock"):
+            lock.unlink()  # git says so itself where one is left
+    assert killed > len(chosen) // 2
+
+
+def test_object_store_that_is_gone_is_one_sentence(
+    object_store_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    for uri, problem in (("s3://nowhere/x", "cannot be written"), ("s3://baselines/x", "cannot be read")):
+        if problem == "cannot be read":
+            monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+            fsspec.get_filesystem_class("s3").clear_instance_cache()  # it was told of the other server
+        store = open_store(uri, root=tmp_path)
+        with pytest.raises(StoreError, match=rf"^{uri} {problem}: .*What it held is as it was$"):
+            store.save("main", run_of(1), collected=NOBODY)

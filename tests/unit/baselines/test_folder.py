@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.baselines.directory import open_store
+from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.folder import project_folder, state_file, writing
 from pytest_opprof.errors import StoreError
 

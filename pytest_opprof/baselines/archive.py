@@ -1,0 +1,292 @@
+"""Yesterday's runs by name, in a store of any kind: what a save keeps, joins, carries over and lets go."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.keys import check_name, is_name, key_of
+from pytest_opprof.baselines.store import Change, Entry, Put, Saved
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
+from pytest_opprof.results.merge import Collected, joined, merged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from pytest_opprof.baselines.store import BaselineStore
+    from pytest_opprof.results.run import Run
+
+KEPT_RUNS = 200
+_URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+def open_store(uri: str, *, root: Path) -> Archive:
+    """The store that a URI names.
+
+    Args:
+        uri: ``dir:PATH`` or a path alone, ``counts:PATH``, ``git:`` or ``git:PATH``, or an address that
+            fsspec knows, such as ``s3://bucket/folder``.
+        root: the folder that a relative path starts from.
+
+    Raises:
+        UsageError: a scheme that this release does not know, or that needs a library that is not there.
+    """
+    found = _URI.fullmatch(uri)
+    kind, rest = (found[1], found[2]) if found else ("dir", uri)
+    if kind == "git":
+        from pytest_opprof.baselines.git_ref import GitRefStore  # noqa: PLC0415  # each kind where it is used
+
+        return Archive(GitRefStore(root / rest, uri=uri))
+    if kind == "file" and rest.startswith("//"):
+        # A folder of this machine has a store that promises more than fsspec's files can.
+        kind, rest = "dir", rest.removeprefix("//")
+    if kind in {"dir", "counts"}:
+        if not rest:
+            raise UsageError(f"--opprof-store={uri}: the path is missing: write it like {kind}:.opprof")
+        if kind == "counts":
+            from pytest_opprof.baselines.counts import CountsStore  # noqa: PLC0415
+
+            return Archive(CountsStore(root / rest, uri=uri))
+        from pytest_opprof.baselines.directory import DirectoryStore  # noqa: PLC0415
+
+        return Archive(DirectoryStore(root / rest, uri=f"dir:{rest}"))
+    from pytest_opprof.baselines.remote import open_remote  # noqa: PLC0415
+
+    return Archive(open_remote(uri))
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Runs by name in a store.
+
+    Attributes:
+        store: where they are.
+    """
+
+    store: BaselineStore
+
+    @property
+    def uri(self) -> str:
+        """The store as users write it: ``dir:.opprof``."""
+        return self.store.uri
+
+    @property
+    def hint(self) -> str:
+        """What may bring runs that are not here yet, as a command; empty where nothing does."""
+        return self.store.hint
+
+    def names(self) -> tuple[str, ...]:
+        """The names that have at least one run, in alphabetical order.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return tuple(sorted(name for name in self.store.names() if is_name(name)))
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """The runs of a name, newest first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return _newest_first(self.store.entries(name)) if is_name(name) else ()
+
+    def load(self, entry: Entry) -> Run:
+        """Read a run.
+
+        Raises:
+            DocumentError: the file holds no run that this release can use.
+            StoreError: the file cannot be read.
+        """
+        parts = [run_from_bytes(part, where=entry.place) for part in self.store.read(entry)]
+        # The place says the name: a folder may have been copied or renamed.
+        return replace(joined(parts), name=entry.name)
+
+    def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
+        """Keep a run under a name, in place of an earlier run of the same commit.
+
+        Tests of the earlier run that did not run this time, and still exist, are kept.
+
+        Raises:
+            UsageError: the name cannot be one.
+            StoreError: the store cannot be written; what it held is as it was.
+            DocumentError: the document that would be replaced is damaged.
+        """
+        check_name(name, where="--opprof-save=")
+        run = replace(run, name=name)
+        left_out = sum(not test.is_usable for test in run.tests)
+        notes = [f"{left_out} of {len(run.tests)} tests not saved: they did not pass or were not measured"]
+        notes = notes if left_out else []
+        if left_out == len(run.tests):
+            return Saved(place=None, run=replace(run, tests=()), notes=(*notes, "nothing was saved"))
+        saving = _Saving(archive=self, run=run, collected=collected)
+        (place,) = self.store.change(name, saving.plan)
+        if run.commit is None:
+            notes.append("there is no commit to keep it under, so it is kept under its time")
+        elif run.commit.dirty:
+            notes.append("the work tree has uncommitted changes, so it is kept as '-dirty'")
+        return Saved(place=place, run=saving.stored, notes=(*notes, *saving.notes))
+
+    def remove(self, name: str, *, is_meant: Callable[[Entry], bool]) -> tuple[Entry, ...]:
+        """Let runs of a name go; those that went.
+
+        Raises:
+            StoreError: the store cannot be written; what it held is as it was.
+        """
+        gone: tuple[Entry, ...] = ()
+
+        def plan(entries: tuple[Entry, ...]) -> Change:
+            nonlocal gone
+            gone = tuple(entry for entry in _newest_first(entries) if is_meant(entry))
+            return Change(drops=gone)
+
+        self.store.change(name, plan)
+        return gone
+
+    def prune(self, name: str, *, keep: int, is_gone: Callable[[str], bool]) -> tuple[Entry, ...]:
+        """Let the oldest runs of a name go, and those of commits that are no more; those that went.
+
+        A run that is newer than every run of a commit that is known stays: its commit may not be fetched yet.
+
+        Args:
+            name: the baseline.
+            keep: how many runs stay at most, the newest.
+            is_gone: whether a commit is no more.
+
+        Raises:
+            StoreError: the store cannot be written; what it held is as it was.
+        """
+        entries = self.entries(name)
+        lost = {entry.commit for entry in entries if entry.commit and is_gone(entry.commit)}
+        known = [entry.created for entry in entries if entry.commit and entry.commit not in lost]
+        dropped = {
+            entry.key
+            for place, entry in enumerate(entries)
+            if place >= keep or (entry.commit in lost and known and entry.created < max(known))
+        }
+        return self.remove(name, is_meant=lambda entry: entry.key in dropped) if dropped else ()
+
+    def take(self, other: Archive, names: Iterable[str]) -> tuple[str, ...]:
+        """Keep what another archive has as well; where both have a run, they are joined.
+
+        Returns:
+            Sentences on what came, what was joined, and what could not be read there.
+
+        Raises:
+            StoreError: one of the stores cannot be read or written.
+            DocumentError: a document here is damaged that would be joined with one there.
+        """
+        notes: list[str] = []
+        for name in names:
+            taking = _Taking(archive=self, name=name, others=_documents_of(other, name))
+            self.store.change(name, taking.plan)
+            notes += taking.notes
+        return tuple(notes)
+
+
+class _Saving:
+    """One save: made anew from what the store has each time that another writer came between."""
+
+    def __init__(self, *, archive: Archive, run: Run, collected: Collected) -> None:
+        self._archive = archive
+        self._run = run
+        self._collected = collected
+        self.stored = run
+        self.notes: tuple[str, ...] = ()
+
+    def plan(self, entries: tuple[Entry, ...]) -> Change:
+        key = key_of(self._run)
+        ordered = _newest_first(entries)
+        previous, problem = self._previous(ordered, key=key)
+        result = merged(previous, self._run, collected=self._collected)
+        self.stored, self.notes = result.run, (*problem, *result.notes)
+        # The run that is saved stays, however old: somebody measures an old commit.
+        others = [entry for entry in ordered if entry.key != key]
+        put = Put(key=key, created=result.run.created, data=run_to_bytes(result.run, where=key))
+        return Change(puts=(put,), drops=tuple(others[KEPT_RUNS - 1 :]))
+
+    def _previous(self, entries: tuple[Entry, ...], *, key: str) -> tuple[Run | None, tuple[str, ...]]:
+        """The run to carry tests over from, of this commit or the newest, and what is wrong with it."""
+        for entry in entries:
+            if entry.key == key:
+                # It would be replaced, so a damaged one is for the user to look at first.
+                return self._archive.load(entry), ()
+        for entry in entries[:1]:
+            try:
+                return self._archive.load(entry), ()
+            except DocumentError as error:
+                return None, (f"no test was carried over: {error}",)
+        return None, ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Documents:
+    """What an archive has of a name: the documents of each entry, and what could not be read."""
+
+    found: tuple[tuple[Entry, tuple[bytes, ...]], ...]
+    problems: tuple[str, ...]
+
+
+def _documents_of(archive: Archive, name: str) -> _Documents:
+    found, problems = [], []
+    for entry in archive.entries(name):
+        try:
+            parts = tuple(unpacked(part, where=entry.place) for part in archive.store.read(entry))
+            for part in parts:
+                run_from_bytes(part, where=entry.place)  # what nobody can use does not travel
+        except DocumentError as error:
+            problems.append(f"left out: {error}")
+        else:
+            found.append((entry, parts))
+    return _Documents(found=tuple(found), problems=tuple(problems))
+
+
+class _Taking:
+    """The runs of a name that come from another archive."""
+
+    def __init__(self, *, archive: Archive, name: str, others: _Documents) -> None:
+        self._archive = archive
+        self._name = name
+        self._others = others
+        self.notes: tuple[str, ...] = ()
+
+    def plan(self, entries: tuple[Entry, ...]) -> Change:
+        ours = {entry.key: entry for entry in entries}
+        puts, notes = [], []
+        for entry, parts in self._others.found:
+            mine = ours.get(entry.key)
+            if mine is None and len(parts) == 1:
+                puts.append(Put(key=entry.key, created=entry.created, data=parts[0]))
+                continue
+            here = self._archive.store.read(mine) if mine else ()
+            plain = [unpacked(part, where=mine.place) for part in here] if mine else []
+            if sorted(plain) == sorted(parts):
+                continue
+            put, note = self._joined(entry, mine, [*plain, *parts])
+            if put.data not in plain:
+                puts.append(put)
+                notes.append(note)
+        count = "1 run" if len(puts) == 1 else f"{len(puts)} runs"
+        self.notes = (f"{self._name}: {count} taken over", *notes, *self._others.problems)
+        kept = {put.key for put in puts}
+        ranked = [(entry.created, entry.key) for entry in entries if entry.key not in kept]
+        ranked += [(put.created, put.key) for put in puts]
+        stay = {key for _, key in sorted(ranked, reverse=True)[:KEPT_RUNS]}
+        return Change(
+            puts=tuple(put for put in puts if put.key in stay),
+            drops=tuple(entry for entry in entries if entry.key not in stay | kept),
+        )
+
+    def _joined(self, entry: Entry, mine: Entry | None, parts: list[bytes]) -> tuple[Put, str]:
+        place = mine.place if mine else entry.place
+        runs = [run_from_bytes(part, where=place) for part in parts]
+        run = replace(joined(runs), name=self._name)
+        put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
+        return put, f"{run.title} is on both sides: joined, what was measured later counts"
+
+
+def _newest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (entry.created, entry.key), reverse=True))

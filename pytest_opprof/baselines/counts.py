@@ -1,0 +1,159 @@
+"""Baselines to commit and review: ``<name>.counts.json`` has what is the same wherever unchanged code runs.
+
+No host, no time, no commit, one number a line, everything in a stable order: two saves of unchanged code are
+the same bytes, and a pull request that does more shows it in its diff.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from pytest_opprof.baselines.directory import listed, locked
+from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import OP_METRICS, TOTALS, Family
+from pytest_opprof.results.document import run_to_document
+from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
+from pytest_opprof.results.run import CaptureStats, Environment, OpKind, OpRow, Run, TestResult, Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_opprof.baselines.store import Change, Entry
+
+# Of its own: what was accepted may lie in the same folder.
+_SUFFIX = ".counts.json"
+# Reread and written by people as well: git merges lines, not words.
+_INDENT = 1
+_EXACT = frozenset(
+    metric.name for metric in (*OP_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
+)
+_FIELDS = frozenset[str]().union(
+    *(metric.depends_on for metric in (*OP_METRICS.values(), *TOTALS.values()) if metric.name in _EXACT)
+)
+# Of what the collector says, what a comparison asks for; how much it recorded on the way is no promise.
+_NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
+
+
+class CountsStore:
+    """A file for each name, in a folder of the work tree.
+
+    Attributes:
+        uri: the store as users write it.
+    """
+
+    hint = ""
+
+    def __init__(self, folder: Path, *, uri: str) -> None:
+        self.folder = folder
+        self.uri = uri
+
+    def names(self) -> tuple[str, ...]:
+        """The files, as names."""
+        return tuple(
+            unquote(path.name.removesuffix(_SUFFIX))
+            for path in listed(self.folder)
+            if path.name.endswith(_SUFFIX) and not path.name.startswith(".") and path.is_file()
+        )
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """The one run that the work tree has."""
+        path = self._path(name)
+        if not path.is_file():
+            return ()
+        return (entry_of(name, REVIEWED, created=LONG_AGO, place=shown(path), parts=(path.name,)),)
+
+    def read(self, entry: Entry) -> tuple[bytes, ...]:
+        """The file of an entry."""
+        return tuple(read_bytes(self.folder / part) for part in entry.parts)
+
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+        """Do what ``plan`` says while no other process writes; of several runs the newest is kept."""
+        path = self._path(name)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise store_error(self.folder, "cannot be written", error) from error
+        # The folder itself is what is held: a lock file would want to be ignored, or committed.
+        with locked(self.folder, flags=os.O_RDONLY | os.O_DIRECTORY):
+            change = plan(self.entries(name))
+            if change.puts:
+                newest = max(change.puts, key=lambda put: (put.created, put.key))
+                write_bytes(path, reviewable(run_from_bytes(newest.data, where=newest.key), name=name))
+            elif change.drops:
+                try:
+                    path.unlink(missing_ok=True)
+                except OSError as error:
+                    raise store_error(path, "cannot be removed", error) from error
+        return tuple(shown(path) for _ in change.puts)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{quote(name, safe=' ')}{_SUFFIX}"
+
+
+def reviewable(run: Run, *, name: str) -> bytes:
+    """A run as a document that differs only where counts do.
+
+    Raises:
+        UsageError: there is nothing in it that could be compared exactly.
+    """
+    tests = tuple(_counts_of(test) for test in sorted(run.tests, key=lambda test: test.node_id))
+    if not any(test.totals for test in tests):
+        raise UsageError(f"{name}: the run has no exact counts to keep. Keep it in another store")
+    kept = Run(
+        run_id=REVIEWED,
+        created=LONG_AGO,
+        opprof_version="",
+        name=name,
+        environment=Environment(
+            fingerprint={
+                field: value for field, value in run.environment.fingerprint.items() if field in _FIELDS
+            }
+        ),
+        tests=tests,
+    )
+    return json.dumps(run_to_document(kept), indent=_INDENT).encode("ascii") + b"\n"
+
+
+def _counts_of(test: TestResult) -> TestResult:
+    unchanged = CaptureStats()
+    capture = replace(test.capture, **{field: getattr(unchanged, field) for field in _NOT_COMPARED})
+    ops = (_count_of(row) for row in test.ops if not row.background and row.kind is not OpKind.CALL)
+    return replace(
+        test,
+        capture=capture,
+        activities=tuple(sorted(test.activities)),
+        sources=tuple(sorted(test.sources)),
+        unstable=tuple(sorted(test.unstable)),
+        unheard={},
+        settings={field: value for field, value in sorted(test.settings.items()) if field in _FIELDS},
+        compile_cache=tuple(sorted(test.compile_cache)),
+        timing=Timing(),
+        gates=dict(sorted(test.gates.items())),
+        limits=dict(sorted(test.limits.items())),
+        totals={name: test.totals[name] for name in sorted(test.totals) if name in _EXACT},
+        ops=tuple(sorted(ops, key=lambda row: (row.name, row.kind))),
+        tree=(),
+        carried_from=None,
+    )
+
+
+def _count_of(row: OpRow) -> OpRow:
+    """A row without times and lines of code: those move while nothing changes."""
+    nothing = row.count.zeros()
+    return replace(
+        row,
+        cpu_time_total_ns=nothing,
+        self_cpu_time_total_ns=nothing,
+        cpu_memory=row.cpu_memory if "cpu_memory" in _EXACT else None,
+        flops=row.flops,
+        device={name: row.device[name] for name in sorted(row.device) if name in _EXACT},
+        parent_op=None,
+        source=None,
+        places={},
+    )

@@ -1,0 +1,218 @@
+"""Baselines in refs of a git repository: ``refs/opprof/<name>`` is a commit whose tree has ``<key>.json``.
+
+Nothing of it is in a branch or a work tree. Each change is a new commit without a parent, so that what was
+pruned is not kept by history; the ref moves only from the value that the change was made from (git's own
+compare-and-swap), else the change is made again. Two writers lose nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+from pytest_opprof.baselines.git import Git, run_git
+from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
+from pytest_opprof.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_opprof.baselines.store import Change, Entry
+
+REFS = "refs/opprof/"
+_SUFFIX = ".json"
+# Each time that a change has to be made again another writer has made his: so many there never are.
+_MOST_TRIES = 100
+# How long git waits for another process that moves a ref just now, milliseconds; its own 100 are soon over.
+_PATIENT = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
+# A repository needs no identity set up, as on CI, to keep baselines.
+_IDENTITY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "pytest-opprof"), ("EMAIL", "pytest-opprof@localhost"))
+}
+# What a ref's name must not have: two dots, a dot or .lock at its end.
+_DOTS = re.compile(r"\.(?=\.|$|lock$)")
+_REASONS = {
+    "No space left on device": "the disk is full. Free some space and run again",
+    "Disk quota exceeded": "your disk quota is used up. Free some space and run again",
+    "Permission denied": "permission denied. Make it writable, or choose another store",
+    "insufficient permission": "permission denied. Make it writable, or choose another store",
+    "Read-only file system": "the file system is read-only. Choose another store",
+    "not a git repository": "this is no git repository. Run `git init`, or choose another store",
+    "dubious ownership": "the repository belongs to another user (git config safe.directory)",
+}
+
+
+class GitRefStore:
+    """Documents in a repository.
+
+    Attributes:
+        folder: a folder in the repository.
+        uri: the store as users write it.
+        refs: what the refs begin with.
+    """
+
+    def __init__(self, folder: Path, *, uri: str = "git:", refs: str = REFS) -> None:
+        self.folder = folder
+        self.uri = uri
+        self.refs = refs
+
+    @property
+    def hint(self) -> str:
+        """The fetch that brings what CI or a colleague has pushed: a clone has branches and tags alone."""
+        remote = Git(self.folder).remote
+        return f"git fetch {remote} '{REFS}*:{REFS}*'" if remote else ""
+
+    def names(self) -> tuple[str, ...]:
+        """The refs, as names."""
+        return tuple(name_of(ref.removeprefix(self.refs)) for ref in self.tips())
+
+    def tips(self) -> dict[str, str]:
+        """The commit of each ref."""
+        refs = self.ask("for-each-ref", "--format=%(refname) %(objectname)", self.refs).decode()
+        return dict(line.split(" ") for line in refs.splitlines())
+
+    def ref(self, name: str) -> str:
+        """The ref of a name."""
+        return self.refs + part_of_ref(name)
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """The documents in the tree of a name's ref."""
+        return self._entries(name, self._files(self._tip(name)))
+
+    def read(self, entry: Entry) -> tuple[bytes, ...]:
+        """The blob of an entry."""
+        return tuple(self.ask("cat-file", "blob", part) for part in entry.parts)
+
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+        """Do what ``plan`` says, from the ref's value of now to a new one in one step."""
+        for _ in range(_MOST_TRIES):
+            old = self._tip(name)
+            files = self._files(old)
+            change = plan(self._entries(name, files))
+            for entry in change.drops:
+                files.pop(entry.key + _SUFFIX, None)
+            for put in change.puts:
+                files[put.key + _SUFFIX] = self._hashed(put.data)
+            if self._moved(name, old, files):
+                return tuple(self._place(name, put.key) for put in change.puts)
+        raise StoreError(f"{self.uri}: {self.ref(name)} was changed by others all the time. Run again")
+
+    def ask(self, *arguments: str, given: bytes = b"") -> bytes:
+        """What git prints.
+
+        Raises:
+            StoreError: it fails.
+        """
+        done = self._run(*arguments, given=given)
+        if done.returncode:
+            raise self._failed(arguments[0], done.stderr)
+        return done.stdout
+
+    def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        try:
+            return run_git(self.folder, *arguments, given=given, more=_IDENTITY)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is no folder"
+            what = (
+                what if isinstance(error, FileNotFoundError | NotADirectoryError) else "git does not answer"
+            )
+            raise StoreError(f"{self.uri} cannot be used: {what}. Choose another store") from error
+
+    def _failed(self, command: str, said: bytes) -> StoreError:
+        text = said.decode("utf-8", "replace").strip()
+        for mark, reason in _REASONS.items():
+            if mark in text:
+                return StoreError(f"{self.uri} cannot be used: {reason}")
+        return StoreError(f"{self.uri} cannot be used: git {command} says: {' '.join(text.split())}")
+
+    def _tip(self, name: str) -> str:
+        """The commit of a name's ref; empty where there is none."""
+        done = self._run(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{self.ref(name)}^{{commit}}"
+        )
+        if done.returncode and done.stderr.strip():
+            raise self._failed("rev-parse", done.stderr)
+        return done.stdout.decode().strip()
+
+    def _files(self, commit: str) -> dict[str, str]:
+        """The blob of each document in a commit."""
+        if not commit:
+            return {}
+        files = {}
+        for line in self.ask("ls-tree", "-z", commit).decode("utf-8", "replace").split("\0"):
+            about, _, file = line.partition("\t")
+            if file.endswith(_SUFFIX) and is_key(file.removesuffix(_SUFFIX)) and " blob " in about:
+                files[file] = about.split(" ")[2]
+        return files
+
+    def _entries(self, name: str, files: dict[str, str]) -> tuple[Entry, ...]:
+        created = self._created(files.values())
+        return tuple(
+            entry_of(
+                name,
+                file.removesuffix(_SUFFIX),
+                created=created.get(blob) or LONG_AGO,
+                place=self._place(name, file.removesuffix(_SUFFIX)),
+                parts=(blob,),
+            )
+            for file, blob in files.items()
+        )
+
+    def _created(self, blobs: Iterable[str]) -> dict[str, datetime | None]:
+        """When the run in each blob was measured; one process for all of them."""
+        asked = "".join(f"{blob}\n" for blob in blobs).encode()
+        printed = self.ask("cat-file", "--batch", given=asked) if asked else b""
+        created, start = {}, 0
+        while start < len(printed):
+            end = printed.index(b"\n", start)
+            blob, kind, *size = printed[start:end].decode().split(" ")
+            if not size:
+                raise StoreError(
+                    f"{self.uri}: the object {blob} is {kind}: the repository is damaged (git fsck)"
+                )
+            created[blob] = created_in(printed[end + 1 : end + 1 + int(size[0])])
+            start = end + 1 + int(size[0]) + 1
+        return created
+
+    def _hashed(self, data: bytes) -> str:
+        return self.ask("hash-object", "-w", "--stdin", given=data).decode().strip()
+
+    def _moved(self, name: str, old: str, files: dict[str, str]) -> bool:
+        """Have the ref point to these files; whether it still was at ``old``."""
+        ref = self.ref(name)
+        if files == self._files(old):
+            return True
+        if not files:
+            return self._swapped(name, old, "-d", ref, old)
+        listed = "".join(f"100644 blob {blob}\t{file}\0" for file, blob in files.items())
+        tree = self.ask("mktree", "-z", given=listed.encode()).decode().strip()
+        message = f"pytest-opprof: baselines of {name}\n".encode("utf-8", "backslashreplace")
+        commit = self.ask("commit-tree", tree, given=message).decode().strip()
+        return self._swapped(name, old, ref, commit, old)
+
+    def _swapped(self, name: str, old: str, *arguments: str) -> bool:
+        done = self._run(*_PATIENT, "update-ref", *arguments)
+        if done.returncode == 0:
+            return True
+        if self._tip(name) != old:
+            return False
+        raise self._failed("update-ref", done.stderr)
+
+    def _place(self, name: str, key: str) -> str:
+        return f"{self.ref(name)}:{key}{_SUFFIX}"
+
+
+def part_of_ref(name: str) -> str:
+    """A name as the last part of a ref: none is a folder of another, and none has what git refuses."""
+    return _DOTS.sub("%2E", quote(name, safe="").replace("~", "%7E"))
+
+
+def name_of(part: str) -> str:
+    """The name that `part_of_ref` wrote."""
+    return unquote(part)

@@ -1,0 +1,124 @@
+"""Baselines in git refs, to another repository and back, by ``git fetch`` and ``git push``.
+
+Refs that went apart are joined by content, never overwritten: what the other side has is fetched into refs of
+its own, joined there, and pushed on the condition that the other side is still as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import subprocess
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.archive import Archive
+from pytest_opprof.baselines.git import run_git
+from pytest_opprof.baselines.git_ref import REFS, GitRefStore
+from pytest_opprof.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# Not below refs/opprof/, of which users fetch and push all.
+_FETCHED = "refs/opprof-fetched/"
+_MOST_TRIES = 20
+_NETWORK_TIMEOUT_S = 600
+# What git calls a ref that another push has moved meanwhile.
+_MOVED = (
+    "stale info",
+    "fetch first",
+    "remote ref updated since checkout",
+    "failed to update ref",
+    "cannot lock ref",
+)
+
+
+def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
+    """Have a remote keep these names' runs beside its own.
+
+    Args:
+        archive: of a git store.
+        names: baselines that it has.
+        remote: a remote's name, or the address of a repository.
+
+    Returns:
+        Sentences on what was joined.
+
+    Raises:
+        UsageError: the archive is in no git repository.
+        StoreError: the remote cannot be reached or written, or a document is damaged that would be joined.
+    """
+    store = _git_store(archive)
+    for _ in range(_MOST_TRIES):
+        with _fetched(store, remote) as theirs:
+            tips = theirs.tips()
+            both = Archive(theirs)
+            notes = both.take(archive, names)
+            refs = [(theirs.ref(name), REFS + theirs.ref(name).removeprefix(theirs.refs)) for name in names]
+            leases = [f"--force-with-lease={ref}:{tips.get(local, '')}" for local, ref in refs]
+            specs = [f"{local}:{ref}" for local, ref in refs]
+            done = _network(store, "push", "--quiet", *leases, "--", remote, *specs)
+        if done.returncode == 0:
+            return notes
+        if not any(mark in done.stderr.decode("utf-8", "replace") for mark in _MOVED):
+            raise _refused("push", remote, done.stderr)
+    raise StoreError(f"{remote}: others push baselines all the time. Run again")
+
+
+def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
+    """Keep what a remote has of these names, of all that it has where there are none.
+
+    Args:
+        archive: of a git store.
+        names: baselines; none for all.
+        remote: a remote's name, or the address of a repository.
+
+    Returns:
+        Sentences on what came, and what was joined.
+
+    Raises:
+        UsageError: the archive is in no git repository.
+        StoreError: the remote cannot be reached, or the repository cannot be written.
+        DocumentError: a document here is damaged that would be joined with one there.
+    """
+    store = _git_store(archive)
+    with _fetched(store, remote) as theirs:
+        other = Archive(theirs)
+        return archive.take(other, names or other.names())
+
+
+@contextlib.contextmanager
+def _fetched(store: GitRefStore, remote: str) -> Iterator[GitRefStore]:
+    """What a remote has, in refs that are gone afterwards."""
+    refs = f"{_FETCHED}{secrets.token_hex(8)}/"
+    theirs = GitRefStore(store.folder, uri=remote, refs=refs)
+    done = _network(
+        store, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", remote, f"+{REFS}*:{refs}*"
+    )
+    if done.returncode:
+        raise _refused("fetch", remote, done.stderr)
+    try:
+        yield theirs
+    finally:
+        gone = "".join(f"delete {ref}\n" for ref in theirs.tips())
+        store.ask("update-ref", "--stdin", given=gone.encode())
+
+
+def _git_store(archive: Archive) -> GitRefStore:
+    if not isinstance(archive.store, GitRefStore):
+        raise UsageError(
+            f"{archive.uri} has no remotes: say --to or --from with a store, or use --store=git:"
+        )
+    return archive.store
+
+
+def _network(store: GitRefStore, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return run_git(store.folder, *arguments, timeout_s=_NETWORK_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StoreError(f"git {arguments[0]} does not answer ({type(error).__name__}). Run again") from error
+
+
+def _refused(command: str, remote: str, said: bytes) -> StoreError:
+    text = " ".join(said.decode("utf-8", "replace").split()).rstrip(".")
+    return StoreError(f"git {command} {remote} failed: {text}. Nothing was changed")

@@ -1,0 +1,84 @@
+"""What runs are kept under: which names there may be, a run's key, and what a key says."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.store import Entry
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_opprof.results.run import Run
+
+# The key of counts that lie in the work tree: which commit they belong to is git's to say.
+REVIEWED = "counts"
+# Why of a document the first bytes are enough: `created` stands near its beginning.
+HEAD_BYTES = 4_096
+# Beside the names in a folder; what else is kept there.
+TRACES = "traces"
+_MAX_NAME = 100
+_COMMIT_KEY = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})(-dirty)?")
+_KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
+_CREATED = re.compile(rb'"created":\s*"([0-9T:.+-]{19,40})"')
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_name(name: str) -> bool:
+    """Whether a baseline may be called so."""
+    return (
+        name.isprintable()
+        and name.strip() == name
+        and 1 <= len(name) <= _MAX_NAME
+        and not name.startswith(".")
+        and name != TRACES
+    )
+
+
+def check_name(name: str, *, where: str) -> None:
+    """Refuse what is no name.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if not is_name(name):
+        raise UsageError(
+            f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters, does not "
+            f"start with a dot, and is not {TRACES!r}"
+        )
+
+
+def is_key(text: str) -> bool:
+    """Whether a run may be kept under it: what is no key was not written by us."""
+    return _KEY.fullmatch(text) is not None
+
+
+def key_of(run: Run) -> str:
+    """What a run is kept under: its commit, or the time it was measured."""
+    if run.commit is None:
+        return f"{run.created.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{run.run_id[:8]}"
+    return run.commit.id + ("-dirty" if run.commit.dirty else "")
+
+
+def entry_of(name: str, key: str, *, created: datetime, place: str, parts: tuple[str, ...]) -> Entry:
+    """An entry, with what its key says."""
+    commit = _COMMIT_KEY.fullmatch(key)
+    return Entry(
+        name=name,
+        key=key,
+        commit=commit[1] if commit else None,
+        is_dirty=bool(commit and commit[2]),
+        created=created,
+        place=place,
+        parts=parts,
+    )
+
+
+def created_in(head: bytes) -> datetime | None:
+    """When a run was measured, as the first bytes of its document say; None where they do not."""
+    told = _CREATED.search(head[:HEAD_BYTES])
+    try:
+        return datetime.fromisoformat(told[1].decode("ascii")).astimezone(UTC) if told else None
+    except (ValueError, OverflowError):
+        return None

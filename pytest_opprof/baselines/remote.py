@@ -1,0 +1,187 @@
+"""Baselines in an object store, or whatever fsspec can reach: ``<name>/<key>.<time>.<digest>.json.gz``.
+
+Object stores have no locks, and not all can write on a condition. So no object is ever written twice: a save
+writes a new one, named by what is in it, and then removes those that it saw and has joined. Two saves at once
+leave two objects of one commit, which readers join, and the next save. Who dies on the way leaves what was
+there, and maybe the new one beside it. That needs only that a listing shows what was written before, which
+S3, Google Cloud Storage and Azure promise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import importlib
+import re
+import secrets
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
+
+from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
+from pytest_opprof.errors import DocumentError, StoreError, UsageError
+from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_opprof.baselines.store import Change, Entry, Put
+
+_OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
+_TIME = "%Y%m%dT%H%M%S%f"
+_DIGITS = 16
+# Where one request puts an object whole or not at all. Elsewhere a file is written beside, and then renamed.
+_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
+# How often a reader looks again for a run that others have just put elsewhere.
+_MOST_TRIES = 10
+
+
+def open_remote(uri: str) -> RemoteStore:
+    """The store at an address.
+
+    Raises:
+        UsageError: no store is known by its scheme, or a library is missing.
+    """
+    try:
+        fsspec = importlib.import_module("fsspec")
+    except ImportError as error:
+        raise UsageError(
+            f"--opprof-store={uri}: a store at an address needs fsspec: pip install 'pytest-opprof[remote]'"
+        ) from error
+    try:
+        filesystem, root = fsspec.core.url_to_fs(uri)
+    except ImportError as error:
+        raise UsageError(f"--opprof-store={uri}: {error}") from error
+    except ValueError as error:
+        known = "dir:PATH, counts:PATH, git: and the addresses of fsspec, such as s3://bucket/folder"
+        raise UsageError(
+            f"--opprof-store={uri}: no store of this kind ({error}); there are {known}"
+        ) from error
+    return RemoteStore(filesystem, root.rstrip("/"), uri=uri)
+
+
+class RemoteStore:
+    """Documents at an address.
+
+    Attributes:
+        uri: the store as users write it.
+    """
+
+    hint = ""
+
+    def __init__(self, filesystem: Any, root: str, *, uri: str) -> None:
+        self._filesystem = filesystem
+        self._root = root
+        self.uri = uri
+        protocols = filesystem.protocol
+        names = {protocols} if isinstance(protocols, str) else set(protocols)
+        self._is_whole = not names.isdisjoint(_WHOLE)
+
+    def names(self) -> tuple[str, ...]:
+        """The folders that have an object."""
+        names = (unquote(path.rpartition("/")[2]) for path in self._listed(self._root))
+        return tuple(name for name in names if self.entries(name))
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """The objects of a name, those of one key together."""
+        objects: dict[str, list[tuple[datetime, str]]] = {}
+        for path in self._listed(self._folder(name)):
+            found = _OBJECT.fullmatch(path.rpartition("/")[2])
+            if found is not None and is_key(found["key"]):
+                objects.setdefault(found["key"], []).append((_time(found["time"]), found[0]))
+        return tuple(
+            entry_of(
+                name,
+                key,
+                created=max(parts)[0],
+                place=f"{self.uri.rstrip('/')}/{quote(name, safe='')}/{max(parts)[1]}",
+                parts=tuple(part for _, part in sorted(parts)),
+            )
+            for key, parts in objects.items()
+        )
+
+    def read(self, entry: Entry) -> tuple[bytes, ...]:
+        """The objects of an entry; looked up again where another process has just joined them."""
+        for _ in range(_MOST_TRIES):
+            with contextlib.suppress(FileNotFoundError):
+                return tuple(self._object(entry, part) for part in entry.parts)
+            entry = next((one for one in self.entries(entry.name) if one.key == entry.key), entry)
+        raise StoreError(f"{entry.place} cannot be read: it is no longer there")
+
+    def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+        """Write what is new first, and only then remove what it stands for."""
+        entries = {entry.key: entry for entry in self.entries(name)}
+        change = plan(tuple(entries.values()))
+        written = [self._written(name, put) for put in change.puts]
+        replaced = [entries[put.key] for put in change.puts if put.key in entries]
+        for entry in (*replaced, *change.drops):
+            for part in entry.parts:
+                if part not in written:
+                    self._remove(f"{self._folder(name)}/{part}")
+        return tuple(f"{self.uri.rstrip('/')}/{quote(name, safe='')}/{part}" for part in written)
+
+    def _written(self, name: str, put: Put) -> str:
+        data = gzip.compress(put.data, mtime=0)
+        created = put.created.astimezone(UTC)
+        part = f"{put.key}.{created:{_TIME}}Z.{_digest(data)}.json.gz"
+        path = f"{self._folder(name)}/{part}"
+        with self._asked("cannot be written", is_needed=True):
+            if self._is_whole:
+                self._filesystem.pipe_file(path, data)
+            else:
+                beside = f"{self._folder(name)}/.opprof-{secrets.token_hex(8)}.tmp"
+                self._filesystem.makedirs(self._folder(name), exist_ok=True)
+                self._filesystem.pipe_file(beside, data)
+                self._filesystem.mv(beside, path)
+        return part
+
+    def _object(self, entry: Entry, part: str) -> bytes:
+        path = f"{self._folder(entry.name)}/{part}"
+        with self._asked("cannot be read"):
+            data: bytes = self._filesystem.cat_file(path, start=0, end=MAX_DOCUMENT_BYTES)
+        found = _OBJECT.fullmatch(part)
+        if found is None or _digest(data) != found["digest"]:
+            raise DocumentError(
+                f"{entry.place}: its bytes are not those that were saved: it is damaged or cut off. "
+                "The file was not used"
+            )
+        return data
+
+    def _remove(self, path: str) -> None:
+        # Somebody else may have joined, and removed, the same object.
+        with contextlib.suppress(FileNotFoundError), self._asked("cannot be removed"):
+            self._filesystem.rm_file(path)
+
+    def _listed(self, folder: str) -> list[str]:
+        # What fsspec remembers of a listing would hide what others have written since.
+        with self._asked("cannot be read"):
+            self._filesystem.invalidate_cache()
+            with contextlib.suppress(FileNotFoundError):
+                return [str(path).rstrip("/") for path in self._filesystem.ls(folder, detail=False)]
+        return []
+
+    @contextlib.contextmanager
+    def _asked(self, what: str, *, is_needed: bool = False) -> Iterator[None]:
+        """Have each library's own exceptions be one sentence; what need not be there is for the caller."""
+        try:
+            yield
+        except Exception as error:  # each library behind fsspec has a tree of its own
+            if isinstance(error, FileNotFoundError) and not is_needed:
+                raise
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise StoreError(f"{self.uri} {what}: {said}. What it held is as it was") from error
+
+    def _folder(self, name: str) -> str:
+        return f"{self._root}/{quote(name, safe='')}"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
+
+
+def _time(text: str) -> datetime:
+    try:
+        return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return LONG_AGO

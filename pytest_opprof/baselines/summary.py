@@ -1,0 +1,86 @@
+"""What a store holds, name by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.document import time_to_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.baselines.store import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A baseline.
+
+    Attributes:
+        name: its name.
+        runs: how many runs it has.
+        newest: the newest of them.
+        tests: how many tests that one has; None where it cannot be read.
+        fingerprint: the digest of its environment; None as above.
+        problem: why it cannot be read; empty otherwise.
+    """
+
+    name: str
+    runs: int
+    newest: Entry
+    tests: int | None
+    fingerprint: str | None
+    problem: str = ""
+
+
+def summaries(archive: Archive) -> Iterator[Summary]:
+    """Each baseline of a store, read as far as its newest run.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    for name in archive.names():
+        entries = archive.entries(name)
+        if not entries:
+            continue  # removed in this moment
+        tests, fingerprint, problem = None, None, ""
+        try:
+            run = archive.load(entries[0])
+        except DocumentError as error:
+            problem = str(error)
+        else:
+            tests, fingerprint = len(run.tests), run.environment.digest
+        yield Summary(
+            name=name,
+            runs=len(entries),
+            newest=entries[0],
+            tests=tests,
+            fingerprint=fingerprint,
+            problem=problem,
+        )
+
+
+def summary_to_document(summary: Summary) -> dict[str, Any]:
+    """A baseline as JSON has it."""
+    return {
+        "name": summary.name,
+        "runs": summary.runs,
+        "newest": entry_to_document(summary.newest),
+        "tests": summary.tests,
+        "fingerprint": summary.fingerprint,
+        "problem": summary.problem or None,
+    }
+
+
+def entry_to_document(entry: Entry) -> dict[str, Any]:
+    """A stored run as JSON has it."""
+    return {
+        "key": entry.key,
+        "commit": entry.commit,
+        "dirty": entry.is_dirty,
+        "created": time_to_document(entry.created),
+        "place": entry.place,
+    }

@@ -1,0 +1,203 @@
+"""``opprof baseline``: what a store holds, kept, shown, moved and cleared away."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.errors import MissingBaselineError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.baselines.store import Entry
+
+_KEPT = 200
+_NAMES = "baselines, all of them unless given"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("baseline", help="list, show, keep, move and remove stored runs")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
+    _add_looking(actions)
+    _add_keeping(actions)
+    _add_moving(actions)
+    for action in actions.choices.values():
+        action.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+
+
+def _add_looking(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
+
+    parser = actions.add_parser("list", help="the baselines of a store, or the runs of one")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="list the runs of this baseline")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = actions.add_parser("show", help="print the op tables of a run")
+    parser.add_argument("run", metavar="NAME[@COMMIT]", help="the newest run, or that of a commit")
+    add_table_arguments(parser)
+
+
+def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser("save", help="keep the run in a file (of --opprof-json) as a baseline")
+    parser.add_argument("name", metavar="NAME", help="the baseline")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the run's file")
+    parser = actions.add_parser("remove", help="remove a baseline, or its runs of one commit")
+    parser.add_argument("run", metavar="NAME[@COMMIT]", help="what to remove")
+    parser = actions.add_parser("prune", help="remove old runs, and those of commits that are no more")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
+    parser.add_argument(
+        "--keep", type=int, default=_KEPT, metavar="N", help="runs of each that stay, default: %(default)s"
+    )
+
+
+def _add_moving(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    for action, word, what in (
+        ("push", "--to", "give another store what this one has"),
+        ("pull", "--from", "take what another store has"),
+    ):
+        parser = actions.add_parser(action, help=what)
+        parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
+        ends = parser.add_mutually_exclusive_group()
+        ends.add_argument(word, dest="other", metavar="URI", help="the other store")
+        ends.add_argument(
+            "--remote",
+            default="origin",
+            metavar="REMOTE",
+            help="of a git: store, what git pushes to and fetches from; default: %(default)s",
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for.
+
+    Raises:
+        OpprofError: there is nothing such, or the store cannot be read or written.
+    """
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+
+    actions: dict[str, Callable[[Archive, argparse.Namespace], None]] = {
+        "list": _list,
+        "show": _show,
+        "save": _save,
+        "remove": _remove,
+        "prune": _prune,
+        "push": _push,
+        "pull": _pull,
+    }
+    actions[args.action](open_store(args.store, root=Path.cwd()), args)
+    return 0
+
+
+def _list(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.baselines.summary import (  # noqa: PLC0415
+        entry_to_document,
+        summaries,
+        summary_to_document,
+    )
+    from pytest_opprof.report.baselines import baseline_lines, entry_lines  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    if args.name is not None:
+        entries = _meant(archive, args.name)
+        if args.json:
+            print(json.dumps([entry_to_document(entry) for entry in entries], indent=2))
+        else:
+            print_lines(entry_lines(entries, now=now, width=width()))
+        return
+    found = list(summaries(archive))
+    if args.json:
+        print(json.dumps([summary_to_document(one) for one in found], indent=2))
+    else:
+        print_lines(baseline_lines(found, uri=archive.uri, now=now, width=width()))
+
+
+def _show(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.cli.show import run_lines  # noqa: PLC0415
+
+    entry, *_ = _meant(archive, args.run)
+    print_lines(run_lines(archive.load(entry), args))
+
+
+def _save(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.results.files import read_run  # noqa: PLC0415
+    from pytest_opprof.results.merge import Collected  # noqa: PLC0415
+
+    saved = archive.save(args.name, read_run(args.run), collected=Collected())
+    if saved.place is not None:
+        print(f"saved {saved.run.title}: {saved.place}")
+    _print_notes(saved.notes)
+
+
+def _remove(archive: Archive, args: argparse.Namespace) -> None:
+    entries = _meant(archive, args.run)
+    keys = {entry.key for entry in entries}
+    _print_gone(archive.remove(entries[0].name, is_meant=lambda entry: entry.key in keys))
+
+
+def _prune(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.baselines.git import commits_at_hand  # noqa: PLC0415
+
+    if args.keep < 1:
+        raise UsageError(f"--keep={args.keep}: one run at least stays; `opprof baseline remove` removes all")
+    history = commits_at_hand(Path.cwd())
+    if history.problem:
+        print(f"no run is removed for its commit: {history.problem}")
+    for name in _names(archive, args.names):
+        _print_gone(archive.prune(name, keep=args.keep, is_gone=history.lacks))
+
+
+def _push(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.git_remote import push_refs  # noqa: PLC0415
+
+    names = _names(archive, args.names)
+    if args.other is not None:
+        _print_notes(open_store(args.other, root=Path.cwd()).take(archive, names))
+    else:
+        _print_notes(push_refs(archive, names, remote=args.remote))
+
+
+def _pull(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.git_remote import pull_refs  # noqa: PLC0415
+
+    if args.other is not None:
+        other = open_store(args.other, root=Path.cwd())
+        _print_notes(archive.take(other, _names(other, args.names)))
+    else:
+        _print_notes(pull_refs(archive, args.names, remote=args.remote))
+
+
+def _meant(archive: Archive, text: str) -> tuple[Entry, ...]:
+    from pytest_opprof.baselines.resolve import find_entries  # noqa: PLC0415
+
+    return find_entries(text, store=archive)
+
+
+def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
+    known = archive.names()
+    for name in asked:
+        if name not in known:
+            has = f"it has: {', '.join(known)}" if known else "it is empty"
+            raise MissingBaselineError(f"no baseline {name!r} in {archive.uri} ({has})")
+    return asked or known
+
+
+def _print_gone(entries: Iterable[Entry]) -> None:
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+
+    for entry in entries:
+        print(f"removed {escaped(entry.place)}")
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+
+    for note in notes:
+        print(escaped(note))

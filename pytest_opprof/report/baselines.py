@@ -1,0 +1,70 @@
+"""What a store holds, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.baselines.keys import LONG_AGO
+from pytest_opprof.baselines.resolve import age_in_words
+from pytest_opprof.report.text import Line, Style, escaped, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from pytest_opprof.baselines.store import Entry
+    from pytest_opprof.baselines.summary import Summary
+
+_SHORT = 7
+_FINGERPRINT = 8
+
+
+def baseline_lines(found: Sequence[Summary], *, uri: str, now: datetime, width: int) -> Iterator[Line | str]:
+    """A row for each baseline, then what cannot be read.
+
+    Args:
+        found: the baselines.
+        uri: the store.
+        now: for their ages.
+        width: the columns of the terminal.
+    """
+    if not found:
+        yield f"{escaped(uri)} is empty: record a baseline with pytest --opprof-save=NAME"
+        return
+    rows = [
+        (
+            one.name,
+            short_key(one.newest),
+            _age(one.newest, now),
+            str(one.runs),
+            "?" if one.tests is None else str(one.tests),
+            (one.fingerprint or "?")[:_FINGERPRINT],
+        )
+        for one in found
+    ]
+    headers = ("baseline", "newest", "age", "runs", "tests", "environment")
+    first, *others = table(headers, rows, width=width, names=0, right=("runs", "tests"))
+    yield Line(first, Style.BOLD)
+    yield from others
+    for one in found:
+        if one.problem:
+            yield Line(escaped(one.problem), Style.BAD)
+
+
+def entry_lines(entries: Sequence[Entry], *, now: datetime, width: int) -> Iterator[Line | str]:
+    """A row for each run of a baseline, newest first."""
+    rows = [(short_key(entry), _age(entry, now), entry.place) for entry in entries]
+    first, *others = table(("run", "age", "place"), rows, width=width, names=2)
+    yield Line(first, Style.BOLD)
+    yield from others
+
+
+def short_key(entry: Entry) -> str:
+    """What a run is kept under, as people write it: ``1a2b3c4``, ``1a2b3c4+dirty``, or a time."""
+    if entry.commit is None:
+        return entry.key
+    return entry.commit[:_SHORT] + ("+dirty" if entry.is_dirty else "")
+
+
+def _age(entry: Entry, now: datetime) -> str:
+    return "-" if entry.created == LONG_AGO else age_in_words(now - entry.created)

@@ -1,0 +1,154 @@
+"""``opprof baseline``, action by action."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stores import NOBODY, A, B, git, run_of
+
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.cli.main import main
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.run import Commit
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
+    """A store with two baselines, in the folder where commands are started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    store = open_store("dir:.opprof", root=tmp_path)
+    store.save("main", run_of(1, A), collected=NOBODY)
+    store.save("main", run_of(2, A, B), collected=NOBODY)
+    store.save("release-1", run_of(1, A, dirty=True), collected=NOBODY)
+    return store
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[str]:
+    """What a command prints."""
+    assert main(["baseline", *arguments]) == code
+    printed = capsys.readouterr()
+    return (printed.err if code else printed.out).splitlines()
+
+
+def test_list_has_a_row_for_each_baseline(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    header, main_row, other = told(capsys, "list")
+    assert header.split() == ["baseline", "newest", "age", "runs", "tests", "environment"]
+    name, newest, *age, runs, tests, environment = main_row.split()
+    assert (name, newest, age[1:], runs, tests) == ("main", "0000000", ["days"], "2", "2")
+    assert environment == run_of(2).environment.digest[:8]
+    assert other.split()[:2] == ["release-1", "0000000+dirty"]
+
+
+def test_list_of_a_name_has_its_runs(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    _, newest, oldest = told(capsys, "list", "main")
+    assert newest.endswith(f".opprof/main/{2:040x}.json")
+    assert oldest.endswith(f".opprof/main/{1:040x}.json")
+
+
+def test_list_prints_json(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = json.loads("\n".join(told(capsys, "list", "--json")))
+    assert listed[0] == {
+        "name": "main",
+        "runs": 2,
+        "newest": {
+            "key": f"{2:040x}",
+            "commit": f"{2:040x}",
+            "dirty": False,
+            "created": "2026-01-03T00:00:00+00:00",
+            "place": f".opprof/main/{2:040x}.json",
+        },
+        "tests": 2,
+        "fingerprint": run_of(2).environment.digest,
+        "problem": None,
+    }
+    runs = json.loads("\n".join(told(capsys, "list", "release-1", "--json")))
+    assert [(run["key"], run["dirty"]) for run in runs] == [(f"{1:040x}-dirty", True)]
+
+
+def test_damaged_baseline_is_listed_with_its_fault(
+    store: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(f".opprof/main/{2:040x}.json").write_text('{"created": "2026-02-01T00:00:00+00:00"')
+    lines = told(capsys, "list")
+    assert lines[1].split()[-3:] == ["2", "?", "?"]
+    assert lines[-1].startswith(f".opprof/main/{2:040x}.json: this is no JSON")
+    assert "this is no JSON" in json.loads("\n".join(told(capsys, "list", "--json")))[0]["problem"]
+
+
+def test_empty_store_says_how_to_fill_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert told(capsys, "list") == ["dir:.opprof is empty: record a baseline with pytest --opprof-save=NAME"]
+
+
+def test_show_prints_op_tables(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = told(capsys, "show", "main@0000000000000000000000000000000000000001")
+    assert lines[0] == "main@0000000: measured 2026-01-02 00:00 UTC, 1 of 1 tests"
+    assert any(line.split()[:1] == ["aten::mul"] for line in lines)
+    lines = told(capsys, "show", "nightly", code=6)
+    assert lines == ["opprof: no baseline 'nightly' in dir:.opprof (it has: main, release-1)"]
+
+
+def test_save_keeps_a_run_document(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(Path("run.json"), run_of(3, A))
+    assert told(capsys, "save", "main", "run.json") == [
+        f"saved main@0000000: .opprof/main/{3:040x}.json",
+        "1 test that did not run kept from main@0000000",
+    ]
+    assert len(store.entries("main")) == 3
+
+
+def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "remove", f"main@{1:040x}") == [f"removed .opprof/main/{1:040x}.json"]
+    told(capsys, "remove", "release-1")
+    assert store.names() == ("main",)
+    told(capsys, "remove", "release-1", code=6)
+
+
+def test_prune_keeps_the_newest_and_what_git_knows(
+    store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(capsys, "prune") == ["no run is removed for its commit: this is no git repository"]
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
+    known = git(tmp_path, "rev-parse", "HEAD")
+    assert told(capsys, "prune") == [], "no run is of a commit that is known: nothing tells which are lost"
+    write_run(Path("run.json"), replace(run_of(5), commit=Commit(id=known, dirty=False)))
+    told(capsys, "save", "main", "run.json")
+    assert told(capsys, "prune", "main") == [f"removed .opprof/main/{number:040x}.json" for number in (2, 1)]
+    store.save("main", run_of(9), collected=NOBODY)
+    assert told(capsys, "prune", "main", "--keep=1") == [f"removed .opprof/main/{known}.json"]
+    told(capsys, "prune", "--keep=0", code=2)
+    told(capsys, "prune", "nothing", code=6)
+
+
+def test_push_and_pull_between_stores(
+    store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert told(capsys, "push", "main", "--to", "dir:other") == ["main: 2 runs taken over"]
+    assert open_store("dir:other", root=tmp_path).names() == ("main",)
+    shutil.rmtree(".opprof")
+    assert told(capsys, "pull", "--from", "dir:other") == ["main: 2 runs taken over"]
+    assert len(store.entries("main")) == 2
+    told(capsys, "push", "--to", "counts:ci")
+    assert Path("ci/main.counts.json").is_file()
+    assert told(capsys, "push", code=2)[0].startswith("opprof: dir:.opprof has no remotes")
+
+
+def test_push_and_pull_by_git(store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("bare", "here"):
+        (tmp_path / folder).mkdir()
+    git(tmp_path / "bare", "init", "-q", "--bare")
+    git(tmp_path / "here", "init", "-q")
+    told(capsys, "push", "--to", "git:here")
+    pushed = told(capsys, "push", "--store=git:here", "--remote", str(tmp_path / "bare"))
+    assert pushed == ["main: 2 runs taken over", "release-1: 1 run taken over"]
+    told(capsys, "remove", "main", "--store=git:here")
+    pulled = told(capsys, "pull", "main", "--store=git:here", "--remote", str(tmp_path / "bare"))
+    assert pulled == ["main: 2 runs taken over"]
+    assert told(capsys, "push", "--store=git:here", code=5)[0].startswith("opprof: git fetch origin failed")

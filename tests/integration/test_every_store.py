@@ -1,0 +1,207 @@
+"""What stores of all kinds promise alike."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stores import KINDS, NOBODY, A, B, Place, place_of, run_of
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines import archive as archive_module
+from pytest_opprof.baselines.archive import Archive
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    return place_of(request.param, tmp_path, request)
+
+
+@pytest.fixture
+def store(place: Place) -> Archive:
+    return place.archive()
+
+
+def keys(store: Archive, name: str = "main") -> list[str]:
+    return [entry.key for entry in store.entries(name)]
+
+
+def test_saved_run_is_found_again(store: Archive, place: Place) -> None:
+    saved = store.save("main", run_of(1), collected=NOBODY)
+    again = place.archive()
+    assert again.names() == ("main",)
+    (entry,) = again.entries("main")
+    assert (entry.key, entry.commit, entry.is_dirty) == (f"{1:040x}", f"{1:040x}", False)
+    assert entry.created == run_of(1).created
+    assert entry.place == saved.place
+    assert again.load(entry) == replace(run_of(1), name="main")
+
+
+def test_nothing_saved_is_nothing_found(store: Archive) -> None:
+    assert store.names() == ()
+    assert store.entries("main") == ()
+
+
+def test_newest_entry_comes_first(store: Archive) -> None:
+    for number in (2, 3, 1):
+        store.save("main", run_of(number), collected=NOBODY)
+    assert keys(store) == [f"{n:040x}" for n in (3, 2, 1)]
+
+
+def test_uncommitted_changes_have_a_key_of_their_own(store: Archive) -> None:
+    store.save("main", run_of(1), collected=NOBODY)
+    saved = store.save("main", run_of(1, dirty=True), collected=NOBODY)
+    assert "the work tree has uncommitted changes, so it is kept as '-dirty'" in saved.notes
+    assert set(keys(store)) == {f"{1:040x}", f"{1:040x}-dirty"}
+
+
+def test_run_without_git_is_kept_under_its_time(store: Archive) -> None:
+    saved = store.save("main", simple_run(A), collected=NOBODY)
+    assert keys(store) == ["20260102T000000.000000Z-abc"]
+    assert "there is no commit to keep it under, so it is kept under its time" in saved.notes
+
+
+def test_selection_replaces_only_what_ran(store: Archive) -> None:
+    store.save("main", run_of(1, A, B), collected=NOBODY)
+    again = simple_test({"aten::mul": 2}, node_id=A.node_id)
+    saved = store.save("main", run_of(1, again), collected=NOBODY)
+    (entry,) = store.entries("main")
+    kept = store.load(entry)
+    assert kept.test(A.node_id) == again
+    assert kept.test(B.node_id) is not None
+    assert saved.notes == ("1 test that did not run kept from main@0000000",)
+
+
+def test_tests_that_are_gone_are_not_kept(store: Archive) -> None:
+    store.save("main", run_of(1, A, B), collected=NOBODY)
+    store.save("main", run_of(1, A), collected=Collected(whole_paths=frozenset({"."})))
+    (entry,) = store.entries("main")
+    assert [test.node_id for test in store.load(entry).tests] == [A.node_id]
+
+
+def test_nothing_measured_saves_nothing(store: Archive) -> None:
+    broken = replace(A, measurement=Measurement(status=MeasurementStatus.ERROR, reason="x"))
+    saved = store.save("main", run_of(1, broken), collected=NOBODY)
+    assert saved.place is None
+    assert saved.notes[-1] == "nothing was saved"
+    assert store.names() == ()
+
+
+def test_old_runs_go(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "KEPT_RUNS", 3)
+    for number in range(5):
+        store.save("main", run_of(number), collected=NOBODY)
+    assert keys(store) == [f"{n:040x}" for n in (4, 3, 2)]
+    store.save("main", run_of(1), collected=NOBODY)
+    assert keys(store) == [f"{n:040x}" for n in (4, 3, 1)], "what was just saved stays"
+
+
+def test_prune_lets_old_and_lost_commits_go(store: Archive) -> None:
+    for number in range(5):
+        store.save("main", run_of(number), collected=NOBODY)
+    store.save("main", simple_run(A), collected=NOBODY)
+    lost = {f"{1:040x}", f"{4:040x}"}
+    gone = store.prune("main", keep=5, is_gone=lost.__contains__)
+    # 0 is the sixth; 1 is no more; 4 is newer than all commits that are known, and may not be fetched yet.
+    assert {entry.key for entry in gone} == {f"{n:040x}" for n in (0, 1)}
+    assert keys(store) == [f"{n:040x}" for n in (4, 3, 2)] + ["20260102T000000.000000Z-abc"]
+
+
+def test_runs_are_removed_and_the_name_with_the_last(store: Archive) -> None:
+    for number in (1, 2):
+        store.save("main", run_of(number), collected=NOBODY)
+    store.remove("main", is_meant=lambda entry: entry.commit == f"{1:040x}")
+    assert keys(store) == [f"{2:040x}"]
+    store.remove("main", is_meant=lambda entry: True)
+    assert store.names() == ()
+
+
+def test_names_of_branches_are_names(store: Archive) -> None:
+    names = ("100%", "a..b", "end.", "feature/x y", "x.lock", "x@{y}", "~^:?*[\\", "日本")
+    for name in names:
+        store.save(name, run_of(1), collected=NOBODY)
+    assert store.names() == names
+    assert [store.load(store.entries(name)[0]).name for name in names] == list(names)
+
+
+def test_a_name_may_begin_with_another(store: Archive) -> None:
+    for name in ("feature", "feature/x"):
+        store.save(name, run_of(1), collected=NOBODY)
+    assert store.names() == ("feature", "feature/x")
+
+
+def test_what_is_no_name_is_refused(store: Archive) -> None:
+    for name in ("", ".", "..", ".git", "a\nb", " a", "x" * 101, "traces", "\x1b[31m"):
+        with pytest.raises(UsageError, match="--opprof-save="):
+            store.save(name, run_of(1), collected=NOBODY)
+        assert store.entries(name) == ()
+    assert store.names() == ()
+
+
+def test_damaged_run_is_one_sentence_and_not_replaced(store: Archive, place: Place) -> None:
+    store.save("main", run_of(1), collected=NOBODY)
+    store.save("main", run_of(2), collected=NOBODY)
+    place.damage("main", f"{2:040x}")
+    damaged, whole = store.entries("main")
+    for act in (lambda: store.load(damaged), lambda: store.save("main", run_of(2), collected=NOBODY)):
+        with pytest.raises(DocumentError, match="The file was not used"):
+            act()
+    assert store.load(whole).tests == (A,)
+    later = store.save("main", run_of(3), collected=NOBODY)
+    assert later.notes[0].startswith("no test was carried over: ")
+    store.remove("main", is_meant=lambda entry: entry.key == damaged.key)
+    store.save("main", run_of(2), collected=NOBODY)
+    assert keys(store) == [f"{n:040x}" for n in (3, 2, 1)]
+
+
+def test_runs_of_two_stores_are_joined(store: Archive, tmp_path: Path) -> None:
+    other = archive_module.open_store("dir:other", root=tmp_path)
+    store.save("main", run_of(1), collected=NOBODY)
+    store.save("main", run_of(2, A), collected=NOBODY)
+    other.save("main", run_of(2, B, hours=1), collected=NOBODY)
+    other.save("main", run_of(3), collected=NOBODY)
+    notes = store.take(other, ["main"])
+    assert notes[0] == "main: 2 runs taken over"
+    assert notes[1] == "main@0000000 is on both sides: joined, what was measured later counts"
+    assert keys(store) == [f"{n:040x}" for n in (3, 2, 1)]
+    assert {test.node_id for test in store.load(store.entries("main")[1]).tests} == {A.node_id, B.node_id}
+    assert store.take(other, ["main"]) == ("main: 0 runs taken over",)
+    other.take(store, ["main"])
+    assert [other.load(entry) for entry in other.entries("main")] == [
+        store.load(entry) for entry in store.entries("main")
+    ]
+
+
+def test_the_later_run_counts_where_both_measured(store: Archive, tmp_path: Path) -> None:
+    other = archive_module.open_store("dir:other", root=tmp_path)
+    later = simple_test({"aten::mul": 7}, node_id=A.node_id)
+    store.save("main", run_of(1, A), collected=NOBODY)
+    other.save("main", run_of(1, later, hours=2), collected=NOBODY)
+    store.take(other, ["main"])
+    assert store.load(store.entries("main")[0]).test(A.node_id) == later
+    other.take(store, ["main"])
+    assert other.load(other.entries("main")[0]).test(A.node_id) == later
+
+
+def test_a_damaged_run_does_not_travel(store: Archive, place: Place, tmp_path: Path) -> None:
+    other = archive_module.open_store("dir:other", root=tmp_path)
+    store.save("main", run_of(1), collected=NOBODY)
+    store.save("main", run_of(2), collected=NOBODY)
+    place.damage("main", f"{2:040x}")
+    notes = other.take(store, ["main"])
+    assert notes[0] == "main: 1 run taken over"
+    assert notes[1].startswith("left out: ")
+    assert keys(other) == [f"{1:040x}"]
+
+
+def test_of_two_environments_the_newer_stays(store: Archive, tmp_path: Path) -> None:
+    other = archive_module.open_store("dir:other", root=tmp_path)
+    elsewhere = Environment(fingerprint={"python": "3.11", "torch": "2.12.0"})
+    store.save("main", run_of(1, A), collected=NOBODY)
+    other.save("main", replace(run_of(1, B, hours=1), environment=elsewhere), collected=NOBODY)
+    store.take(other, ["main"])
+    kept = store.load(store.entries("main")[0])
+    assert [test.node_id for test in kept.tests] == [B.node_id]
+    assert kept.environment == elsewhere

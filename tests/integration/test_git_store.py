@@ -1,0 +1,154 @@
+"""Baselines in git refs: between repositories, without an identity, and where they went apart."""
+
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from stores import NOBODY, A, B, git, run_of
+from strategies import simple_test
+
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.git_remote import pull_refs, push_refs
+from pytest_opprof.baselines.resolve import resolve_baseline
+from pytest_opprof.errors import MissingBaselineError, StoreError, UsageError
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bare repository with one commit, and nobody's configuration."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    git(folder, "init", "-q", "--bare", "-b", "main")
+    first = tmp_path / "first"
+    git(tmp_path, "clone", "-q", str(folder), str(first))
+    git(first, "switch", "-q", "-c", "main")
+    git(first, "commit", "-q", "--allow-empty", "-m", "one")
+    git(first, "push", "-q", "origin", "main")
+    return folder
+
+
+def clone(tmp_path: Path, name: str, *options: str) -> Archive:
+    git(tmp_path, "clone", "-q", *options, f"file://{tmp_path / 'bare'}", name)
+    return open_store("git:", root=tmp_path / name)
+
+
+def keys(store: Archive) -> list[str]:
+    return [entry.key for entry in store.entries("main")]
+
+
+def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    folder = tmp_path / "a"
+    assert git(folder, "status", "--porcelain") == ""
+    assert git(folder, "branch", "--format=%(refname)") == "refs/heads/main"
+    assert git(folder, "ls-tree", "--name-only", "refs/opprof/main") == f"{1:040x}.json"
+    # What was pruned is not kept by history.
+    store.save("main", run_of(2), collected=NOBODY)
+    assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
+
+
+def test_pushed_and_fetched_with_git_itself(tmp_path: Path) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    ours.save("main", run_of(1), collected=NOBODY)
+    git(tmp_path / "a", "push", "-q", "origin", "refs/opprof/*:refs/opprof/*")
+    with pytest.raises(MissingBaselineError) as caught:
+        resolve_baseline(theirs, "main", repository=tmp_path / "b", now=NOW)
+    command = "git fetch origin 'refs/opprof/*:refs/opprof/*'"
+    assert f"Fetch what others have recorded: {command}; or record one on that branch" in str(caught.value)
+    subprocess.run(command, shell=True, cwd=tmp_path / "b", check=True, capture_output=True)  # noqa: S602
+    assert theirs.load(theirs.entries("main")[0]).tests == (A,)
+
+
+def test_refs_that_went_apart_are_joined(tmp_path: Path, bare: Path) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    later = simple_test({"aten::mul": 7}, node_id=A.node_id)
+    ours.save("main", run_of(1), collected=NOBODY)
+    ours.save("main", run_of(3, A), collected=NOBODY)
+    theirs.save("main", run_of(2), collected=NOBODY)
+    theirs.save("main", run_of(3, later, B, hours=1), collected=NOBODY)
+    theirs.save("topic", run_of(2), collected=NOBODY)
+    assert push_refs(ours, ["main"], remote="origin") == ("main: 2 runs taken over",)
+    notes = push_refs(theirs, ["main", "topic"], remote="origin")
+    assert "main@0000000 is on both sides: joined, what was measured later counts" in notes
+    remote = open_store("git:", root=bare)
+    assert remote.names() == ("main", "topic")
+    assert keys(remote) == [f"{n:040x}" for n in (3, 2, 1)]
+    assert remote.load(remote.entries("main")[0]).test(A.node_id) == later
+    assert keys(theirs) == [f"{n:040x}" for n in (3, 2)], "a push changes nothing here"
+
+    pull_refs(ours, [], remote="origin")
+    assert ours.names() == ("main", "topic")
+    assert keys(ours) == keys(remote)
+    for folder in ("a", "b", "bare"):
+        assert "opprof-fetched" not in git(tmp_path / folder, "for-each-ref")
+
+
+def test_a_push_that_comes_between_is_taken_in(tmp_path: Path, bare: Path) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    ours.save("main", run_of(1), collected=NOBODY)
+    theirs.save("main", run_of(2), collected=NOBODY)
+    # When the first push has fetched and is about to push, git itself lets the other one go first: once.
+    hook = tmp_path / "a" / ".git" / "hooks" / "pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    other = f"GIT_DIR={tmp_path}/b/.git git push -q {bare} refs/opprof/main:refs/opprof/main"
+    hook.write_text(f"#!/bin/sh\nrm {hook}\n{other}\n")
+    hook.chmod(0o755)
+    push_refs(ours, ["main"], remote="origin")
+    assert keys(open_store("git:", root=bare)) == [f"{n:040x}" for n in (2, 1)]
+
+
+def test_a_remote_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    for move in (push_refs, pull_refs):
+        with pytest.raises(StoreError, match=r"^git fetch nowhere failed: .*\. Nothing was changed$"):
+            move(store, ["main"], remote="nowhere")
+    with pytest.raises(UsageError, match="has no remotes: say --to or --from with a store"):
+        push_refs(open_store("dir:.opprof", root=tmp_path), ["main"], remote="origin")
+
+
+def test_shallow_clone_keeps_and_pushes(tmp_path: Path, bare: Path) -> None:
+    git(tmp_path / "first", "commit", "-q", "--allow-empty", "-m", "two")
+    git(tmp_path / "first", "push", "-q", "origin", "main")
+    store = clone(tmp_path, "a", "--depth=1")
+    store.save("main", run_of(1), collected=NOBODY)
+    push_refs(store, ["main"], remote="origin")
+    assert keys(open_store("git:", root=bare)) == [f"{1:040x}"]
+
+
+def test_where_git_has_nothing_to_say_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(StoreError, match="git: cannot be used: this is no git repository"):
+        open_store("git:", root=tmp_path).names()
+    with pytest.raises(StoreError, match="/none is no folder"):
+        open_store("git:none", root=tmp_path).names()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StoreError, match="git: cannot be used: git is not installed"):
+        open_store("git:", root=tmp_path).names()
+
+
+def test_what_others_put_into_the_ref_is_left_out(tmp_path: Path) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    folder = tmp_path / "a"
+    (folder / "README").write_text("x")
+    blob = git(folder, "hash-object", "-w", "README")
+    tree = git(folder, "ls-tree", "refs/opprof/main") + f"\n100644 blob {blob}\tREADME\n"
+    (folder / "tree").write_text(tree + f"100644 blob {blob}\t.x y.json\n")
+    with (folder / "tree").open() as lines:
+        made = subprocess.run(["git", "mktree"], cwd=folder, stdin=lines, check=True, capture_output=True)
+    git(
+        folder,
+        "update-ref",
+        "refs/opprof/main",
+        git(folder, "commit-tree", "-m", "x", made.stdout.decode().strip()),
+    )
+    assert keys(store) == [f"{1:040x}"]

@@ -1,0 +1,58 @@
+"""Saves runs into the store at $STORE, in a process of its own: ``python -m saving ACTION``.
+
+``many NAME`` saves five runs of one commit, each with one test of its own, once a line has come. ``forks`` answers
+`FORK` with the number of a child that saves one run when `SAVE` comes: so a test starts Python once and kills many
+children.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Commit
+
+MANY = 5
+FORK, SAVE = b"f", b"s"
+SAVED = "t.py::test_saved"
+
+
+def _archive() -> Archive:
+    return open_store(os.environ["STORE"], root=Path(os.environ["FOLDER"]))
+
+
+def _save_many(name: str) -> None:
+    archive = _archive()
+    sys.stdin.readline()
+    for number in range(MANY):
+        test = simple_test({"aten::mul": 1}, node_id=f"t.py::test_{name}_{number}")
+        run = simple_run(test, run_id=f"{name}{number}", commit=Commit(id="1" * 40, dirty=False))
+        archive.save("main", run, collected=Collected())
+
+
+def _save_in_forks() -> None:
+    if "s3" in os.environ["STORE"]:
+        import s3fs  # noqa: F401  # loaded once, and not in each child
+    while given := os.read(0, 1):
+        if given != FORK:
+            continue  # for a child that was killed before it heard of it
+        child = os.fork()
+        if child:
+            print(child, flush=True)
+            os.waitpid(child, 0)
+            continue
+        os.read(0, 1)
+        test = simple_test({"aten::mul": 2}, node_id=SAVED)
+        run = simple_run(test, commit=Commit(id=f"{1:040x}", dirty=False))
+        _archive().save("main", run, collected=Collected())
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "many":
+        _save_many(sys.argv[2])
+    else:
+        _save_in_forks()

@@ -1,0 +1,130 @@
+"""Counts to commit and review."""
+
+import dataclasses
+import difflib
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from stores import NOBODY, A, B, run_of
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.results.run import CaptureStats, Environment, Run, Timing
+from pytest_opprof.results.samples import Samples
+
+FILE = Path("ci/main.counts.json")
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
+    monkeypatch.chdir(tmp_path)
+    return open_store("counts:ci", root=tmp_path)
+
+
+def of_another_day(run: Run) -> Run:
+    """The same code, measured elsewhere and later: another host, times, commit, order, lines of code."""
+    tests = tuple(
+        replace(
+            test,
+            capture=CaptureStats(events=99, threads=7, crash_recovery=False),
+            totals={**test.totals, "total.self_cpu_time_total": Samples.constant(5, steps=test.steps)},
+            ops=tuple(
+                replace(row, self_cpu_time_total_ns=Samples.constant(9, steps=test.steps), source="f, x.py:9")
+                for row in reversed(test.ops)
+            ),
+            sources=tuple(reversed(test.sources)),
+            unheard={"cuda": "another reason"},
+            settings={"cpu_model": "another", **test.settings},
+            timing=Timing(steps=1),
+        )
+        for test in reversed(run.tests)
+    )
+    return replace(
+        run,
+        run_id="another",
+        created=run.created + timedelta(days=1),
+        opprof_version="9.9",
+        environment=Environment(
+            fingerprint={**run.environment.fingerprint, "cpu_model": "another"}, details={"host": "another"}
+        ),
+        tests=tests,
+    )
+
+
+TWO = simple_test({"aten::mul": 2, "aten::add": 3, "forward": 1}, node_id=A.node_id)
+
+
+def test_unchanged_code_is_the_same_bytes(store: Archive) -> None:
+    store.save("main", run_of(1, TWO, B), collected=NOBODY)
+    first = FILE.read_bytes()
+    store.save("main", of_another_day(run_of(2, TWO, B)), collected=NOBODY)
+    assert FILE.read_bytes() == first
+    assert b"cpu_model" not in first
+    assert b"another" not in first
+
+
+def test_one_more_op_is_one_line(store: Archive) -> None:
+    store.save("main", run_of(1, TWO), collected=NOBODY)
+    before = FILE.read_text().splitlines()
+    more = simple_test({"aten::mul": 2, "aten::add": 4, "forward": 1}, node_id=A.node_id)
+    store.save("main", run_of(1, more), collected=NOBODY)
+    changed = [
+        line
+        for line in difflib.unified_diff(before, FILE.read_text().splitlines(), n=0, lineterm="")
+        if not line.startswith(("@@", "---", "+++"))
+    ]
+    assert changed == [
+        '-    "ops.count": 5,',
+        '+    "ops.count": 6,',
+        '-     "count": 3,',
+        '+     "count": 4,',
+    ]
+
+
+def test_counts_are_a_run_like_any_other(store: Archive) -> None:
+    saved = store.save("main", run_of(1, TWO), collected=NOBODY)
+    assert saved.place == str(FILE)
+    (entry,) = store.entries("main")
+    run = store.load(entry)
+    assert run == replace(read_run(FILE), name="main")
+    (test,) = run.tests
+    assert test.processes == TWO.processes
+    assert "total.self_cpu_time_total" not in test.totals
+    assert {row.name: row.count.low for row in test.ops} == {"aten::mul": 2, "aten::add": 3, "forward": 1}
+    assert run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
+
+
+def test_selection_replaces_only_what_ran(store: Archive) -> None:
+    store.save("main", run_of(1, A, B), collected=NOBODY)
+    both = FILE.read_bytes()
+    store.save("main", run_of(2, B), collected=NOBODY)
+    assert FILE.read_bytes() == both
+
+
+def test_newest_of_another_stores_runs_is_taken(store: Archive, tmp_path: Path) -> None:
+    other = open_store("dir:.opprof", root=tmp_path)
+    other.save("main", run_of(1, A), collected=NOBODY)
+    other.save("main", run_of(2, TWO), collected=NOBODY)
+    store.take(other, ["main"])
+    assert store.load(store.entries("main")[0]).tests[0].totals["ops.count"] == TWO.totals["ops.count"]
+
+
+def test_names_and_removal(store: Archive, tmp_path: Path) -> None:
+    assert (store.names(), store.entries("main")) == ((), ())
+    for name in ("main", "feature/x"):
+        store.save(name, run_of(1), collected=NOBODY)
+    write_run(tmp_path / "ci" / ".hidden.counts.json", simple_run(A))
+    assert store.names() == ("feature/x", "main")
+    store.remove("main", is_meant=lambda entry: True)
+    assert store.names() == ("feature/x",)
+
+
+def test_run_without_counts_is_refused(store: Archive) -> None:
+    bare = dataclasses.replace(A, totals={})
+    with pytest.raises(UsageError, match="main: the run has no exact counts to keep"):
+        store.save("main", run_of(1, bare), collected=NOBODY)
+    assert store.names() == ()
