@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,12 +126,15 @@ def _show(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _save(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.history.store import history_of, remember  # noqa: PLC0415
     from pytest_opprof.results.files import read_run  # noqa: PLC0415
     from pytest_opprof.results.merge import Collected  # noqa: PLC0415
 
-    saved = archive.save(args.name, read_run(args.run), collected=Collected())
+    run, here = read_run(args.run), Path.cwd()
+    saved = archive.save(args.name, run, collected=Collected())
     if saved.place is not None:
         print(f"saved {saved.run.title}: {saved.place}")
+        remember(history_of(args.store, root=here), replace(run, name=args.name), repository=here)
     _print_notes(saved.notes)
 
 

@@ -65,6 +65,8 @@ def test_saved_runs_become_a_trend(repository: Project) -> None:
     table = opprof(repository, "history", "test_it", "work.count", "--csv").stdout
     assert [row["value"] for row in csv.DictReader(io.StringIO(table))] == ["2.0", "5.0"]
     assert repository.git("status", "--porcelain") == "", "the history ignores itself"
+    listed = json.loads(opprof(repository, "baseline", "list", "--json").stdout)
+    assert [each["name"] for each in listed] == ["main"], "the history is no baseline"
 
 
 def test_every_run_is_remembered_on_request(repository: Project) -> None:
@@ -108,6 +110,13 @@ def test_older_runs_are_imported_once(repository: Project) -> None:
     assert len(points_of(repository)) == 2
     assert opprof(repository, "history", "--compact").stdout == "2 runs in 1 files\n"
     assert len(points_of(repository)) == 2
+
+
+def test_run_that_is_saved_from_its_file_is_remembered(repository: Project) -> None:
+    session = repository.pytest()
+    for _ in range(2):
+        assert opprof(repository, "baseline", "save", "kept", str(session.document)).returncode == 0
+        assert [point["name"] for point in points_of(repository)] == ["kept"]
 
 
 def test_what_cannot_be_shown_is_one_sentence(repository: Project) -> None:
