@@ -105,12 +105,13 @@ def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Place:
     """A place for a store of this kind; skips where its libraries are missing."""
     makers: dict[str, Callable[[], str]] = {
         "dir": lambda: "dir:.opprof",
+        "counts": lambda: "counts:ci",
         "git": lambda: git(folder, "init", "-q", "-b", "main", "--template=") or "git:",
         "s3": lambda: f"s3://{BUCKET}/{secrets.token_hex(8)}",
         "memory": lambda: f"memory://{secrets.token_hex(8)}",
         "renaming": lambda: "renaming:",
     }
-    if kind not in {"dir", "git"}:
+    if kind in {"s3", "memory", "renaming"}:
         pytest.importorskip("fsspec")
     if kind == "s3":
         request.getfixturevalue("object_store_variables")

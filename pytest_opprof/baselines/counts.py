@@ -15,13 +15,14 @@ from urllib.parse import quote, unquote
 from pytest_opprof.baselines.directory import listed, locked
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import OP_METRICS, TOTALS, Family
+from pytest_opprof.metrics import OP_METRICS, TOTALS, Family, Source
+from pytest_opprof.metrics.fingerprint import NUMPY_FIELDS
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpKind, OpRow, Run, TestResult, Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from pytest_opprof.baselines.store import Change, Entry
@@ -33,9 +34,8 @@ _INDENT = 1
 _EXACT = frozenset(
     metric.name for metric in (*OP_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
 )
-_FIELDS = frozenset[str]().union(
-    *(metric.depends_on for metric in (*OP_METRICS.values(), *TOTALS.values()) if metric.name in _EXACT)
-)
+# Without these no memory of NumPy's was measured: its build and its CPU features say nothing of the counts.
+_OF_NUMPY = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 # Of what the collector says, what a comparison asks for; how much it recorded on the way is no promise.
 _NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
 
@@ -102,7 +102,10 @@ def reviewable(run: Run, *, name: str) -> bytes:
     Raises:
         UsageError: there is nothing in it that could be compared exactly.
     """
-    tests = tuple(_counts_of(test) for test in sorted(run.tests, key=lambda test: test.node_id))
+    fields = _fields_of(run.tests)
+    tests = tuple(
+        _counts_of(test, fields=fields) for test in sorted(run.tests, key=lambda test: test.node_id)
+    )
     if not any(test.totals for test in tests):
         raise UsageError(f"{name}: the run has no exact counts to keep. Keep it in another store")
     kept = Run(
@@ -110,17 +113,25 @@ def reviewable(run: Run, *, name: str) -> bytes:
         created=LONG_AGO,
         opprof_version="",
         name=name,
-        environment=Environment(
-            fingerprint={
-                field: value for field, value in run.environment.fingerprint.items() if field in _FIELDS
-            }
-        ),
+        environment=Environment(fingerprint=_these(fields, run.environment.fingerprint)),
         tests=tests,
     )
     return json.dumps(run_to_document(kept), indent=_INDENT).encode("ascii") + b"\n"
 
 
-def _counts_of(test: TestResult) -> TestResult:
+def _fields_of(tests: Iterable[TestResult]) -> frozenset[str]:
+    """What of an environment the kept totals depend on; what they do not is another host's affair."""
+    names = {name for test in tests for name in test.totals}
+    fields = frozenset[str]().union(*(TOTALS[name].depends_on for name in names & _EXACT))
+    counts_numpy = any(not _OF_NUMPY.isdisjoint(test.sources) for test in tests)
+    return fields if counts_numpy else fields - NUMPY_FIELDS
+
+
+def _these(fields: frozenset[str], values: Mapping[str, str]) -> dict[str, str]:
+    return {field: value for field, value in sorted(values.items()) if field in fields}
+
+
+def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
     unchanged = CaptureStats()
     capture = replace(test.capture, **{field: getattr(unchanged, field) for field in _NOT_COMPARED})
     ops = (_count_of(row) for row in test.ops if not row.background and row.kind is not OpKind.CALL)
@@ -131,7 +142,7 @@ def _counts_of(test: TestResult) -> TestResult:
         sources=tuple(sorted(test.sources)),
         unstable=tuple(sorted(test.unstable)),
         unheard={},
-        settings={field: value for field, value in sorted(test.settings.items()) if field in _FIELDS},
+        settings=_these(fields, test.settings),
         compile_cache=tuple(sorted(test.compile_cache)),
         timing=Timing(),
         gates=dict(sorted(test.gates.items())),

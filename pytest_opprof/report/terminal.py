@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.keys import LONG_AGO
 from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS, WALL_TIME
@@ -98,7 +99,8 @@ def comparison_lines(
 def run_title(run: Run) -> Line:
     """The line over all tests of a run."""
     ran = sum(test.is_usable for test in run.tests)
-    text = f"{run.title}: measured {run.created:%Y-%m-%d %H:%M} UTC, {ran} of {len(run.tests)} tests"
+    measured = "reviewed counts" if run.created == LONG_AGO else f"measured {run.created:%Y-%m-%d %H:%M} UTC"
+    text = f"{run.title}: {measured}, {ran} of {len(run.tests)} tests"
     return Line(escaped(text), Style.BOLD)
 
 

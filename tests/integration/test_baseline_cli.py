@@ -127,6 +127,27 @@ def test_prune_keeps_the_newest_and_what_git_knows(
     told(capsys, "prune", "nothing", code=6)
 
 
+def test_doctor_names_the_newest_of_a_store(
+    store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for uri, told in (
+        ("dir:.opprof", "store         ok        dir:.opprof: 2 baselines, newest main@0000000"),
+        ("dir:none", "store         empty     dir:none: record a baseline with pytest --opprof-save=NAME"),
+        (
+            "git:none",
+            f"store         broken    git:none cannot be used: {tmp_path}/none is no folder. Choose another store",
+        ),
+    ):
+        main(["doctor", "--store", uri])
+        assert capsys.readouterr().out.splitlines()[-1] == told
+
+
+def test_counts_are_shown_as_reviewed(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    told(capsys, "push", "main", "--to", "counts:ci")
+    assert told(capsys, "show", "main", "--store=counts:ci")[0] == "main: reviewed counts, 2 of 2 tests"
+    assert told(capsys, "list", "--store=counts:ci")[1].split()[:3] == ["main", "counts", "-"]
+
+
 def test_push_and_pull_between_stores(
     store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

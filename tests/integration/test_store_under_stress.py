@@ -84,6 +84,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return place_of(request.param, tmp_path, request)
 
 
+@pytest.mark.parametrize("place", [*SHARED, "counts"], indirect=True)
 def test_two_saves_at_once_lose_nothing(place: Place) -> None:
     savers = [
         subprocess.Popen(

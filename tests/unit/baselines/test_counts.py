@@ -49,7 +49,11 @@ def of_another_day(run: Run) -> Run:
         created=run.created + timedelta(days=1),
         opprof_version="9.9",
         environment=Environment(
-            fingerprint={**run.environment.fingerprint, "cpu_model": "another"}, details={"host": "another"}
+            fingerprint={
+                **run.environment.fingerprint,
+                **dict.fromkeys(("cpu_model", "numpy_cpu", "threads"), "another"),
+            },
+            details={"host": "another"},
         ),
         tests=tests,
     )
@@ -65,6 +69,17 @@ def test_unchanged_code_is_the_same_bytes(store: Archive) -> None:
     assert FILE.read_bytes() == first
     assert b"cpu_model" not in first
     assert b"another" not in first
+
+
+def test_memory_of_numpy_depends_on_its_build(store: Archive) -> None:
+    test = replace(
+        A,
+        sources=("memory-malloc", "ops", "ranges"),
+        totals={**A.totals, "cpu_memory.allocated": Samples.constant(8, steps=A.steps)},
+    )
+    store.save("main", of_another_day(run_of(1, test)), collected=NOBODY)
+    fingerprint = store.load(store.entries("main")[0]).environment.fingerprint
+    assert fingerprint.keys() == {"python", "torch", "numpy_cpu", "threads"}
 
 
 def test_one_more_op_is_one_line(store: Archive) -> None:
