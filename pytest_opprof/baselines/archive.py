@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.keys import check_name, is_name, key_of
+from pytest_opprof.baselines.keys import KEPT_RUNS, check_name, is_name, key_of
 from pytest_opprof.baselines.store import Change, Entry, Put, Saved
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_opprof.baselines.store import BaselineStore
     from pytest_opprof.results.run import Run
 
-KEPT_RUNS = 200
 _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 REVIEWED = "counts"
 # Why of a document the first bytes are enough: `created` stands near its beginning.
 HEAD_BYTES = 4_096
+# How many runs of a name are kept.
+KEPT_RUNS = 200
 # Beside the names in a folder; what else is kept there.
 TRACES = "traces"
 _MAX_NAME = 100

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.errors import MissingBaselineError, UsageError
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.baselines.store import Entry
 
-_KEPT = 200
 _NAMES = "baselines, all of them unless given"
 
 
@@ -53,7 +53,11 @@ def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = actions.add_parser("prune", help="remove old runs, and those of commits that are no more")
     parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
     parser.add_argument(
-        "--keep", type=int, default=_KEPT, metavar="N", help="runs of each that stay, default: %(default)s"
+        "--keep",
+        type=int,
+        default=KEPT_RUNS,
+        metavar="N",
+        help="runs of each that stay, default: %(default)s",
     )
 
 

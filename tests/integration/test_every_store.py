@@ -1,5 +1,6 @@
 """What stores of all kinds promise alike."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines import archive as archive_module
 from pytest_opprof.baselines.archive import Archive
+from pytest_opprof.baselines.store import Change, Entry
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus
@@ -205,3 +207,24 @@ def test_of_two_environments_the_newer_stays(store: Archive, tmp_path: Path) -> 
     kept = store.load(store.entries("main")[0])
     assert [test.node_id for test in kept.tests] == [B.node_id]
     assert kept.environment == elsewhere
+
+
+@pytest.mark.parametrize("place", ["git", "memory", "s3"], indirect=True)
+def test_save_that_comes_between_is_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = place.archive(), place.archive()
+    others = [run_of(1, B), run_of(2, B)]
+    change = ours.store.change
+
+    def changed_meanwhile(name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
+        def later(entries: tuple[Entry, ...]) -> Change:
+            while others:
+                theirs.save(name, others.pop(), collected=NOBODY)
+            return plan(entries)
+
+        return change(name, later)
+
+    monkeypatch.setattr(ours.store, "change", changed_meanwhile)
+    ours.save("main", run_of(1, A), collected=NOBODY)
+    stored = {entry.commit: theirs.load(entry) for entry in theirs.entries("main")}
+    assert {test.node_id for test in stored[f"{1:040x}"].tests} >= {A.node_id, B.node_id}
+    assert stored.keys() == {f"{1:040x}", f"{2:040x}"}

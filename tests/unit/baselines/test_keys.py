@@ -1,0 +1,72 @@
+"""Names, keys, and what keys say."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stores import run_of
+from strategies import simple_run
+
+from pytest_opprof.baselines.git_ref import name_of, part_of_ref
+from pytest_opprof.baselines.keys import created_in, entry_of, is_key, is_name, key_of
+
+COMMIT = "1" * 40
+
+
+@pytest.mark.parametrize(
+    ("key", "commit", "is_dirty"),
+    [
+        (COMMIT, COMMIT, False),
+        (f"{COMMIT}-dirty", COMMIT, True),
+        ("2" * 64, "2" * 64, False),
+        ("1" * 39, None, False),
+        ("20260102T000000.000000Z-abc", None, False),
+    ],
+)
+def test_key_says_the_commit(key: str, commit: str | None, *, is_dirty: bool) -> None:
+    entry = entry_of("main", key, created=datetime(2026, 1, 1, tzinfo=UTC), place="", parts=())
+    assert (entry.commit, entry.is_dirty) == (commit, is_dirty)
+    assert is_key(key)
+
+
+def test_run_is_kept_under_its_commit_or_its_time() -> None:
+    assert key_of(run_of(1)) == f"{1:040x}"
+    assert key_of(run_of(1, dirty=True)) == f"{1:040x}-dirty"
+    assert key_of(simple_run()) == "20260102T000000.000000Z-abc"
+    assert is_key(key_of(simple_run()))
+
+
+@pytest.mark.parametrize("text", ["", ".hidden", "a b", "a/b", "../x", "-x", "x" * 200, "a\nb"])
+def test_what_we_never_wrote_is_no_key(text: str) -> None:
+    assert not is_key(text)
+
+
+@pytest.mark.parametrize(
+    ("head", "created"),
+    [
+        (
+            b'{"kind": "opprof-run", "created": "2026-01-02T03:04:05+00:00"',
+            datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        ),
+        (b'{"created":"2026-01-02T05:04:05+02:00"', datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        (b'{"created": "2026-13-02T03:04:05+00:00"', None),
+        (b'{"created": 5}', None),
+        (b" " * 5000 + b'"created": "2026-01-02T03:04:05+00:00"', None),
+        (b"", None),
+    ],
+)
+def test_time_stands_near_the_beginning(head: bytes, created: datetime | None) -> None:
+    assert created_in(head) == created
+
+
+@given(st.text(max_size=40).filter(is_name))
+def test_any_name_is_a_part_of_a_ref_and_back(name: str) -> None:
+    part = part_of_ref(name)
+    assert name_of(part) == name
+    # What git-check-ref-format refuses, and what would make one name a folder of another.
+    assert part.isascii()
+    assert not set(part) & set(" ~^:?*[\\/{")
+    assert ".." not in part
+    assert not part.startswith(".")
+    assert not part.endswith((".", ".lock"))

@@ -1,0 +1,135 @@
+"""Objects that are never written twice."""
+
+import secrets
+import sys
+from collections.abc import Callable
+
+import pytest
+from stores import NOBODY, A, B, run_of
+
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.remote import RemoteStore
+from pytest_opprof.baselines.store import Entry
+from pytest_opprof.errors import StoreError, UsageError
+
+pytest.importorskip("fsspec")
+MakeStore = Callable[[], Archive]
+
+
+@pytest.fixture
+def opened(tmp_path_factory: pytest.TempPathFactory) -> MakeStore:
+    """Opens one and the same place again and again."""
+    uri = f"memory://{secrets.token_hex(8)}/folder"
+    return lambda: open_store(uri, root=tmp_path_factory.getbasetemp())
+
+
+def remote(archive: Archive) -> RemoteStore:
+    assert isinstance(archive.store, RemoteStore)
+    return archive.store
+
+
+def parts(archive: Archive) -> tuple[str, ...]:
+    (entry,) = archive.entries("main")
+    return entry.parts
+
+
+def left_behind(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> Archive:
+    """A store in which a save was killed before it removed what it had joined."""
+    store = opened()
+    store.save("main", run_of(1, A), collected=NOBODY)
+    with monkeypatch.context() as killed:
+        killed.setattr(RemoteStore, "_remove", lambda self, path: None)
+        store.save("main", run_of(1, B, hours=1), collected=NOBODY)
+    assert len(parts(store)) == 2
+    return store
+
+
+def test_objects_of_one_commit_are_one_run(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = left_behind(opened, monkeypatch)
+    (entry,) = store.entries("main")
+    assert {test.node_id for test in store.load(entry).tests} == {A.node_id, B.node_id}
+    assert entry.created == run_of(1, hours=1).created
+    store.save("main", run_of(1, A), collected=NOBODY)
+    assert len(parts(store)) == 1, "the next save joins them"
+    assert {test.node_id for test in store.load(store.entries("main")[0]).tests} == {A.node_id, B.node_id}
+
+
+def test_same_run_saved_twice_is_one_object(opened: MakeStore) -> None:
+    store = opened()
+    first = store.save("main", run_of(1), collected=NOBODY)
+    assert store.save("main", run_of(1), collected=NOBODY).place == first.place
+    assert len(parts(store)) == 1
+
+
+def test_reader_finds_what_was_joined_meanwhile(opened: MakeStore) -> None:
+    store = opened()
+    store.save("main", run_of(1, A), collected=NOBODY)
+    (stale,) = store.entries("main")
+    opened().save("main", run_of(1, B), collected=NOBODY)
+    assert {test.node_id for test in store.load(stale).tests} == {A.node_id, B.node_id}
+
+
+def test_what_is_gone_for_good_is_one_sentence(opened: MakeStore) -> None:
+    store = opened()
+    store.save("main", run_of(1), collected=NOBODY)
+    (stale,) = store.entries("main")
+    opened().remove("main", is_meant=lambda entry: True)
+    with pytest.raises(StoreError, match="cannot be read: it is no longer there"):
+        store.load(stale)
+
+
+def test_what_others_put_there_is_left_out(opened: MakeStore) -> None:
+    store = opened()
+    store.save("main", run_of(1), collected=NOBODY)
+    filesystem, folder = remote(store)._filesystem, remote(store)._folder("main")
+    for name in ("README", ".opprof-1.tmp", "x.json", "a b.20260101T000000000000Z.0123456789abcdef.json.gz"):
+        filesystem.pipe_file(f"{folder}/{name}", b"x")
+    filesystem.pipe_file(f"{remote(store)._root}/loose", b"x")
+    assert store.names() == ("main",)
+    assert len(store.entries("main")) == 1
+
+
+def test_impossible_time_in_a_name_is_long_ago(opened: MakeStore) -> None:
+    store = opened()
+    store.save("main", run_of(1), collected=NOBODY)
+    folder = remote(store)._folder("main")
+    remote(store)._filesystem.pipe_file(f"{folder}/x.20269999T000000000000Z.0123456789abcdef.json.gz", b"x")
+    keys: list[str] = [entry.key for entry in store.entries("main")]
+    assert keys == [f"{1:040x}", "x"]
+
+
+def test_fsspec_that_is_missing_is_named(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(UsageError, match=r"needs fsspec: pip install 'pytest-opprof\[remote\]'"):
+        opened()
+
+
+def test_library_of_a_scheme_that_is_missing_is_named(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for library in ("gcsfs", "gcsfs.core"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(UsageError, match=r"--opprof-store=gs://bucket/x: .*gcsfs"):
+        open_store("gs://bucket/x", root=tmp_path_factory.getbasetemp())
+
+
+def test_library_s_own_errors_are_one_sentence(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened()
+    store.save("main", run_of(1), collected=NOBODY)
+    (entry,) = store.entries("main")
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("403\nForbidden")
+
+    acts: dict[str, Callable[[], object]] = {
+        "pipe_file": lambda: store.save("main", run_of(2), collected=NOBODY),
+        "cat_file": lambda: store.load(entry),
+        "ls": store.names,
+        "rm_file": lambda: store.remove("main", is_meant=lambda one: isinstance(one, Entry)),
+    }
+    for method, act in acts.items():
+        with monkeypatch.context() as broken:
+            broken.setattr(remote(store)._filesystem, method, fail)
+            with pytest.raises(StoreError, match=r"^memory://.*: 403 Forbidden\. What it held is as it was$"):
+                act()
+    assert store.entries("main") == (entry,)
