@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -35,6 +36,7 @@ _CALMING: Final = {
     "random_order_bucket": "--random-order-bucket=none",
     "reruns": "--reruns=0",
     "no_cov": "--no-cov",
+    "benchmark_disable": "--benchmark-disable",
 }
 
 
@@ -50,13 +52,28 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
     """
     return [
         *own_options(config),
-        *(option for dest, option in _CALMING.items() if hasattr(config.option, dest)),
+        *_calming(config),
         *(("-o", f"cache_dir={cache}") if config.pluginmanager.hasplugin("cacheprovider") else ()),
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
         *("--opprof-history=off", "--opprof-timed-steps=0"),
     ]
+
+
+def _calming(config: pytest.Config) -> Iterator[str]:
+    """What keeps other plugins calm, as far as there are any."""
+    for dest, option in _CALMING.items():
+        # pytest-benchmark refuses the two together, and an ini file's wish cannot be taken back.
+        is_refused = dest == "benchmark_disable" and "--benchmark-only" in _of_ini(config)
+        if hasattr(config.option, dest) and not is_refused:
+            yield option
+
+
+def _of_ini(config: pytest.Config) -> list[str]:
+    """The arguments that come from the ini file and the environment."""
+    given: list[str] = config.getini("addopts")
+    return [*given, *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
 
 
 def own_options(config: pytest.Config) -> Iterator[str]:

@@ -16,7 +16,9 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
+from pytest_opprof.plugin.benchmark_files import machine_details
 from pytest_opprof.plugin.controller import LOST
+from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.session import NOT_THE_TESTS, OpprofSession, version
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
@@ -44,13 +46,14 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
         its: pytest's, whose exit status may change from green to failed.
     """
     config = session.config
-    if config.getoption("collectonly") or its.exitstatus == pytest.ExitCode.USAGE_ERROR:
+    if calls_no_test(config) or its.exitstatus == pytest.ExitCode.USAGE_ERROR:
         return
     is_cut_short = session.abandon() or its.exitstatus in _CUT_SHORT
     if hasattr(config, "workeroutput"):
         config.workeroutput[LOST] = session.failures
         return
     measured_in = _join(session) if session.is_controller else None
+    session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
     session.comparison = compare_runs(
         session.baseline.run,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.capture.ranges import record_function
@@ -33,6 +33,31 @@ class Opprof:
         """End a step; the next begins. What the marker's schedule says decides which are recorded."""
         if self._stepping is not None:
             self._stepping.step()
+
+    def benchmark(
+        self, benchmark: Callable[..., Any], function: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Time `function` by a `benchmark` fixture, then profile it, as a marker plans.
+
+        ``benchmark(function, ...)`` does the same where the fixture is pytest-benchmark's. This is for
+        fixtures that do not show what they time, such as CodSpeed's.
+
+        Args:
+            benchmark: The fixture, which the test takes too.
+            function: What to time and to profile.
+            args: What it is given.
+            kwargs: What it is given by name.
+
+        Returns:
+            What the fixture returns.
+
+        Raises:
+            UsageError: The test is to be profiled, and `benchmark` is no fixture that it takes.
+        """
+        __tracebackhide__ = True
+        if self._stepping is None:
+            return benchmark(function, *args, **kwargs)
+        return self._stepping.benchmark(benchmark, function, *args, **kwargs)
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -27,6 +27,7 @@ _MARKER: Final = (
 OPTIONS: Final = pytest.StashKey[Options]()
 SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
 ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
+ASIDE: Final = pytest.StashKey[str]()  # why nothing is profiled, although there are marked tests
 UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
 
 
@@ -107,15 +108,22 @@ def pytest_collection_modifyitems(
     options = config.stash[OPTIONS]
     if options.mode == "off":
         return result
-    chosen = [item for item in items if item.get_closest_marker("profile")]
+    chosen = [item for item in items if _is_marked(item)]
     if options.mode == "only":
         _deselect(config, items, keep=chosen)
-    marked = [item for item in {*collected, *items} if item.get_closest_marker("profile")]
+    marked = [item for item in {*collected, *items} if _is_marked(item)]
     if marked or options.asks_for_something:
         from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
 
         open_session(config, marked=marked, chosen=chosen)
     return result
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    """Whether a test is to be profiled. A doctest has the marker of its module, and nobody meant it."""
+    if isinstance(item, pytest.Function):
+        return item.get_closest_marker("profile") is not None
+    return any(mark.name == "profile" for mark in item.own_markers)
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], *, keep: list[pytest.Item]) -> None:
@@ -130,7 +138,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Print the header: only now is it known whether there is anything to say."""
     session = config.stash.get(SESSION, None)
     if session is None:
-        return []
+        return [config.stash[ASIDE]] if ASIDE in config.stash else []
     from pytest_opprof.plugin.opening import header  # noqa: PLC0415  # as above
 
     return header(session)
@@ -159,6 +167,24 @@ def pytest_runtest_makereport(
     if session and (call.when == "call" or (call.when == "setup" and not report.passed)):
         session.judge(item, report)
     return report
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_benchmark_generate_machine_info(config: pytest.Config) -> dict[str, Any]:
+    """Ask pytest-benchmark's other plugins once: each answer takes more than a second."""
+    from pytest_opprof.plugin.benchmark_files import machine_info  # noqa: PLC0415  # as above
+
+    return machine_info(config, without=sys.modules[__name__])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
+    """Say in pytest-benchmark's file where its numbers were measured, as our documents do."""
+    session = config.stash.get(SESSION, None)
+    if session:
+        from pytest_opprof.plugin.benchmark_files import leave_environment  # noqa: PLC0415  # as above
+
+        leave_environment(output_json, session)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -13,6 +13,7 @@ import pytest
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.capture.stack_kinds import stack_sources
 from pytest_opprof.errors import UsageError
+from pytest_opprof.plugin.benchmarks import takes_benchmark
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
 from pytest_opprof.results.run import Schedule
 
@@ -103,7 +104,9 @@ def request_of(item: pytest.Item) -> ProfileRequest:
             "profile a plain test with one of its examples"
         )
     steps_itself = "opprof" in item.fixturenames
-    plan, numbers, calls = _plan(arguments, where=where, needs_calls=not steps_itself)
+    # What a test benchmarks is called by us, also where the test takes our fixture too.
+    needs_calls = not steps_itself or bool(takes_benchmark(item))
+    plan, numbers, calls = _plan(arguments, where=where, needs_calls=needs_calls)
     activities = _activities(arguments.get("activities"), where=where)
     gates = arguments.get("gates", {})
     if not isinstance(gates, Mapping):

@@ -12,8 +12,10 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
 from pytest_opprof.plugin.controller import KEY
-from pytest_opprof.plugin.hooks import ARMING, OPTIONS, SESSION
+from pytest_opprof.plugin.hooks import ARMING, ASIDE, OPTIONS, SESSION
+from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.session import OpprofSession, version
@@ -37,6 +39,9 @@ def open_session(
     Raises:
         pytest.UsageError: What was asked for cannot be meant, or cannot be read.
     """
+    if is_measured_by_codspeed(config):
+        _stand_aside(config)
+        return
     _plan(config, chosen)
     try:
         session = OpprofSession(
@@ -76,6 +81,17 @@ def open_controller(config: pytest.Config, folder: Path) -> str | None:
     return digest
 
 
+def _stand_aside(config: pytest.Config) -> None:
+    """Profile nothing: CodSpeed would measure that too. But never skip in silence what was asked for."""
+    if config.stash[OPTIONS].asks_for_something:
+        problem = (
+            "opprof: CodSpeed measures this session, so that nothing can be profiled, compared or saved in "
+            "it: pass --opprof=off here, and run opprof in a session of its own"
+        )
+        _refuse(config, [problem])
+    config.stash[ASIDE] = "opprof: CodSpeed measures this session: marked tests are not profiled in it"
+
+
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
     names = known_ops()
     problems = []
@@ -109,7 +125,7 @@ def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item])
 
 def header(session: OpprofSession) -> list[str]:
     """The lines that say what is captured, and what it is held to; with ``-q`` only what is amiss."""
-    if session.config.getoption("collectonly"):
+    if calls_no_test(session.config):
         return []
     options, baseline = session.options, session.baseline
     problems = [] if session.is_controller else _problems(session)

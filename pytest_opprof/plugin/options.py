@@ -202,6 +202,11 @@ def read_options(config: pytest.Config) -> Options:
     )
 
 
+def calls_no_test(config: pytest.Config) -> bool:
+    """Whether pytest only shows what it would run: ``--collect-only``, ``--setup-only``, ``--setup-plan``."""
+    return any(config.getoption(name, default=False) for name in ("collectonly", "setuponly", "setupplan"))
+
+
 def _value(config: pytest.Config, option: _Option) -> Any:
     given = config.getoption(option.dest)
     if given is not None:

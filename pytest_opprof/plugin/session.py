@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -24,10 +24,14 @@ from pytest_opprof.compare.sessions import Policy, compare_test
 from pytest_opprof.compare.verdicts import Verdict, parse_fail_on
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
+from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
+from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
+from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
+from pytest_opprof.plugin.properties import note_properties
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.traces import write_traces
 from pytest_opprof.plugin.workers import Exchange
@@ -112,14 +116,19 @@ class OpprofSession:
         if plan is None:
             return None
         if STEPPING not in item.stash:
-            item.stash[STEPPING] = Stepping(
-                plan.request,
-                sources=self.options.capture,
-                fails=partial(self._would_fail, item),
-                timed_steps=0 if self.exchange else self.options.timed_steps,
-            )
+            item.stash[STEPPING] = self._new_stepping(item, plan.request)
             self.running = _unjudged(item, Outcome.ERROR)
         return item.stash[STEPPING]
+
+    def _new_stepping(self, item: pytest.Item, request: ProfileRequest) -> Stepping:
+        sources, fails = self.options.capture, partial(self._would_fail, item)
+        timed_steps = 0 if self.exchange else self.options.timed_steps
+        fixture = benchmark_of(item)
+        if fixture is None:
+            return Stepping(request, sources=sources, fails=fails, timed_steps=timed_steps)
+        return BenchmarkStepping(
+            request, fixture=fixture, sources=sources, fails=fails, timed_steps=timed_steps
+        )
 
     def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test where a gate failed."""
@@ -138,8 +147,11 @@ class OpprofSession:
         if test.timing.reason:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
         traces = self._write_traces(test.node_id, stepping, wanted=item.stash[PLAN].request.trace)
+        if isinstance(stepping, BenchmarkStepping) and test.is_usable:
+            leave_summary(stepping.fixture, test, run_id=self._run_id)
         self._take(test)
         found = self._compare(test)
+        note_properties(item, found)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
             report.outcome = "failed"
             report.longrepr = self._section(found, traces)
@@ -239,6 +251,10 @@ class OpprofSession:
         """The columns of the terminal."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         return self.config.get_terminal_writer().fullwidth if reporter else _WIDTH
+
+    def add_details(self, details: Mapping[str, str]) -> None:
+        """Take over what others know of this machine; what was known already stays."""
+        self._details = {**details, **self._details}
 
     def run_of(self, tests: Iterable[TestResult], *, measured_in: Environment | None = None) -> Run:
         """A run with these tests.

@@ -6,7 +6,8 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Final
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
 import pytest
 from _pytest.outcomes import Exit, OutcomeException
@@ -16,7 +17,7 @@ from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.errors import CaptureBusyError, OpprofError
+from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, replaced
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.timing import TimedSteps
@@ -85,7 +86,7 @@ class Stepping:
             Collector.instance().open(sources=self.sources)  # else the first step would pay for it
         self.is_running, before = True, compiled()
         try:
-            with replaced(item, self._calls):
+            with self._in_place(item):
                 yield
         finally:
             self.is_running, self.compile_cache = False, compiled().state_since(before)
@@ -102,6 +103,18 @@ class Stepping:
         elif self._stepper is not None and self.request.steps_itself:
             self._end_of_step(is_last=False)
 
+    def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
+        """Time a function by a fixture, then profile it.
+
+        Raises:
+            UsageError: The test has no such fixture, and is being profiled itself.
+        """
+        del fixture, function, args, kwargs
+        raise UsageError(
+            "opprof.benchmark(): the test takes no fixture to benchmark with, and is being profiled itself: "
+            "make `benchmark` an argument of the test"
+        )
+
     @property
     def live(self) -> list[Recording]:
         """The finished cycles, and what the open window holds so far."""
@@ -113,6 +126,10 @@ class Stepping:
         return self.recordings
 
     # ---- the test's calls --------------------------------------------------------------------
+
+    def _in_place(self, item: pytest.Item) -> AbstractContextManager[None]:
+        """Have what is measured called as often as planned, for a while."""
+        return replaced(item, self._calls)
 
     def _calls(self) -> Calls:
         """What to hold open around each call: those of the measurement, and of the one that confirms it."""
@@ -167,6 +184,8 @@ class Stepping:
         call = f"call {self.calls + 1} raised {type(error).__name__}"
         if isinstance(error, CaptureBusyError):
             return f"the test profiles itself: {call}. Leave out its own profiler, or the marker"
+        if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
+            return f"cannot be repeated: {call}. Make `benchmark` an argument of the test"
         return (
             f"cannot be repeated: {call}. Build the state inside the test, take the opprof fixture and step "
             "yourself, or set warmup=0, active=1"

@@ -75,6 +75,10 @@ class Stepper:
         self.is_running = self.was_started = True
         self._begin_step()
 
+    def end_step(self) -> None:
+        """End the current step; what comes before `step` or `stop` is in none."""
+        self._recorder.end_step()
+
     def step(self) -> None:
         """End the current step and begin the next; only counts while the profiler is not running.
 

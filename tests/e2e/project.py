@@ -23,6 +23,8 @@ filterwarnings =
     ignore:Module already imported so cannot be rewritten; _editable:pytest.PytestAssertRewriteWarning
 """
 
+# Elements of a JUnit report that say how a test ended.
+_OUTCOMES = ("failure", "error", "skipped")
 # What an outer pytest, its workers, or a Git hook would leave for inner processes to stumble over.
 _LEFT_OUT = ("PYTEST_", "GIT_", "OPPROF_MAX_BYTES", "COLUMNS", "CI", "BUILD_NUMBER")
 _OWN = {
@@ -72,7 +74,7 @@ class Session:
         """Each test's outcome in the JUnit report, by its name."""
         # pytest wrote the file a moment ago: there is no hostile XML in it.
         return {
-            case.attrib["name"]: next((child.tag for child in case if child.tag != "system-out"), "passed")
+            case.attrib["name"]: next((child.tag for child in case if child.tag in _OUTCOMES), "passed")
             for case in ET.parse(self.junit).iter("testcase")  # noqa: S314
         }
 

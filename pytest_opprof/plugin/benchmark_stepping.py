@@ -1,0 +1,156 @@
+"""The call phase of a test that benchmarks: the test runs once, and what it timed is what is stepped."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from _pytest.outcomes import Exit, OutcomeException
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.errors import CaptureBusyError
+from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
+from pytest_opprof.plugin.marker import ProfileRequest
+from pytest_opprof.plugin.stepping import Stepping
+
+
+class BenchmarkStepping(Stepping):
+    """Profiles what a test benchmarks, after it was timed; nothing is recorded while it is.
+
+    Args:
+        request: What the marker asks for.
+        fixture: The benchmark's fixture of this test.
+        sources: Where ops come from, in the collector's words.
+        fails: Whether what was measured would fail the test: then it is measured once more.
+        timed_steps: How many steps to time ourselves, without a profiler, after those of the schedule.
+
+    Attributes:
+        fixture: The benchmark's fixture of this test.
+    """
+
+    def __init__(
+        self,
+        request: ProfileRequest,
+        *,
+        fixture: Any,
+        sources: frozenset[str],
+        fails: Callable[[Stepping], bool] | None = None,
+        timed_steps: int = 0,
+    ) -> None:
+        super().__init__(
+            replace(request, steps_itself=False), sources=sources, fails=fails, timed_steps=timed_steps
+        )
+        self.fixture = fixture
+
+    def step(self) -> None:
+        """Refused: the steps are the calls of what is benchmarked."""
+        self.problem = self.problem or (
+            "the test takes a benchmark's fixture, so that what it benchmarks is called once for each step: "
+            "leave out opprof.step()"
+        )
+
+    def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
+        """Time a function by `fixture`, then profile it, where the fixture does not show what it times."""
+        __tracebackhide__ = True
+        result = fixture(function, *args, **kwargs)
+        if not (fixture is self.fixture and can_be_followed(fixture)):
+            self.profile(Benchmarked(function=function, args=args, kwargs=kwargs))
+        return result
+
+    def profile(self, work: Benchmarked) -> None:
+        """Call what was timed as often as planned, each call a step.
+
+        Whatever it raises here is a fault of the measurement: the timed calls decide the test's outcome.
+        """
+        __tracebackhide__ = True
+        self._measure(work)
+        if self._needs_a_second_look():
+            again = BenchmarkStepping(self.request, fixture=self.fixture, sources=self.sources)
+            self.again = again
+            again._measure(work)
+        if self._is_sound():
+            self._time(work)
+
+    @contextlib.contextmanager
+    def _in_place(self, item: pytest.Item) -> Iterator[None]:
+        del item
+        if can_be_followed(self.fixture):
+            with followed(self.fixture, self.profile):
+                yield
+        else:
+            yield
+
+    def _measure(self, work: Benchmarked) -> None:
+        __tracebackhide__ = True
+        try:
+            with self._later_call():
+                arguments = work.prepare()
+                self._start()
+                while self._is_sound():
+                    args, kwargs = arguments
+                    work.function(*args, **kwargs)
+                    with self._between_steps(work):
+                        work.clean(arguments)
+                        if self.calls + 1 < self.request.calls:
+                            arguments = work.prepare()
+                    if not self._goes_on():
+                        break
+        finally:
+            self._stop()
+
+    def _time(self, work: Benchmarked) -> None:
+        """Time as many calls as the session wishes; a setup and a teardown are in none of these times."""
+        __tracebackhide__ = True
+        try:
+            for call in self.timed.calls():
+                args, kwargs = arguments = work.prepare()
+                with call:
+                    work.function(*args, **kwargs)
+                if not self.timed.reason:
+                    work.clean(arguments)
+        except Exit:
+            raise
+        except (Exception, OutcomeException, SystemExit) as error:  # noqa: BLE001  # as in a later call
+            self.timed.failed(error)
+
+    @contextlib.contextmanager
+    def _between_steps(self, work: Benchmarked) -> Iterator[None]:
+        """What runs inside is in no step, and is not recorded: a setup is no part of what is benchmarked."""
+        if self._stepper is None or (work.setup is None and work.teardown is None):
+            yield
+            return
+        with self._own_faults():
+            self._stepper.end_step()
+        is_recording = Collector.instance().recording
+        if is_recording:
+            Collector.instance().pause(paused=True)
+        try:
+            yield
+        finally:
+            if is_recording:
+                Collector.instance().pause(paused=False)
+
+    def _unrepeatable(self, error: BaseException) -> str:
+        call = (
+            f"call {self.calls + 1} of what is benchmarked raised {type(error).__name__} when it was profiled"
+        )
+        if isinstance(error, CaptureBusyError):
+            return f"the benchmark profiles itself: {call}. Leave out its own profiler, or the marker"
+        return (
+            f"cannot be repeated: {call}. Build its state in the setup of benchmark.pedantic(), or set "
+            "warmup=0, active=1"
+        )
+
+    def _what_is_missing(self) -> str | None:
+        if self.calls >= self.request.calls:
+            return None
+        if can_be_followed(self.fixture):
+            return "the test never called its benchmark fixture, so that there was nothing to profile"
+        kind = f"{type(self.fixture).__module__}.{type(self.fixture).__qualname__}"
+        return (
+            f"its benchmark fixture ({kind}) does not show what it times, and is left alone: take the opprof "
+            "fixture too, and call opprof.benchmark(benchmark, function, ...)"
+        )

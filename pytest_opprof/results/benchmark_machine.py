@@ -1,0 +1,54 @@
+"""What pytest-benchmark says of a machine, as our documents say it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.results.names import bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_LONGEST: Final = 200
+# From our name of a detail to the way to it. Not the host's name: documents may be committed.
+_DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
+    "cpu": ("cpu", "brand_raw"),
+    "cpu.frequency": ("cpu", "hz_advertised_friendly"),
+    "cpu.l2_cache": ("cpu", "l2_cache_size"),
+    "cpu.l3_cache": ("cpu", "l3_cache_size"),
+    "kernel": ("release",),
+    "python.compiler": ("python_compiler",),
+}
+# The fingerprint's fields that it knows, and that mean the same there.
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "implementation": ("python_implementation",),
+    "machine": ("machine",),
+    "cpu_model": ("cpu", "brand_raw"),
+    "cpu_count": ("cpu", "count"),
+}
+
+
+def details_of(machine_info: Mapping[str, object]) -> dict[str, str]:
+    """What a reader may want to know of the machine, and no comparison looks at."""
+    return _found(machine_info, _DETAILS)
+
+
+def fingerprint_of(machine_info: Mapping[str, object]) -> dict[str, str]:
+    """The fields that metrics depend on, as far as they are known: not torch's version, for one."""
+    fields = _found(machine_info, _FIELDS)
+    version = machine_info.get("python_version")
+    if isinstance(version, str) and version.count(".") >= 1:
+        fields["python"] = bounded(".".join(version.split(".")[:2]), length=_LONGEST)
+    return fields
+
+
+def _found(machine_info: Mapping[str, object], ways: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    values = {name: _at(machine_info, way) for name, way in ways.items()}
+    return {name: bounded(str(value), length=_LONGEST) for name, value in values.items() if value}
+
+
+def _at(machine_info: object, way: Iterable[str]) -> str | int | None:
+    for key in way:
+        machine_info = machine_info.get(key) if isinstance(machine_info, dict) else None
+    is_plain = isinstance(machine_info, str | int) and not isinstance(machine_info, bool)
+    return machine_info if is_plain else None  # type: ignore[return-value]  # which `is_plain` says

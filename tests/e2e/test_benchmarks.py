@@ -1,0 +1,499 @@
+"""Marked tests that take pytest-benchmark's fixture: timed as without us, and profiled after that."""
+
+import json
+from typing import Any
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Project, Session
+
+BENCHMARK = ("benchmark",)
+QUICK = ("--benchmark-max-time=0.001", "--benchmark-min-rounds=2", "--benchmark-warmup=off")
+WORK = """\
+    import pytest
+    from pytest_opprof import record_function
+    from pytest_opprof.capture.collector import Collector
+
+    def recording():
+        return Collector.instance().recording
+
+    def work(times=1):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+        return times
+
+"""
+TESTS = (
+    WORK
+    + """\
+    pytestmark = pytest.mark.profile(warmup=1, active=2)
+
+    def test_timed_first(benchmark):
+        windows = []
+
+        def timed():
+            windows.append(recording())
+            return work(2)
+
+        assert benchmark(timed) == 2
+        assert len(windows) > 3 + 3 + 2
+        assert not any(windows[:-5]) and windows[-5:] == [True, True, False, False, False]
+
+    @pytest.mark.benchmark(group="mine")
+    @pytest.mark.parametrize("times", [3])
+    def test_with_arguments(benchmark, times):
+        benchmark.extra_info["mine"] = 7
+        assert benchmark(work, times=times) == 3
+
+    def test_pedantic_state(benchmark):
+        log = []
+
+        def setup():
+            with record_function("setup"):
+                log.append("setup")
+            return ([1, 2],), {"more": 3}
+
+        def consume(items, more):
+            assert items.pop() + more == 5
+            log.append("recorded" if recording() else "call")
+            work()
+
+        def teardown(items, more):
+            with record_function("teardown"):
+                assert (items, more) == ([1], 3)
+            log.append("teardown")
+
+        benchmark.pedantic(consume, setup=setup, teardown=teardown, rounds=2)
+        once = ["setup", "call", "teardown"]
+        assert log == 3 * once + 2 * ["setup", "recorded", "teardown"] + 3 * once
+
+    def test_pedantic_arguments(benchmark):
+        assert benchmark.pedantic(work, args=(2,), rounds=2) == 2
+
+    def test_pedantic_iterations(benchmark):
+        assert benchmark.pedantic(work, kwargs={"times": 4}, rounds=2, iterations=5) == 4
+
+    class Thing:
+        def run(self):
+            return work(5)
+
+    def test_weave(benchmark_weave):
+        pytest.importorskip("aspectlib")
+        benchmark_weave(Thing.run, lazy=True)
+        assert Thing().run() == 5
+
+    class TestMethod:
+        def test_method(self, benchmark):
+            benchmark(work)
+
+    def test_counts_are_there_afterwards(opprof, benchmark):
+        benchmark(work, 2)
+        assert opprof.counts["work"] == 4
+
+    def test_asked_for_by_name(benchmark, opprof):
+        assert opprof.benchmark(benchmark, work, times=3) == 3
+        assert opprof.counts["work"] == 6
+
+    @pytest.mark.benchmark(cprofile=True)
+    def test_cprofile(benchmark):
+        benchmark(work)
+
+    def test_fails_afterwards(benchmark):
+        benchmark(work)
+        raise AssertionError("as it should")
+
+    def test_fails_inside(benchmark):
+        benchmark(lambda: 1 / 0)
+
+    def test_fails_when_recorded(benchmark):
+        def once():
+            if recording():
+                raise RuntimeError
+        benchmark(once)
+
+    def test_fails_when_timed(benchmark):
+        calls = []
+
+        def setup():
+            calls.append(1)
+            if len(calls) > 1 + 3 + 2:
+                raise OSError
+        benchmark.pedantic(work, setup=setup, rounds=1)
+
+    def test_setup_fails_later(benchmark):
+        calls = []
+
+        def setup():
+            calls.append(1)
+            if len(calls) > 3:
+                raise OSError
+        benchmark.pedantic(work, setup=setup, rounds=2)
+
+    def test_steps_itself_as_well(benchmark, opprof):
+        benchmark(work)
+        opprof.step()
+
+    def test_hidden_from_us(request):
+        request.getfixturevalue("benchmark")(work)
+
+    def test_skips(benchmark):
+        pytest.skip("not today")
+
+    @pytest.mark.filterwarnings("ignore:Benchmark fixture was not used")
+    def test_unused(benchmark):
+        work()
+"""
+)
+# The ranges in each step of what is measured.
+MEASURED = {
+    "test_timed_first": 2,
+    "test_with_arguments[3]": 3,
+    "test_pedantic_state": 1,
+    "test_pedantic_arguments": 2,
+    "test_pedantic_iterations": 4,
+    "test_method": 1,
+    "test_counts_are_there_afterwards": 2,
+    "test_asked_for_by_name": 3,
+    "test_cprofile": 1,
+}
+ERRORS = {
+    "test_fails_when_recorded": (
+        "cannot be repeated: call 2 of what is benchmarked raised RuntimeError when it was profiled. Build its "
+        "state in the setup of benchmark.pedantic(), or set warmup=0, active=1"
+    ),
+    "test_setup_fails_later": (
+        "cannot be repeated: call 1 of what is benchmarked raised OSError when it was profiled. Build its "
+        "state in the setup of benchmark.pedantic(), or set warmup=0, active=1"
+    ),
+    "test_steps_itself_as_well": (
+        "the test takes a benchmark's fixture, so that what it benchmarks is called once for each step: leave "
+        "out opprof.step()"
+    ),
+    "test_hidden_from_us": (
+        "cannot be repeated: call 2 raised FixtureAlreadyUsed. Make `benchmark` an argument of the test"
+    ),
+    "test_unused": "the test never called its benchmark fixture, so that there was nothing to profile",
+}
+
+
+@pytest.fixture(scope="module")
+def benchmarked(make_project: MakeProject) -> tuple[Session, dict[str, Any]]:
+    """A session in which tests are timed and profiled, and what pytest-benchmark wrote of it."""
+    project = make_project("benchmarked")
+    project.write("test_it.py", TESTS)
+    session = project.pytest(
+        *QUICK, "--benchmark-json=stored.json", "--opprof-timed-steps=3", plugins=BENCHMARK
+    )
+    return session, json.loads((project.folder / "stored.json").read_text())
+
+
+def stored(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {benchmark["name"]: benchmark for benchmark in document["benchmarks"]}
+
+
+@pytest.mark.parametrize(("name", "ranges"), MEASURED.items(), ids=MEASURED)
+def test_what_is_timed_is_what_is_stepped(
+    benchmarked: tuple[Session, dict[str, Any]], name: str, ranges: int
+) -> None:
+    session, document = benchmarked
+    test = session.result(name)
+    assert (test.outcome, test.measurement.reason, test.steps) == ("passed", "", 2)
+    assert test.totals["ranges.count"].low == test.totals["ranges.count"].high == ranges
+    assert test.totals["wall_time"].steps == 3
+    summary = stored(document)[name]["extra_info"]["opprof"]
+    assert summary["totals"]["ranges.count"] == ranges
+    assert (summary["schema"], summary["run_id"], summary["steps"]) == (1, session.run.run_id, 2)
+
+
+def test_a_woven_function_is_stepped(benchmarked: tuple[Session, dict[str, Any]]) -> None:
+    pytest.importorskip("aspectlib")
+    assert benchmarked[0].result("test_weave").totals["ranges.count"].low == 5
+
+
+def test_what_cannot_be_called_so_often_has_counts_and_no_times(
+    benchmarked: tuple[Session, dict[str, Any]],
+) -> None:
+    test = benchmarked[0].result("test_fails_when_timed")
+    assert (test.measurement.status, test.steps) == ("ok", 2)
+    assert "wall_time" not in test.totals
+    assert test.timing.reason.startswith("cannot be called so often: timed call 3 raised OSError")
+
+
+@pytest.mark.parametrize(("name", "reason"), ERRORS.items(), ids=ERRORS)
+def test_faults_of_the_profile_pass_are_the_measurements(
+    benchmarked: tuple[Session, dict[str, Any]], name: str, reason: str
+) -> None:
+    session, document = benchmarked
+    assert session.outcomes[name] == "passed"
+    assert session.result(name).measurement.status == "error"
+    assert session.result(name).measurement.reason == reason
+    assert "opprof" not in stored(document).get(name, {"extra_info": ()})["extra_info"]
+
+
+def test_outcomes_are_the_tests_own(benchmarked: tuple[Session, dict[str, Any]]) -> None:
+    session, _ = benchmarked
+    others = {name: outcome for name, outcome in session.outcomes.items() if outcome != "passed"}
+    others.pop("test_weave", None)  # skipped without aspectlib
+    assert others == {
+        "test_fails_afterwards": "failure",
+        "test_fails_inside": "failure",
+        "test_skips": "skipped",
+    }
+    assert session.result("test_fails_afterwards").measurement.status == "not-run"
+    assert "plugin/benchmark" not in session.failures["test_fails_inside"]
+
+
+def test_what_pytest_benchmark_stores_is_its_own(benchmarked: tuple[Session, dict[str, Any]]) -> None:
+    session, document = benchmarked
+    benchmark = stored(document)["test_with_arguments[3]"]
+    assert (benchmark["group"], benchmark["extra_info"]["mine"], benchmark["params"]) == (
+        "mine",
+        7,
+        {"times": 3},
+    )
+    assert benchmark["stats"]["rounds"] >= 2
+    assert not any("opprof" in key for key in (*document["machine_info"], *document["commit_info"]))
+    fingerprint = dict(session.run.environment.fingerprint)
+    assert document["opprof"] == {"run_id": session.run.run_id, "fingerprint": fingerprint}
+    assert session.run.environment.details["cpu"] == document["machine_info"]["cpu"]["brand_raw"]
+    session.lines.fnmatch_lines(["*benchmark 'mine': 1 tests*"])
+
+
+GATED = (
+    WORK
+    + """\
+    @pytest.mark.profile
+    def test_grows(benchmark, request):
+        calls = []
+        benchmark(lambda: (calls.append(1), work(2)))
+        with open(request.config.rootpath / "calls.log", "a") as log:
+            print(len(calls), file=log)
+
+    @pytest.mark.profile
+    def test_stays(benchmark):
+        benchmark(work, 2)
+
+    @pytest.mark.profile
+    def test_plain():
+        work()
+"""
+)
+
+
+@pytest.fixture(scope="module")
+def gated(make_project: MakeProject) -> Project:
+    """A project that was saved, in which one benchmarked function has grown since."""
+    project = make_project("gated")
+    project.write("test_it.py", GATED)
+    saved = project.pytest(*QUICK, "--opprof-save=main", plugins=BENCHMARK)
+    assert saved.exit_code == 0
+    assert not any("not certified" in line for line in saved.told)
+    project.replace("test_it.py", "work(2)))", "work(3)))")
+    return project
+
+
+def test_the_certifying_process_does_not_time(gated: Project) -> None:
+    timed, certified, *_ = (gated.folder / "calls.log").read_text().splitlines()
+    assert int(timed) > int(certified) == 1 + 4
+
+
+def test_a_project_that_wants_benchmarks_alone_is_certified_too(project: Project) -> None:
+    project.replace("pytest.ini", "-p opprof", "-p opprof -p benchmark --benchmark-only")
+    project.write("test_it.py", GATED)
+    saved = project.pytest(*QUICK, "--opprof-save=main")
+    assert not any("not certified" in line for line in saved.told)
+    assert saved.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcomes"),
+    [
+        (("--benchmark-disable",), {"test_grows": "failure", "test_stays": "passed", "test_plain": "passed"}),
+        (
+            (*QUICK, "--benchmark-only"),
+            {"test_grows": "failure", "test_stays": "passed", "test_plain": "skipped"},
+        ),
+        (
+            ("--benchmark-skip",),
+            {"test_grows": "skipped", "test_stays": "skipped", "test_plain": "passed"},
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_counts_gate_in_every_mode(
+    gated: Project, arguments: tuple[str, ...], outcomes: dict[str, str]
+) -> None:
+    session = gated.pytest(*arguments, "--opprof-baseline=main", plugins=BENCHMARK)
+    assert session.outcomes == outcomes
+    if "failure" in outcomes.values():
+        assert "REGRESSED: 1 more range in each step than main" in session.failures["test_grows"]
+    assert session.exit_code == ("failure" in outcomes.values())
+
+
+def test_counts_gate_in_workers_where_nothing_is_timed(gated: Project) -> None:
+    pytest.importorskip("xdist")
+    session = gated.pytest("-n", "2", "--opprof-baseline=main", plugins=(*BENCHMARK, "xdist"))
+    assert session.outcomes == {"test_grows": "failure", "test_stays": "passed", "test_plain": "passed"}
+
+
+ASKED = """\
+    import pytest
+
+    @pytest.hookimpl(tryfirst=False)
+    def pytest_benchmark_generate_machine_info(config):
+        with open(config.rootpath / "asked.log", "a") as log:
+            print("asked", file=log)
+        return {"node": "here", "cpu": {"brand_raw": "A CPU"}, "added": []}
+
+    def pytest_benchmark_update_machine_info(config, machine_info):
+        machine_info["added"].append("mine")
+"""
+
+
+def test_the_machine_is_looked_at_once_and_stays_as_it_was(project: Project) -> None:
+    project.write("conftest.py", ASKED)
+    project.write("test_it.py", GATED)
+    before = project.pytest(
+        *QUICK, "--benchmark-save=one", "--opprof=off", plugins=BENCHMARK, writes_run=False
+    )
+    assert before.exit_code == 0
+    (project.folder / "asked.log").unlink()
+    session = project.pytest(
+        *QUICK,
+        "--benchmark-compare",
+        "--benchmark-save=two",
+        "--benchmark-json=three.json",
+        plugins=BENCHMARK,
+    )
+    assert session.exit_code == 0
+    assert (project.folder / "asked.log").read_text() == "asked\n"
+    assert "machine_info is different" not in session.stdout + session.stderr
+    documents = [*project.folder.glob(".benchmarks/*/0002_two.json"), project.folder / "three.json"]
+    for path in documents:
+        written = json.loads(path.read_text())
+        assert written["machine_info"] == {"node": "here", "cpu": {"brand_raw": "A CPU"}, "added": ["mine"]}
+        assert written["opprof"]["run_id"] == session.run.run_id
+    assert len(documents) == 2
+    assert session.run.environment.details["cpu"] == "A CPU"
+
+
+def test_nobody_waits_for_the_machine_without_need(project: Project) -> None:
+    project.write("conftest.py", ASKED)
+    project.write("test_it.py", GATED)
+    assert project.pytest(*QUICK, plugins=BENCHMARK).exit_code == 0
+    assert not (project.folder / "asked.log").exists()
+
+
+OTHERS = (
+    WORK
+    + """\
+    class Stopwatch:
+        extra_info = ()
+        used = 0
+
+        def __call__(self, function, *args, **kwargs):
+            self.used += 1
+            assert self.used == 1
+            return function(*args, **kwargs)
+
+        def pedantic(self, target):
+            return self(target)
+
+    @pytest.fixture
+    def benchmark(request):
+        return {"name": "mine"} if "setting" in request.node.name else Stopwatch()
+
+    @pytest.mark.profile
+    def test_setting(benchmark):
+        assert benchmark["name"] == "mine"
+        work()
+
+    @pytest.mark.profile
+    def test_stopwatch(benchmark):
+        benchmark(work)
+
+    @pytest.mark.profile
+    def test_stopwatch_by_name(benchmark, opprof):
+        assert opprof.benchmark(benchmark, work, times=2) == 2
+
+    @pytest.mark.profile
+    def test_nothing_to_benchmark_with(opprof):
+        opprof.benchmark(lambda function: function(), work)
+
+    def test_unmarked(benchmark, opprof):
+        assert opprof.benchmark(benchmark, work, 4) == 4
+"""
+)
+
+
+def test_other_fixtures_of_that_name_are_left_alone(project: Project) -> None:
+    project.write("test_it.py", OTHERS)
+    session = project.pytest()
+    assert {name for name, outcome in session.outcomes.items() if outcome != "passed"} == {
+        "test_nothing_to_benchmark_with"
+    }
+    assert "make `benchmark` an argument of the test" in session.failures["test_nothing_to_benchmark_with"]
+    assert session.result("test_setting").totals["ranges.count"].low == 1
+    assert session.result("test_stopwatch_by_name").totals["ranges.count"].low == 2
+    assert session.result("test_stopwatch").measurement.reason == (
+        "its benchmark fixture (test_it.Stopwatch) does not show what it times, and is left alone: take the "
+        "opprof fixture too, and call opprof.benchmark(benchmark, function, ...)"
+    )
+
+
+CODSPEED = (*BENCHMARK, "codspeed")
+MEASURES = ("--codspeed", "--codspeed-warmup-time=0", "--codspeed-max-time=0.01")
+IN_CODSPEED = (
+    WORK
+    + """\
+    @pytest.mark.profile
+    def test_fixture(benchmark):
+        windows = []
+        benchmark(lambda: windows.append(recording()))
+        assert windows and not any(windows)
+
+    @pytest.mark.profile(limits={"work.count": 0})
+    @pytest.mark.benchmark
+    def test_marker():
+        work()
+        assert not recording()
+
+    @pytest.mark.profile
+    def test_own_fixture(codspeed_benchmark, opprof):
+        assert opprof.benchmark(codspeed_benchmark, work, 2) == 2
+"""
+)
+
+
+@pytest.fixture
+def codspeed(project: Project) -> Project:
+    """A project for CodSpeed, which compiles a library when it is first loaded."""
+    pytest.importorskip("pytest_codspeed")
+    project.write("test_it.py", IN_CODSPEED)
+    return project
+
+
+def test_codspeed_measures_alone(codspeed: Project) -> None:
+    session = codspeed.pytest(*MEASURES, plugins=CODSPEED, writes_run=False)
+    assert set(session.outcomes.values()) == {"passed"}
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines(
+        ["opprof: CodSpeed measures this session: marked tests are not profiled in it"]
+    )
+    assert "= opprof =" not in session.stdout
+    (results,) = (codspeed.folder / ".codspeed").glob("*.json")
+    assert len(json.loads(results.read_text())["benchmarks"]) == 3
+
+
+def test_a_gate_is_never_skipped_for_codspeed(codspeed: Project) -> None:
+    session = codspeed.pytest(*MEASURES, "--opprof-baseline=main", plugins=CODSPEED, writes_run=False)
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    (told,) = session.told
+    assert told.startswith("ERROR: opprof: CodSpeed measures this session, so that nothing can be profiled")
+
+
+def test_codspeeds_own_fixture_is_followed_on_request(codspeed: Project) -> None:
+    session = codspeed.pytest(*QUICK, "-k", "own_fixture", plugins=CODSPEED)
+    assert session.outcomes == {"test_own_fixture": "passed"}
+    assert session.result("test_own_fixture").totals["ranges.count"].low == 2
