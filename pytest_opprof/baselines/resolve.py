@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED
+from pytest_opprof.baselines.nearest import differences_of_counts, nearest_like
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import read_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.baselines.store import Entry
-    from pytest_opprof.results.run import Run
+    from pytest_opprof.results.run import Environment, Run
 
+# How a run stands to HEAD that is no ancestor of it, as far as anybody knows.
+LATEST = "latest"
 _SHORT = 7
+_CLOCKS_APART = timedelta(minutes=1)  # two machines may be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +57,42 @@ class Candidate:
     note: str = ""
 
 
-def resolve_baseline(store: Archive, wanted: str, *, repository: Path, now: datetime) -> Resolved:
+def resolve_baseline(
+    store: Archive, wanted: str, *, repository: Path, now: datetime, here: Environment
+) -> Resolved:
     """The run stored for the merge-base of HEAD and a branch, else for its nearest ancestor, else the latest.
+
+    Where counts depend on something in which that run differs from here, the nearest that does not is taken
+    instead; but an ancestor is not given up for a run that is none.
 
     Args:
         store: where baselines are kept.
         wanted: a baseline's name, which is usually a branch's, or any revision that git knows.
         repository: a folder in the repository; it need not be one.
         now: for the baseline's age.
+        here: where this session measures, as far as that is known before it does.
 
     Raises:
         MissingBaselineError: there is none.
         DocumentError: the file holds no run that this release can use.
         StoreError: the store or the file cannot be read.
     """
-    return resolved(next(candidates(store, wanted, repository=repository)), store=store, now=now)
+    found = candidates(store, wanted, repository=repository)
+    first = next(found)
+    nearest = resolved(first, store=store, now=now)
+    different = differences_of_counts(nearest.run.environment, here)
+    if not different:
+        return nearest
+    others = {one.entry: one for one in found if one.relation != LATEST or first.relation == LATEST}
+    what = f"{nearest.run.title} was measured in another environment ({different})"
+    like = nearest_like(here, others, store=store)
+    if like is None:
+        note = f"{what}, and no other run near it in one like this: what depends on that is inconclusive"
+        return replace(nearest, notes=(*nearest.notes, note))
+    taken = resolved(others[like], store=store, now=now)
+    return replace(
+        taken, notes=(*taken.notes, f"{what}: took {taken.run.title}, the nearest from one like this")
+    )
 
 
 def candidates(store: Archive, wanted: str, *, repository: Path) -> Iterator[Candidate]:
@@ -97,8 +123,15 @@ def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved
     notes = [candidate.note] if candidate.note else []
     if candidate.entry.is_dirty:
         notes.append(f"{run.title} was measured with uncommitted changes")
-    age = "" if run.created == LONG_AGO else f", {age_in_words(now - run.created)} old"
+    age = "" if run.created == LONG_AGO else f", {_age(now - run.created)}"
     return Resolved(run=run, label=f"{run.title} ({candidate.relation}{age})", notes=tuple(notes))
+
+
+def _age(age: timedelta) -> str:
+    """How old something is; what a clock that was set back makes newer than now is told as that."""
+    if age < -_CLOCKS_APART:
+        return f"dated {age_in_words(-age)} ahead of this clock"
+    return f"{age_in_words(age)} old"
 
 
 def find_run(text: str, *, store: Archive) -> Run:
@@ -144,7 +177,7 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git) -> Iterator[C
     if head is None:
         why = git.problem or "the repository has no commit yet"
         note = f"took the latest run named {wanted!r}: {why}"
-        yield from (Candidate(entry=entry, relation="latest", note=note) for entry in entries)
+        yield from (Candidate(entry=entry, relation=LATEST, note=note) for entry in entries)
         return
     tip = git.commit_of(wanted)
     start = (git.merge_base(head.id, tip) if tip else None) or head.id
@@ -158,7 +191,7 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git) -> Iterator[C
         if entry not in known:
             which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
             note = f"took the latest run named {wanted!r}: {which} it was stored under is no ancestor of HEAD"
-            yield Candidate(entry=entry, relation="latest", note=note + cut_off)
+            yield Candidate(entry=entry, relation=LATEST, note=note + cut_off)
 
 
 def _is_reviewed(entry: Entry) -> bool:

@@ -60,6 +60,14 @@ def _not_empty(fields: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
+def expected_fingerprint() -> dict[str, str]:
+    """The fingerprint as it will be when the tests run, where torch may be imported only then.
+
+    What torch says of itself beside its version is unknown until then.
+    """
+    return {**_not_empty({"torch": _version("torch")}), **fingerprint()}
+
+
 def details() -> dict[str, str]:
     """What a reader may want to know and no comparison looks at."""
     known = {

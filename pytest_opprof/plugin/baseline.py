@@ -14,12 +14,13 @@ from pytest_opprof.baselines.accepted import prune
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.git import head_commit
 from pytest_opprof.baselines.resolve import resolve_baseline
+from pytest_opprof.capture import environment
 from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.workers import Exchange, baseline_digest
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit, Run
+from pytest_opprof.results.run import Commit, Environment, Run
 
 _MOST_SPENT: Final = 3
 
@@ -63,7 +64,13 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
         return Baseline(commit=commit)
     store = open_store(options.store, root=config.rootpath)
     try:
-        found = resolve_baseline(store, options.baseline, repository=config.rootpath, now=datetime.now(UTC))
+        found = resolve_baseline(
+            store,
+            options.baseline,
+            repository=config.rootpath,
+            now=datetime.now(UTC),
+            here=Environment(fingerprint=environment.expected_fingerprint()),
+        )
     except MissingBaselineError as error:
         return Baseline(problem=str(error), commit=commit)
     return Baseline(run=found.run, label=found.label, notes=found.notes, commit=commit)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -46,6 +47,27 @@ def test_another_interpreter_is_inconclusive_and_said(saved: Project) -> None:
     assert "INCONCLUSIVE: ranges, total: measured in another environment: Python 2.7 -> 3." in told
 
 
+def test_the_nearest_run_from_here_is_preferred_and_said(project: Project) -> None:
+    project.git("init", "-q", "-b", "main")
+    project.write("test_it.py", TEST)
+    commits = [project.commit(), project.commit()]
+    for commit in commits:
+        project.git("checkout", "-q", commit)
+        project.pytest("--opprof-save=main")
+    (path,) = (path for path in project.stored() if path.name.startswith(commits[1]))
+    document = json.loads(path.read_text())
+    document["environment"]["fingerprint"]["python"] = "2.7"
+    path.write_text(json.dumps(document))
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert f"baseline main@{commits[0][:7]} (nearest ancestor" in session.stdout
+    (told,) = (line for line in session.told if "another environment" in line)
+    assert told.startswith(
+        f"opprof: main@{commits[1][:7]} was measured in another environment (Python 2.7 -> 3."
+    )
+    assert told.endswith(f"): took main@{commits[0][:7]}, the nearest from one like this")
+
+
 def test_other_hardware_informs_where_only_times_depend_on_it(saved: Project) -> None:
     edit(saved, fingerprint(cpu_model="Another CPU", machine="another", cpu_count="1024"))
     session = saved.pytest("--opprof-baseline=main")
@@ -81,6 +103,14 @@ def test_a_baseline_without_a_test_in_common_is_said(saved: Project) -> None:
     assert selected.exit_code == 0
     assert sentence in selected.told
     selected.lines.fnmatch_lines(["1 new * nothing dropped * 1 other test not run"])
+
+
+def test_a_baseline_from_the_future_is_said(saved: Project) -> None:
+    later = (datetime.now(UTC) + timedelta(days=2, hours=1)).isoformat(timespec="seconds")
+    edit(saved, lambda document: document.update(created=later))
+    session = saved.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert "baseline main (latest, dated 2 days ahead of this clock)" in session.stdout
 
 
 def test_why_a_source_did_not_run_stands_in_the_document(saved: Project) -> None:

@@ -13,6 +13,7 @@ from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git_remote import pull_refs, push_refs
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.errors import MissingBaselineError, StoreError, UsageError
+from pytest_opprof.results.run import Environment
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -59,7 +60,7 @@ def test_pushed_and_fetched_with_git_itself(tmp_path: Path) -> None:
     ours.save("main", run_of(1), collected=NOBODY)
     git(tmp_path / "a", "push", "-q", "origin", "refs/opprof/*:refs/opprof/*")
     with pytest.raises(MissingBaselineError) as caught:
-        resolve_baseline(theirs, "main", repository=tmp_path / "b", now=NOW)
+        resolve_baseline(theirs, "main", repository=tmp_path / "b", now=NOW, here=Environment())
     command = "git fetch origin 'refs/opprof/*:refs/opprof/*'"
     assert f"Fetch what others have recorded: {command}; or record one on that branch" in str(caught.value)
     subprocess.run(command, shell=True, cwd=tmp_path / "b", check=True, capture_output=True)  # noqa: S602

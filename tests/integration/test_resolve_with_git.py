@@ -14,9 +14,11 @@ from pytest_opprof.baselines.resolve import Resolved, candidates, find_run, reso
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit
+from pytest_opprof.results.run import Commit, Environment
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
+HERE = Environment(fingerprint={"python": "3.11", "torch": "2.13.0"})
+OTHER = Environment(fingerprint={"python": "3.11", "torch": "2.12.0"})
 TEST = simple_test({"aten::mul": 1})
 
 
@@ -44,7 +46,9 @@ class Project:
         self.git("commit", "-q", "-m", text)
         return self.git("rev-parse", "HEAD")
 
-    def save(self, name: str, commit: str | None, *, dirty: bool = False) -> None:
+    def save(
+        self, name: str, commit: str | None, *, dirty: bool = False, environment: Environment = HERE
+    ) -> None:
         """Keep a run; each is measured a day after the one before."""
         self._saved += 1
         self.store.save(
@@ -54,12 +58,13 @@ class Project:
                 run_id=f"run{self._saved}",
                 created=NOW - timedelta(days=20 - self._saved),
                 commit=Commit(id=commit, dirty=dirty) if commit else None,
+                environment=environment,
             ),
             collected=Collected(),
         )
 
     def resolve(self, wanted: str) -> Resolved:
-        return resolve_baseline(self.store, wanted, repository=self.folder, now=NOW)
+        return resolve_baseline(self.store, wanted, repository=self.folder, now=NOW, here=HERE)
 
 
 @pytest.fixture
@@ -151,7 +156,7 @@ def test_branch_at_origin_counts(project: Project, tmp_path: Path) -> None:
     checkout = Project(clone)
     checkout.git("switch", "-q", "-c", "topic")
     checkout.git("branch", "-q", "-D", "main")
-    found = resolve_baseline(project.store, "main", repository=clone, now=NOW)
+    found = resolve_baseline(project.store, "main", repository=clone, now=NOW, here=HERE)
     assert "(merge-base, " in found.label
 
 
@@ -161,13 +166,13 @@ def test_shallow_clone_says_so(project: Project, tmp_path: Path) -> None:
     project.save("main", first)
     clone = tmp_path / "clone"
     project.git("clone", "-q", "--depth=1", f"file://{project.folder}", str(clone))
-    found = resolve_baseline(project.store, "main", repository=clone, now=NOW)
+    found = resolve_baseline(project.store, "main", repository=clone, now=NOW, here=HERE)
     assert "(latest, " in found.label
     assert found.notes[0].endswith(
         " as far as this shallow clone shows (git fetch --unshallow origin brings the history; in CI: fetch-depth: 0)"
     )
     with pytest.raises(MissingBaselineError, match="git fetch --unshallow origin brings the history"):
-        resolve_baseline(project.store, "HEAD", repository=clone, now=NOW)
+        resolve_baseline(project.store, "HEAD", repository=clone, now=NOW, here=HERE)
 
 
 def test_revision_finds_runs_of_any_name(project: Project) -> None:
@@ -260,3 +265,40 @@ def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path)
     for text in ("nothing", "main@ffff", "main@", "nothing@1"):
         with pytest.raises(MissingBaselineError, match=f"{text}: there is no such file, and no baseline"):
             find_run(text, store=project.store)
+
+
+def test_an_ancestor_from_an_environment_like_this_one_is_preferred(project: Project) -> None:
+    first, second, third = (project.commit(text) for text in ("one", "two", "three"))
+    project.save("main", first)
+    project.save("main", second, environment=OTHER)
+    project.save("main", third, environment=OTHER)
+    found = project.resolve("main")
+    assert found.run.commit is not None
+    assert found.run.commit.id == first
+    assert "(nearest ancestor, " in found.label
+    assert found.notes == (
+        f"main@{third[:7]} was measured in another environment (torch 2.12.0 -> 2.13.0): "
+        f"took main@{first[:7]}, the nearest from one like this",
+    )
+
+
+def test_an_ancestor_is_not_given_up_for_a_run_that_is_none(project: Project) -> None:
+    first = project.commit("one")
+    project.save("main", first, environment=OTHER)
+    project.git("switch", "-q", "-c", "elsewhere")
+    project.save("main", project.commit("other"))
+    project.git("switch", "-q", "main")
+    found = project.resolve("main")
+    assert found.run.commit is not None
+    assert found.run.commit.id == first
+    assert found.notes == (
+        f"main@{first[:7]} was measured in another environment (torch 2.12.0 -> 2.13.0), and no other run near "
+        "it in one like this: what depends on that is inconclusive",
+    )
+
+
+def test_a_run_from_the_future_is_said_to_be_one(project: Project) -> None:
+    project.save("main", project.commit("one"))
+    store, ahead = project.store, NOW - timedelta(days=30)
+    found = resolve_baseline(store, "main", repository=project.folder, now=ahead, here=HERE)
+    assert found.label.endswith(", dated 11 days ahead of this clock)")

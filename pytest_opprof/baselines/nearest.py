@@ -1,0 +1,70 @@
+"""Of the runs that a session could be compared with, the nearest from an environment like its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import zlib
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import StoreError
+from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, SETTINGS
+from pytest_opprof.results.merge import differences
+from pytest_opprof.results.run import Environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.baselines.store import Entry
+
+# Of what counts depend on, all but what tests may set: a stored run has it as it was at its end.
+_FIELDS = COUNT_FIELDS - SETTINGS | {"compile"}
+# So many runs are looked into. Farther ones say little of the commit that is asked about.
+MOST_RUNS = 20
+# A document tells its environment before its tests, and so in its first bytes.
+_HEAD_BYTES = 64 * 1024
+_KEY = '"environment":'
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP = zlib.MAX_WBITS | 16
+
+
+def differences_of_counts(environment: Environment, here: Environment) -> str:
+    """What counts depend on and is known on both sides to differ, in words: ``torch 2.12.0 -> 2.13.0``."""
+    found = differences(environment, here, ignore_unknown=True)
+    return ", ".join(words for field, words in found.items() if field in _FIELDS)
+
+
+def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive) -> Entry | None:
+    """The first run whose counts may be compared with those of an environment.
+
+    Args:
+        here: the environment, as far as it is known.
+        entries: nearest first.
+        store: where they are.
+
+    Returns:
+        Its entry, unread but for where it was measured; None where none of the nearest is like that.
+    """
+    for entry in itertools.islice(entries, MOST_RUNS):
+        environment = _environment(entry, store=store)
+        if environment is not None and not differences_of_counts(environment, here):
+            return entry
+    return None
+
+
+def _environment(entry: Entry, *, store: Archive) -> Environment | None:
+    """Where a run was measured, read without the rest of it; None where its document does not say.
+
+    A damaged run is not taken for its environment. Where it is the one that is meant, reading it says so.
+    """
+    try:
+        head = store.store.read(entry)[0]
+        if head.startswith(_GZIP_MAGIC):
+            head = zlib.decompressobj(_GZIP).decompress(head, _HEAD_BYTES)
+        text = head[:_HEAD_BYTES].decode("utf-8", "replace")
+        document, _ = json.JSONDecoder().raw_decode(text, text.index(_KEY) + len(_KEY))
+        fields = document["fingerprint"].items()
+        return Environment(fingerprint={str(key): str(value) for key, value in fields})
+    except (StoreError, zlib.error, ValueError, TypeError, KeyError, AttributeError):
+        return None
