@@ -68,12 +68,21 @@ class Book:
         """The rewritings that tell all of the difference of each row that they would stand for."""
         candidates = [Candidate(rewriting, rewriting.net(), on_device) for rewriting in found]
         sums: Counter[str] = Counter()
+        moved: Counter[str] = Counter()
         by_name: dict[str, list[Candidate]] = defaultdict(list)
         for candidate in candidates:
             for name, rise in candidate.net.items():
                 sums[name] += rise
+                moved[name] += abs(rise)
                 by_name[name].append(candidate)
-        waiting = [name for name in by_name if not self._is_explained(name, sums[name], on_device=on_device)]
+        # What goes at one place and comes at another is neither gone nor new.
+        waiting = [
+            name
+            for name in by_name
+            if not self._is_explained(
+                name, sums[name], is_both=moved[name] > abs(sums[name]), on_device=on_device
+            )
+        ]
         refused: set[int] = set()
         seen = set(waiting)
         # What is refused leaves its other ops unexplained, and so what else would tell of these.
@@ -87,7 +96,7 @@ class Book:
                 waiting += more
         return [candidate for candidate in candidates if id(candidate) not in refused]
 
-    def _is_explained(self, name: str, rise: int, *, on_device: bool) -> bool:
+    def _is_explained(self, name: str, rise: int, *, is_both: bool, on_device: bool) -> bool:
         before, after = (rows.get((name, on_device), ()) for rows in self._rows)
         if len(before) > 1 or len(after) > 1 or not (before or after):
             return False
@@ -96,7 +105,7 @@ class Book:
         known = sum(row.count.total for row in after) * self.steps[0]
         known -= sum(row.count.total for row in before) * self.steps[1]
         # What has a gate of its own has a row of its own, whatever else is told of it.
-        return rise == known or (known != 0 and (name, on_device) not in self.counts)
+        return (rise == known and not is_both) or (known != 0 and (name, on_device) not in self.counts)
 
     def is_whole(self, name: str, *, on_device: bool) -> bool:
         """Whether only one side has an op."""

@@ -276,3 +276,9 @@ def test_fewer_ops_told_together_improve() -> None:
     gone = compared(calling(forward(MUL, LINEAR)), calling(forward(MUL)))
     assert gone.verdict is IMPROVED
     assert gone.reason.startswith("12 fewer ops in each step than main")
+
+
+def test_what_goes_here_and_comes_there_is_not_renamed() -> None:
+    base = calling(forward(MUL), ("backward", 1, ADD))
+    head = calling(forward(("aten::multiply", 10)), ("backward", 1, ADD, MUL))
+    assert told(compared(base, head)) == {"aten::multiply": REGRESSED}
