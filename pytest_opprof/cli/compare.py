@@ -27,6 +27,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="PATTERN=RULE",
         help="exact, off, advisory, or like 2%%",
     )
+    parser.add_argument(
+        "--rename",
+        action="append",
+        default=[],
+        metavar="OLD->NEW",
+        help="a test, class, file or folder of BASE that has another name in HEAD",
+    )
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="also tests that passed")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
@@ -44,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
     from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
+    from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names  # noqa: PLC0415
     from pytest_opprof.compare.sessions import Policy, compare_runs  # noqa: PLC0415
     from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
@@ -54,12 +62,15 @@ def run(args: argparse.Namespace) -> int:
         accepted=read_accepted(project_folder(Path.cwd())),
     )
     store = open_store(args.store, root=Path.cwd())
+    renames = parse_renames(args.rename, where="--rename")
+    base, notes = with_new_names(find_run(args.base, store=store), renames)
     comparison = compare_runs(
-        find_run(args.base, store=store),
+        base,
         find_run(args.head, store=store),
         created=datetime.now(UTC),
         opprof_version=importlib.metadata.version("pytest-opprof"),
         policy=policy,
+        notes=notes,
     )
     if args.output is not None:
         write_comparison(args.output, comparison)

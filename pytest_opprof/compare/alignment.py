@@ -217,8 +217,10 @@ class _Alignment:
         is_more = sum(_calls(self._base, lost).values()) < sum(_calls(self._head, gained).values())
         for kind, one, many in (split, fused) if is_more else (fused, split):
             if len(one) == 1 and one[0].node is not None and all(_is_multiple(part, one[0]) for part in many):
-                self._tell(kind, within, lost, gained)
-                return True
+                found = self._rewriting(kind, within, lost, gained)
+                if _is_other(found):
+                    self._found.append(found)
+                    return True
         return False
 
     def _tell_one_sided(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> None:
@@ -271,6 +273,14 @@ def _parts(tree: CallTree, nodes: dict[str, int], names: Iterable[str]) -> list[
 def _is_directly_in(tree: CallTree, wrapper: int, part: _Part) -> bool:
     inside = tree.children[wrapper].get(part.name)
     return part.node is not None and inside is not None and tree.counts[inside] == part.count
+
+
+def _is_other(found: Rewriting) -> bool:
+    """Whether what was there is not inside of what is there now, nor the other way round."""
+    net = found.net()
+    return all(net.get(name, 0) < 0 for name in found.before) and all(
+        net.get(name, 0) > 0 for name in found.after
+    )
 
 
 def _is_multiple(part: _Part, one: _Part) -> bool:

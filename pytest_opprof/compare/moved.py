@@ -11,10 +11,12 @@ and where each is the other's best and only answer to that.
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.renamed_tests import Renamed
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.names import MAX_TEXT, STEP_NAME, bounded
 from pytest_opprof.results.run import OpKind, TestResult
@@ -71,7 +73,9 @@ def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
     found = list(tests)
     for before, after, likeness in _pairs(gone, new):
         how = _words(likeness)
-        found[before.at] = _told(found[before.at], f"looks like {after.node_id}, which is new ({how})")
+        rename = shlex.quote(str(Renamed(old=before.node_id, new=after.node_id)))
+        sentence = f"looks like {after.node_id}, which is new ({how}): the same? --opprof-rename={rename}"
+        found[before.at] = _told(found[before.at], sentence)
         found[after.at] = _told(found[after.at], f"looks like {before.node_id}, which is gone ({how})")
     return found
 

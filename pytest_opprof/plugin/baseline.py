@@ -15,6 +15,7 @@ from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.git import head_commit
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.capture import environment
+from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
 from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.options import Options
@@ -62,6 +63,7 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
         return Baseline(run=exchange.baseline(digest) if digest else None, commit=commit)
     if options.baseline is None:
         return Baseline(commit=commit)
+    renames = parse_renames(options.renames, where="opprof_rename")
     store = open_store(options.store, root=config.rootpath)
     try:
         found = resolve_baseline(
@@ -73,7 +75,8 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
         )
     except MissingBaselineError as error:
         return Baseline(problem=str(error), commit=commit)
-    return Baseline(run=found.run, label=found.label, notes=found.notes, commit=commit)
+    run, notes = with_new_names(found.run, renames)
+    return Baseline(run=run, label=found.label, notes=(*found.notes, *notes), commit=commit)
 
 
 def save_run(

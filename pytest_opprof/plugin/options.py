@@ -82,6 +82,12 @@ _OPTIONS: Final = (
         help="how metrics are judged: exact, off, advisory or a tolerance as 2%%; may be repeated",
     ),
     _Option(
+        name="opprof-rename",
+        metavar="OLD->NEW",
+        is_list=True,
+        help="a test, class, file or folder of the baseline that has another name now; may be repeated",
+    ),
+    _Option(
         name="opprof-capture",
         metavar="LIST",
         default="ranges,ops,cuda-if-used",
@@ -132,6 +138,7 @@ class Options:
         history: "saved", "all" or "off".
         gates: Rules of the command line.
         ini_gates: Rules of the ini file, which a test's own stand over.
+        renames: What tests of the baseline are called now.
         save_processes: How many processes measure what is saved; 1 for this one alone.
         capture: Names of sources.
         rows: Rows of op tables; -1 for all.
@@ -148,6 +155,7 @@ class Options:
     fail_on: str
     gates: tuple[str, ...]
     ini_gates: tuple[str, ...]
+    renames: tuple[str, ...]
     capture: frozenset[str]
     sort: str
     columns: tuple[str, ...] | None
@@ -192,6 +200,7 @@ def read_options(config: pytest.Config) -> Options:
         fail_on=values["opprof_fail_on"],
         gates=tuple(config.getoption("opprof_gate") or ()),
         ini_gates=tuple(config.getini("opprof_gate")),
+        renames=(*(config.getoption("opprof_rename") or ()), *config.getini("opprof_rename")),
         capture=capture,
         sort=values["opprof_sort"],
         columns=tuple(columns) or None,

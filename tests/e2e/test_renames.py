@@ -89,4 +89,36 @@ def test_a_test_that_moved_is_missing_and_named(sessions: tuple[Project, Session
     assert compared.exit_code == 1
     assert compared.outcomes["test_moved"] == "passed"
     (sentence,) = [line for line in compared.told if line.startswith("opprof: test_old.py::test_moved: ")]
-    assert sentence.endswith("looks like test_new.py::test_moved, which is new (it runs the same ops)")
+    assert sentence.endswith(
+        "looks like test_new.py::test_moved, which is new (it runs the same ops): the same? "
+        "--opprof-rename='test_old.py::test_moved -> test_new.py::test_moved'"
+    )
+
+
+@pytest.mark.parametrize("is_ini", [False, True], ids=["command line", "ini"])
+def test_a_test_that_moved_is_held_to_its_baseline(
+    sessions: tuple[Project, Session], *, is_ini: bool
+) -> None:
+    project, _ = sessions
+    given = "opprof_rename=test_old.py -> test_new.py\n  gone.py -> test_new.py"
+    if is_ini:
+        arguments = ("-o", given)
+    else:
+        arguments = ("--opprof-rename=test_old.py->test_new.py", "--opprof-rename=gone.py->test_new.py")
+    renamed = project.pytest("--opprof-baseline=main", "-v", *arguments, "test_new.py")
+    assert renamed.exit_code == 0
+    renamed.lines.fnmatch_lines(["test_moved *PASS *"])
+    told = [line.partition(": ")[2] for line in renamed.told]
+    assert any(
+        line.startswith("1 test of main")
+        and line.endswith("compared under another name: test_old.py -> test_new.py")
+        for line in told
+    )
+    assert any("has no test to rename by 'gone.py -> test_new.py': that line can go" in line for line in told)
+
+
+def test_a_renaming_without_sides_is_refused(sessions: tuple[Project, Session]) -> None:
+    project, _ = sessions
+    refused = project.pytest("--opprof-baseline=main", "--opprof-rename=test_old.py", writes_run=False)
+    assert refused.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert "opprof_rename: 'test_old.py' is no renaming" in refused.stderr

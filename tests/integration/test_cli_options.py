@@ -41,6 +41,10 @@ PROOFS: dict[str, Typed] = {
     "compare --output": ("compare base.json head.json", "compare base.json head.json -o written.json"),
     "compare --fail-on": ("compare base.json head.json", "compare base.json head.json --fail-on=none"),
     "compare --gate": ("compare base.json head.json", "compare base.json head.json --gate=ops.count=off"),
+    "compare --rename": (
+        "compare base.json two.json",
+        "compare base.json two.json --rename=tests/test_a.py::test_x->tests/test_a.py::test_y",
+    ),
     "compare --store": ("compare main head.json", "compare main head.json --store=dir:other"),
     "compare --verbose": ("compare base.json base.json", "compare base.json base.json -v"),
     "compare --quiet": ("compare base.json head.json", "compare base.json head.json -q"),

@@ -48,7 +48,8 @@ def test_another_name_is_suggested_on_both_sides(old: str, new: str, ops: dict[s
     before = MANY if how == "its name differs in one part" else ops
     after = {**ops, "aten::new": 1} if how == "it runs nearly the same ops" else ops
     found = compared({old: before, "c.py::test_z": OTHER}, {new: after, "c.py::test_z": OTHER})
-    assert suggested(found, old) == f"looks like {new}, which is new ({how})"
+    rename = f"the same? --opprof-rename='{old} -> {new}'"
+    assert suggested(found, old) == f"looks like {new}, which is new ({how}): {rename}"
     assert suggested(found, new) == f"looks like {old}, which is gone ({how})"
     assert found.counts == {Verdict.MISSING: 1, Verdict.NEW: 1, Verdict.PASS: 1}
 

@@ -282,3 +282,9 @@ def test_what_goes_here_and_comes_there_is_not_renamed() -> None:
     base = calling(forward(MUL), ("backward", 1, ADD))
     head = calling(forward(("aten::multiply", 10)), ("backward", 1, ADD, MUL))
     assert told(compared(base, head)) == {"aten::multiply": REGRESSED}
+
+
+def test_what_is_inside_of_what_came_is_not_gone() -> None:
+    base = calling(forward(("aten::mul", 1)))
+    head = calling(forward(("my::op", 1, ("aten::mul", 1)), ("aten::relu", 1)))
+    assert told(compared(base, head)) == {"my::op": REGRESSED, "aten::relu": REGRESSED}

@@ -1,0 +1,93 @@
+"""Tests of a baseline that the user says have another name now: compared under that name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pytest_opprof.results.run import Run
+
+_ARROW = "->"
+# What a node id goes on with behind a folder, a file or class, and a function.
+_NEXT = ("::", "[")
+_SIDES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """A test, or all tests of a function with parameters, of a class, a file or a folder (ending in ``/``).
+
+    Attributes:
+        old: as the baseline knows it.
+        new: as it is called now.
+    """
+
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        """As users write it."""
+        return f"{self.old} {_ARROW} {self.new}"
+
+    def now(self, node_id: str) -> str | None:
+        """The new name of a test; None for one that this is not about.
+
+        >>> Renamed(old="tests/test_a.py", new="tests/b/test_a.py").now("tests/test_a.py::test_x[1]")
+        'tests/b/test_a.py::test_x[1]'
+        """
+        rest = node_id.removeprefix(self.old)
+        is_meant = node_id.startswith(self.old) and (
+            not rest or self.old.endswith("/") or rest.startswith(_NEXT)
+        )
+        return self.new + rest if is_meant else None
+
+
+def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
+    """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``.
+
+    Raises:
+        UsageError: there is no arrow, or more than one, or a side of it is empty.
+    """
+    renames = []
+    for text in texts:
+        sides = [side.strip() for side in text.split(_ARROW)]
+        if len(sides) != _SIDES or not all(sides):
+            raise UsageError(f"{where}: {text!r} is no renaming: write it like 'test_a.py -> test_b.py'")
+        renames.append(Renamed(old=sides[0], new=sides[1]))
+    return tuple(renames)
+
+
+def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str, ...]]:
+    """A baseline with its tests under their new names; a test that it has under the new one stays that.
+
+    Args:
+        run: the baseline.
+        renames: the first that is about a test counts.
+
+    Returns:
+        The baseline, and a sentence for each renaming on what came of it.
+    """
+    known = {test.node_id for test in run.tests}
+    names: dict[str, str] = {}
+    counts = dict.fromkeys(renames, 0)
+    for node_id in sorted(known):
+        rename = next((one for one in renames if one.now(node_id) is not None), None)
+        new = rename.now(node_id) if rename else None
+        if rename is not None and new is not None and new not in known:
+            known.add(new)
+            names[node_id] = new
+            counts[rename] += 1
+    tests = tuple(replace(test, node_id=names.get(test.node_id, test.node_id)) for test in run.tests)
+    notes = tuple(_note(rename, count, run) for rename, count in counts.items())
+    return replace(run, tests=tests), notes
+
+
+def _note(rename: Renamed, count: int, run: Run) -> str:
+    if not count:
+        return f"{run.title} has no test to rename by '{rename}': that line can go"
+    return f"{count} {'test' if count == 1 else 'tests'} of {run.title} compared under another name: {rename}"

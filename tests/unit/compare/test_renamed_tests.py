@@ -1,0 +1,54 @@
+"""Tests of a baseline under the names that they have now."""
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
+from pytest_opprof.errors import UsageError
+
+
+def names(run_of: list[str], *renames: str) -> tuple[list[str], tuple[str, ...]]:
+    base = simple_run(*(simple_test({"aten::mul": 1}, node_id=name) for name in run_of), name="main")
+    run, notes = with_new_names(base, parse_renames(renames, where="opprof_rename"))
+    return [test.node_id for test in run.tests], notes
+
+
+@pytest.mark.parametrize(
+    ("rename", "old", "new"),
+    [
+        ("a.py::test_x -> b.py::test_y", "a.py::test_x", "b.py::test_y"),
+        ("a.py::test_x->b.py::test_y", "a.py::test_x[1]", "b.py::test_y[1]"),
+        ("a.py::TestX -> a.py::TestY", "a.py::TestX::test_x", "a.py::TestY::test_x"),
+        ("a.py -> b/c.py", "a.py::test_x[p]", "b/c.py::test_x[p]"),
+        ("a/ -> b/", "a/c.py::test_x", "b/c.py::test_x"),
+        ("a.py::test_x[1] -> a.py::test_x[one]", "a.py::test_x[1]", "a.py::test_x[one]"),
+    ],
+    ids=["test", "function", "class", "file", "folder", "parameters"],
+)
+def test_a_renaming_moves_all_that_it_names(rename: str, old: str, new: str) -> None:
+    found, notes = names([old, "z.py::test_z"], rename)
+    assert found == [new, "z.py::test_z"]
+    (note,) = notes
+    assert note.startswith("1 test of main compared under another name: ")
+
+
+@pytest.mark.parametrize("other", ["a.py::test_xy", "aa.py::test_x", "a.pyx::test_x", "b.py::a.py::test_x"])
+def test_a_name_that_begins_alike_is_another(other: str) -> None:
+    assert names([other], "a.py::test_x -> c.py::test_x", "a -> b")[0] == [other]
+
+
+def test_a_test_under_the_new_name_stays() -> None:
+    found, notes = names(["a.py::test_x", "b.py::test_x"], "a.py -> b.py")
+    assert found == ["a.py::test_x", "b.py::test_x"]
+    assert notes == ("main has no test to rename by 'a.py -> b.py': that line can go",)
+
+
+def test_two_tests_do_not_become_one() -> None:
+    found, _ = names(["a.py::test_x", "b.py::test_x"], "a.py -> c.py", "b.py -> c.py")
+    assert found == ["c.py::test_x", "b.py::test_x"]
+
+
+@pytest.mark.parametrize("text", ["a.py", "a.py ->", "-> b.py", "a -> b -> c", ""])
+def test_what_has_no_two_sides_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"opprof_rename: '.*' is no renaming: write it like"):
+        parse_renames([text], where="opprof_rename")
