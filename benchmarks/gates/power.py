@@ -43,7 +43,7 @@ def _row(path: Path, percent: int, *, count: int) -> Row:
 
     found = trials(path, kind=f"{percent} %", count=count, run=one)
     seen = [trial for trial in found if _verdict(trial) == "regressed"]
-    named = [trial for trial in seen if _cause(trial).startswith(f"{trial['op']} +")]
+    named = [trial for trial in seen if f"{trial['op']} +" in _cause(trial)]
     noise = statistics.median(trial["noise_ppm"] for trial in found) / 10_000
     test = stats.binomtest(len(named), len(found), alternative="greater")
     low = 100 * test.proportion_ci(confidence_level=0.95, method="exact").low

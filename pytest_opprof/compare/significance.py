@@ -30,6 +30,16 @@ def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
     return _share_from(tuple(sorted(ranks)), len(head), sum(ranks[len(base) :]))
 
 
+def combined_p(p_values: Sequence[float]) -> float:
+    """The p of what several rounds of fresh processes say together: Fisher's method (1925).
+
+    Twice the sum of the negative logarithms is chi-squared, with two degrees of freedom a round.
+    """
+    evidence = -sum(map(math.log, p_values))
+    terms = (evidence**power / math.factorial(power) for power in range(len(p_values)))
+    return math.exp(-evidence) * sum(terms)
+
+
 def smallest_p(base: int, head: int) -> float:
     """The p of two sides of so many processes where all of one side are above all of the other."""
     return 1 / math.comb(base + head, head)

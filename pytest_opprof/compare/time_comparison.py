@@ -55,7 +55,7 @@ class OpTime:
     Attributes:
         name: the op's name.
         kind: what it is.
-        base_ns: the median of the base's processes, of each the fastest step; 0 for an op that it lacks.
+        base_ns: the median of the base's processes, of each the fastest step; 0 where it lacks the op.
         head_ns: the same of the head.
         base_count: calls in a step before.
         head_count: calls in a step now.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pytest_opprof.compare.significance import discoveries, p_of_rise
+from pytest_opprof.compare.significance import combined_p, discoveries, p_of_rise
 from pytest_opprof.compare.time_comparison import FALSE_DISCOVERIES, Direction, OpTime, median_ns
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpKind
@@ -26,32 +27,23 @@ _LEAST_NS: Final = 20 * NS_IN_US
 _MOST_OPS: Final = 20
 
 
-def explain(test: Readings, sides: Sides, direction: Direction) -> tuple[OpTime, ...]:
+def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> tuple[OpTime, ...]:
     """The ops of a flagged test that went its way, the largest change first.
 
-    Those are significant that Benjamini and Hochberg's procedure finds among all ops of the test. Where it
-    finds none, the op that changed most is given alone.
+    Those are significant that Benjamini and Hochberg's procedure finds among all ops of the test, by what the
+    rounds say together. Where it finds none, the op that changed most is given alone.
+
+    Args:
+        rounds: the test's processes, of the first round and of the confirmation where there was one.
+        sides: its times in the first round.
+        direction: which way it went.
     """
-    base, head = (
-        tuple({row.key: row for row in each.ops} for each in side) for side in (test.base, test.head)
-    )
-    keys = _keys(test, (*base, *head))
-    times = [(_self_times(base, key), _self_times(head, key)) for key in keys]
+    found = [_Round.of(each) for each in rounds]
+    keys = _keys(rounds, found)
     towards = 1 if direction is Direction.SLOWER else -1
-    p_values = [p_of_rise(*(pair if towards > 0 else pair[::-1])) for pair in times]
-    found = discoveries(p_values, rate=FALSE_DISCOVERIES)
-    ops = [
-        OpTime(
-            name=key[0],
-            kind=key[1],
-            base_ns=median_ns(pair[0]),
-            head_ns=median_ns(pair[1]),
-            base_count=_calls(base, key),
-            head_count=_calls(head, key),
-            is_significant=hit,
-        )
-        for key, pair, hit in zip(keys, times, found, strict=True)
-    ]
+    p_values = [combined_p([each.p(key, direction) for each in found]) for key in keys]
+    hits = discoveries(p_values, rate=FALSE_DISCOVERIES)
+    ops = [_op_time(found, key, is_significant=hit) for key, hit in zip(keys, hits, strict=True)]
     least_ns = min(_LEAST_SHARE * sides.medians[0], _LEAST_NS)
     ops = [op for op in ops if op.rise_ns * towards >= least_ns]
     ops.sort(key=lambda op: -op.rise_ns * towards)
@@ -84,14 +76,49 @@ def _how(op: OpTime) -> str:
     return f"more calls, {many}" if op.head_count > op.base_count else f"fewer calls, {many}"
 
 
-def _keys(test: Readings, processes: Sequence[_Rows]) -> list[_Key]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """The rows of each process of one round, the base's and the head's."""
+
+    base: tuple[_Rows, ...]
+    head: tuple[_Rows, ...]
+
+    @classmethod
+    def of(cls, test: Readings) -> _Round:
+        base, head = (
+            tuple({row.key: row for row in each.ops} for each in side) for side in (test.base, test.head)
+        )
+        return cls(base=base, head=head)
+
+    def p(self, key: _Key, direction: Direction) -> float:
+        """How likely the sides of an op are so far apart where they are alike."""
+        base, head = _self_times(self.base, key), _self_times(self.head, key)
+        return p_of_rise(base, head) if direction is Direction.SLOWER else p_of_rise(head, base)
+
+
+def _keys(rounds: Sequence[Readings], found: Sequence[_Round]) -> list[_Key]:
     """The ops to look at. Where a process left rows out, an op that it lacks is not known to be absent."""
-    is_cut_off = any(each.ops_omitted for each in (*test.base, *test.head))
+    processes = [rows for each in found for rows in (*each.head, *each.base)]
+    is_cut_off = any(each.ops_omitted for test in rounds for each in (*test.base, *test.head))
     return [
         key
         for key in dict.fromkeys(key for rows in processes for key in rows)
         if key[1] in _KINDS and not key[2] and not (is_cut_off and any(key not in rows for rows in processes))
     ]
+
+
+def _op_time(rounds: Sequence[_Round], key: _Key, *, is_significant: bool) -> OpTime:
+    base = [rows for each in rounds for rows in each.base]
+    head = [rows for each in rounds for rows in each.head]
+    return OpTime(
+        name=key[0],
+        kind=key[1],
+        base_ns=median_ns(_self_times(base, key)),
+        head_ns=median_ns(_self_times(head, key)),
+        base_count=_calls(base, key),
+        head_count=_calls(head, key),
+        is_significant=is_significant,
+    )
 
 
 def _self_times(processes: Sequence[_Rows], key: _Key) -> list[int]:

@@ -160,7 +160,10 @@ class _Court:
             return _with_exact(replace(bare, verdict=Verdict.PASS, reason=self._blind_spot(node_id)), exact)
         confirmation = self._confirmation(node_id)
         verdict, reason = verdict_on(sides, direction, confirmation=confirmation, settings=self.settings)
-        ops = explain(self.tests[node_id], sides, direction)
+        rounds = [self.tests[node_id]]
+        if self.again is not None and isinstance(confirmation, Sides):
+            rounds.append(self.again[node_id])
+        ops = explain(rounds, sides, direction)
         found = replace(
             bare,
             verdict=verdict,

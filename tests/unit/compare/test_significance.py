@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_opprof.compare.significance import discoveries, p_of_rise, processes_needed, smallest_p
+from pytest_opprof.compare.significance import (
+    combined_p,
+    discoveries,
+    p_of_rise,
+    processes_needed,
+    smallest_p,
+)
 
 EXAMPLES = 300 if os.environ.get("OPPROF_COUNTS") == "all" else 20
 few = st.lists(st.integers(0, 6), min_size=1, max_size=5)
@@ -88,6 +94,12 @@ def test_discoveries_are_those_of_scipy(p_values: list[float], rate: float) -> N
     # scipy divides where ours multiplies: a p that is right on the line may round either way.
     for found, value in zip(discoveries(p_values, rate=rate), adjusted, strict=True):
         assert found == (value <= rate) or value == pytest.approx(rate)
+
+
+@given(st.lists(st.floats(1e-9, 1), min_size=1, max_size=4))
+def test_rounds_combine_as_in_scipy(p_values: list[float]) -> None:
+    oracle = stats.combine_pvalues(p_values, method="fisher").pvalue
+    assert combined_p(p_values) == pytest.approx(oracle)
 
 
 def test_no_hypothesis_is_no_discovery() -> None:

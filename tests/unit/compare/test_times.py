@@ -375,6 +375,17 @@ def test_largest_part_is_named_where_nothing_is_significant() -> None:
     assert found.cause == "mostly aten::mm +4.00 ms: same calls, slower (by itself not told apart from noise)"
 
 
+def test_rounds_together_tell_an_op_from_noise() -> None:
+    def runs(wall_ns: int, op_ns: list[int]) -> list[Run]:
+        tests = (timed_test([wall_ns] * 3, ops={"aten::mm": (1, each)}, node_id=TEST) for each in op_ns)
+        return [simple_run(test) for test in tests]
+
+    base = [MS + at * MS // 10 for at in range(12)]
+    sides = runs(8 * MS, base), runs(12 * MS, [time + MS // 4 for time in base])
+    alone, together = (judged(*sides, confirmation=again).ops for again in (None, sides))
+    assert [op.is_significant for op in (*alone, *together)] == [False, True]
+
+
 def test_no_op_is_named_where_none_stands_out() -> None:
     def other(wall_ns: int) -> TestResult:
         return timed_test([wall_ns] * 3, ops={"aten::mm": (1, MS)}, node_id=TEST)
