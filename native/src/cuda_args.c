@@ -7,18 +7,18 @@ uint64_t op_cuda_arg_words(const op_cuda_window *w) {
     return w->records->call_count * OP_CUDA_CALL_WORDS + w->records->work_count * OP_CUDA_WORK_WORDS;
 }
 
-void op_cuda_put_args(const op_cuda_window *w, uint32_t *words) {
+void op_cuda_put_call_args(const op_cuda_window *w, uint32_t *words) {
     const op_cuda_records *r = w->records;
     for (uint64_t i = 0; i < r->call_count; i++) {
         *words = OP_ARGS_HEADER(OP_ARGS_DEVICE_CALL, OP_CUDA_CALL_WORDS - 1);
         memcpy(words + 1, &r->calls[i].call, sizeof r->calls[i].call);
         words += OP_CUDA_CALL_WORDS;
     }
-    for (uint64_t i = 0; i < r->work_count; i++) {
-        *words = OP_ARGS_HEADER(OP_ARGS_DEVICE_WORK, OP_CUDA_WORK_WORDS - 1);
-        memcpy(words + 1, &r->work[i].work, sizeof r->work[i].work);
-        words += OP_CUDA_WORK_WORDS;
-    }
+}
+
+void op_cuda_put_work_args(const op_cuda_work *work, uint32_t *words) {
+    *words = OP_ARGS_HEADER(OP_ARGS_DEVICE_WORK, OP_CUDA_WORK_WORDS - 1);
+    memcpy(words + 1, &work->work, sizeof work->work);
 }
 
 static int read_block(const op_result *r, uint64_t row, enum op_args_type type, void *out,

@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "fault.h"
+#include "pages.h"
 
 #include <string.h>
 
@@ -75,6 +76,12 @@ static uint32_t find_met(placing *p, const op_cuda_call *c) {
     return p->thread_count++;
 }
 
+static void note_call(op_cuda_thread *t, uint64_t start) {
+    t->is_unsorted |= t->calls && start <= t->last_start;
+    t->last_start = start;
+    t->calls++;
+}
+
 static int find_threads(placing *p) {
     uint32_t last = OP_CUDA_OUTSIDE;
     for (uint64_t i = 0; i < p->count; i++) {
@@ -88,6 +95,7 @@ static int find_threads(placing *p) {
             last = find_known(p, c);
         if (last == OP_CUDA_OUTSIDE && (last = find_met(p, c)) == OP_CUDA_OUTSIDE)
             return no_memory();
+        note_call(&p->threads[last], c->start);
         p->thread_of[i] = last;
     }
     return OP_OK;
@@ -129,16 +137,14 @@ static int order_calls(placing *p) {
     p->from = op_calloc((size_t)p->thread_count + 2, sizeof *p->from);
     if (!p->from)
         return no_memory();
-    for (uint64_t i = 0; i < p->count; i++)
-        if (p->thread_of[i] != OP_CUDA_OUTSIDE)
-            p->from[p->thread_of[i] + 2]++;
     for (uint32_t t = 0; t < p->thread_count; t++)
-        p->from[t + 2] += p->from[t + 1];
+        p->from[t + 2] = p->from[t + 1] + p->threads[t].calls;
     for (uint64_t i = 0; i < p->count; i++)
         if (p->thread_of[i] != OP_CUDA_OUTSIDE)
             p->order[p->from[p->thread_of[i] + 1]++] = (uint32_t)i;
     for (uint32_t t = 0; t < p->thread_count; t++)
-        sort_calls(p, p->order + p->from[t], p->from[t + 1] - p->from[t]);
+        if (p->threads[t].is_unsorted)
+            sort_calls(p, p->order + p->from[t], p->from[t + 1] - p->from[t]);
     return OP_OK;
 }
 
@@ -313,8 +319,10 @@ static int merge(placing *p, const op_raw *raw, uint32_t raw_count) {
     p->ends = op_malloc((UINT16_MAX + 1) * sizeof *p->ends);
     uint8_t *merged = op_calloc((size_t)p->thread_count + 1, 1);
     bool all = w->raw && w->events && p->ends && merged;
-    if (all)
+    if (all) {
+        op_pages_expect(w->events, events * sizeof *w->events);
         merge_all(p, raw, raw_count, merged);
+    }
     free(merged);
     return all ? OP_OK : no_memory();
 }

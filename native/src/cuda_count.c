@@ -25,15 +25,9 @@ static bool marks_capture(const op_cuda_window *w, uint64_t call) {
     return marks && w->row_of[call] != OP_CUDA_OUTSIDE && is->call.result == 0;
 }
 
-static int find_captures(const op_cuda_window *w, captures *out) {
+static int find_captures(const op_cuda_window *w, uint64_t count, captures *out) {
     const op_cuda_records *r = w->records;
-    uint64_t count = 0;
-    *out = (captures){0};
-    for (uint64_t i = 0; i < r->call_count; i++)
-        count += marks_capture(w, i);
-    if (!count)
-        return OP_OK;
-    out->marks = op_malloc(count * sizeof *out->marks);
+    *out = (captures){.marks = op_malloc(count * sizeof *out->marks)};
     if (!out->marks)
         return op_error_set(OP_ENOMEM, "no memory to find captures of CUDA graphs");
     for (uint64_t i = 0; i < r->call_count; i++)
@@ -56,29 +50,34 @@ static bool is_captured(const captures *c, uint64_t at) {
     return open > 0;
 }
 
-/* A launch that failed starts nothing, and one that was captured nothing yet. */
-static bool lacks_work(const op_cuda_window *w, const captures *c, uint64_t call) {
+/* A launch that failed starts nothing. */
+static bool lacks_work(const op_cuda_window *w, uint64_t call) {
     const op_cuda_call *is = &w->records->calls[call];
     return w->row_of[call] != OP_CUDA_OUTSIDE && is->role == OP_CALL_LAUNCH && !w->has_work[call] &&
-           is->call.result == 0 && !is_captured(c, is->start);
+           is->call.result == 0;
+}
+
+/* One that was captured starts nothing yet. */
+static int leave_out_captured(const op_cuda_window *w, uint64_t marks, op_stats *stats) {
+    captures c;
+    int rc = find_captures(w, marks, &c);
+    if (rc != OP_OK)
+        return rc;
+    for (uint64_t i = 0; i < w->records->call_count; i++)
+        stats->launches_unseen -= lacks_work(w, i) && is_captured(&c, w->records->calls[i].start);
+    free(c.marks);
+    return OP_OK;
 }
 
 int op_cuda_count(const op_cuda_window *w, op_stats *stats) {
     const op_cuda_records *r = w->records;
-    captures c;
-    int rc = find_captures(w, &c);
-    if (rc != OP_OK)
-        return rc;
+    uint64_t marks = 0;
     stats->device_dropped = r->dropped;
     stats->device_untimed = r->untimed;
     stats->device_overhead_ns = r->overhead_ns;
-    for (uint64_t i = 0; i < r->call_count; i++)
-        stats->launches_unseen += lacks_work(w, &c, i);
-    for (uint64_t i = 0; i < r->work_count; i++) {
-        uint32_t call = op_cuda_call_of(w, r->work[i].work.correlation);
-        stats->device_events += call != OP_CUDA_OUTSIDE;
-        stats->device_unlaunched += call == 0 && r->work[i].kind != OP_SYNC;
+    for (uint64_t i = 0; i < r->call_count; i++) {
+        marks += marks_capture(w, i);
+        stats->launches_unseen += lacks_work(w, i);
     }
-    free(c.marks);
-    return OP_OK;
+    return marks ? leave_out_captured(w, marks, stats) : OP_OK;
 }

@@ -8,7 +8,9 @@
 
 typedef struct op_cuda_lane {
     uint32_t device, stream;
-    uint64_t items; /* on it */
+    uint64_t work, ranges; /* on it */
+    uint64_t last_start;   /* ticks; of its work so far */
+    bool is_unsorted;      /* some of its work began no later than what came before */
 } op_cuda_lane;
 
 typedef struct op_cuda_lanes {

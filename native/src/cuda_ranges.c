@@ -3,6 +3,8 @@
 #include "error.h"
 #include "fault.h"
 
+#define SLOTS_A_LINE (64 / (uint32_t)sizeof(uint32_t))
+
 static int no_memory(void) {
     return op_error_set(OP_ENOMEM, "no memory to find how long ranges lasted on devices");
 }
@@ -25,9 +27,11 @@ int op_cuda_ranges_open(op_cuda_ranges *out, const op_columns *c) {
     return OP_OK;
 }
 
+/* Ranges begin and are asked for in the order of their rows: those that stand near each other have
+ * slots in one cache line. */
 static uint32_t *slot_of(const op_cuda_ranges *r, uint32_t row, uint32_t lane) {
-    uint64_t h = ((uint64_t)row << 32 | lane) * 0x9e3779b97f4a7c15u;
-    uint32_t at = (uint32_t)(h >> 32) & r->mask;
+    uint64_t h = ((uint64_t)(row / SLOTS_A_LINE) << 32 | lane) * 0x9e3779b97f4a7c15u;
+    uint32_t at = ((uint32_t)(h >> 32) * SLOTS_A_LINE + row % SLOTS_A_LINE) & r->mask;
     while (r->slots[at] &&
            (r->extents[r->slots[at] - 1].row != row || r->extents[r->slots[at] - 1].lane != lane))
         at = (at + 1) & r->mask;
@@ -56,6 +60,8 @@ static bool make_room(op_cuda_ranges *r) {
 /* 1 + its place, made where there is none yet, with those of the ranges around it; 0: no memory. */
 static uint32_t extent_of(op_cuda_ranges *r, uint32_t row, uint32_t lane) {
     uint32_t first = 0, inner = 0;
+    if (r->last && r->extents[r->last - 1].row == row && r->extents[r->last - 1].lane == lane)
+        return r->last;
     for (uint32_t range = row + 1; range;) {
         uint32_t *slot = slot_of(r, range - 1, lane);
         uint32_t found = *slot;
@@ -76,6 +82,7 @@ static uint32_t extent_of(op_cuda_ranges *r, uint32_t row, uint32_t lane) {
         int32_t parent = r->columns->parent[range - 1];
         range = parent >= 0 ? r->nearest[parent] : 0;
     }
+    r->last = first;
     return first;
 }
 

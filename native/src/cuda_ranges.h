@@ -17,6 +17,7 @@ typedef struct op_cuda_ranges {
     uint32_t count, capacity;
     uint32_t *slots; /* extent + 1, by hash; 0: empty */
     uint32_t mask;
+    uint32_t last;     /* extent + 1 that was asked for last; 0: none */
     uint32_t *nearest; /* by row of the host: 1 + the row of the range that it is in, or is; 0: none */
     const op_columns *columns;
 } op_cuda_ranges;

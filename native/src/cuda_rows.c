@@ -6,6 +6,7 @@
 #include "cuda_ranges.h"
 #include "error.h"
 #include "fault.h"
+#include "pages.h"
 
 #include <string.h>
 
@@ -23,10 +24,11 @@ typedef struct adding {
     const op_cuda_rows *rows;
     const op_cuda_work *work;
     op_cuda_lanes lanes;
+    bool knows_contexts; /* what the lanes learn from is learnt */
     op_cuda_ranges ranges;
     item *items;
-    uint32_t *order;            /* items by lane, and there by begin */
-    uint64_t count, work_count; /* the ranges are last */
+    uint32_t *order; /* items by lane, and there by begin */
+    uint64_t count;  /* the ranges are last */
 } adding;
 
 static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory for what ran on devices"); }
@@ -44,6 +46,8 @@ static bool launcher_of(const adding *a, const op_cuda_work *w, uint32_t *launch
         *launcher = window->row_of[call - 1];
         if (w->kind != OP_SYNC)
             window->has_work[call - 1] = 1;
+    } else if (w->kind != OP_SYNC) {
+        a->rows->result->stats.device_unlaunched++;
     }
     return true;
 }
@@ -54,18 +58,39 @@ static uint64_t launched_at(const adding *a, const op_cuda_work *w) {
     return call ? window->records->calls[call - 1].start : 0;
 }
 
+static void note_on_lane(op_cuda_lane *lane, uint64_t start) {
+    lane->is_unsorted |= lane->work && start <= lane->last_start;
+    lane->last_start = start;
+    lane->work++;
+}
+
+/* What is waited for has no device but that of what else ran in its context, before or after it. */
+static bool learn_contexts(adding *a) {
+    uint64_t n = a->knows_contexts ? 0 : a->rows->window->records->work_count;
+    for (uint64_t i = 0; i < n; i++)
+        if (a->work[i].kind != OP_SYNC && !op_cuda_lanes_learn(&a->lanes, &a->work[i]))
+            return false;
+    a->knows_contexts = true;
+    return true;
+}
+
 static int add_work(adding *a, uint32_t place) {
     const op_cuda_work *w = &a->work[place];
     item *i = &a->items[a->count];
     *i = (item){.start = w->start, .end = w->end, .place = place};
+    op_cuda_put_work_args(w, a->rows->result->args + a->rows->work_args +
+                                 (uint64_t)place * OP_CUDA_WORK_WORDS);
     if (!launcher_of(a, w, &i->launcher))
         return OP_OK;
     if (!w->end) /* it stands where it was launched */
         i->start = launched_at(a, w);
+    if (w->kind == OP_SYNC && !learn_contexts(a))
+        return no_memory();
     int64_t lane = op_cuda_lanes_find(&a->lanes, w);
     if (lane < 0)
         return no_memory();
     i->lane = (uint32_t)lane;
+    note_on_lane(&a->lanes.lanes[lane], i->start);
     a->count++;
     if (w->kind == OP_SYNC || i->launcher == OP_CUDA_OUTSIDE || !w->end)
         return OP_OK;
@@ -77,9 +102,7 @@ static int list_items(adding *a) {
     a->items = op_malloc(n * sizeof *a->items + 1);
     if (!a->items)
         return no_memory();
-    for (uint64_t i = 0; i < n; i++)
-        if (a->work[i].kind != OP_SYNC && !op_cuda_lanes_learn(&a->lanes, &a->work[i]))
-            return no_memory();
+    op_pages_expect(a->items, n * sizeof *a->items);
     for (uint64_t i = 0; i < n; i++) {
         int rc = add_work(a, (uint32_t)i);
         if (rc != OP_OK)
@@ -89,9 +112,10 @@ static int list_items(adding *a) {
     if (!all)
         return no_memory();
     a->items = all;
-    a->work_count = a->count;
+    a->rows->result->stats.device_events = a->count;
     for (uint32_t i = 0; i < a->ranges.count; i++) {
         const op_cuda_extent *e = &a->ranges.extents[i];
+        a->lanes.lanes[e->lane].ranges++;
         all[a->count++] = (item){.start = e->start,
                                  .end = e->end,
                                  .lane = e->lane,
@@ -125,13 +149,11 @@ static void sort(const adding *a, uint32_t *order, uint64_t count) {
 }
 
 /* Work comes in order nearly always, and there is much of it; of ranges there are few, behind it. */
-static void sort_lane(const adding *a, uint32_t *order, uint64_t count, uint32_t *spare) {
-    uint64_t work = 0;
-    while (work < count && order[work] < a->work_count)
-        work++;
-    sort(a, order, work);
-    sort(a, order + work, count - work);
-    uint64_t ranges = count - work, at = count;
+static void sort_lane(const adding *a, const op_cuda_lane *lane, uint32_t *order, uint32_t *spare) {
+    uint64_t work = lane->work, ranges = lane->ranges, at = work + ranges;
+    if (lane->is_unsorted)
+        sort(a, order, work);
+    sort(a, order + work, ranges);
     memcpy(spare, order + work, ranges * sizeof *spare);
     while (ranges)
         if (work && in_order(&order[work - 1], &spare[ranges - 1], a->items) > 0)
@@ -142,21 +164,21 @@ static void sort_lane(const adding *a, uint32_t *order, uint64_t count, uint32_t
 
 static int order_items(adding *a) {
     a->order = op_malloc(a->count * sizeof *a->order + 1);
-    uint64_t *from = op_calloc((size_t)a->lanes.count + 2, sizeof *from);
+    uint64_t *from = op_calloc((size_t)a->lanes.count + 1, sizeof *from);
     uint32_t *spare = op_malloc(a->ranges.count * sizeof *spare + 1);
     if (!a->order || !from || !spare) {
         free(from);
         free(spare);
         return no_memory();
     }
+    const op_cuda_lane *lanes = a->lanes.lanes;
+    for (uint32_t lane = 0; lane + 1 < a->lanes.count; lane++)
+        from[lane + 1] = from[lane] + lanes[lane].work + lanes[lane].ranges;
     for (uint64_t i = 0; i < a->count; i++)
-        from[a->items[i].lane + 2]++;
+        a->order[from[a->items[i].lane]++] = (uint32_t)i;
     for (uint32_t lane = 0; lane < a->lanes.count; lane++)
-        from[lane + 2] += from[lane + 1];
-    for (uint64_t i = 0; i < a->count; i++)
-        a->order[from[a->items[i].lane + 1]++] = (uint32_t)i;
-    for (uint32_t lane = 0; lane < a->lanes.count; lane++)
-        sort_lane(a, a->order + from[lane], from[lane + 1] - from[lane], spare);
+        sort_lane(a, &lanes[lane], a->order + from[lane] - lanes[lane].work - lanes[lane].ranges,
+                  spare);
     free(spare);
     free(from);
     return OP_OK;
@@ -225,13 +247,17 @@ static void put_row(const adding *a, uint64_t row, const item *i, uint32_t *line
     w->name[row] = work ? work->name : w->name[i->launcher];
     w->args[row] = work ? (uint32_t)(1 + a->rows->work_args + i->place * OP_CUDA_WORK_WORDS) : 0;
     w->thread[row] = a->rows->result->thread_count + i->lane;
-    w->self_ns[row] = 0;
-    w->sequence_nr[row] = -1;
-    w->forward_thread[row] = 0;
-    w->parent[row] = -1;
-    w->line[row] = 0;
     put_times(a, row, i, line);
     put_launcher(a, row, i);
+}
+
+/* What is the same in all of them. */
+static void put_constants(const adding *a, uint64_t first) {
+    const op_writable *w = a->rows->columns;
+    memset(w->self_ns + first, 0, a->count * sizeof *w->self_ns);
+    memset(w->sequence_nr + first, 0xff, a->count * sizeof *w->sequence_nr);
+    memset(w->forward_thread + first, 0, a->count * sizeof *w->forward_thread);
+    memset(w->parent + first, 0xff, a->count * sizeof *w->parent);
 }
 
 static int add_rows(adding *a) {
@@ -247,6 +273,7 @@ static int add_rows(adding *a) {
                             (unsigned long long)(first + a->count));
     if ((rc = add_lanes(a)) || (rc = op_columns_extend(r, rows->columns, a->count)))
         return rc;
+    put_constants(a, first);
     for (uint64_t k = 0; k < a->count; k++) {
         const item *i = &a->items[a->order[k]];
         if (i->lane != lane)

@@ -12,6 +12,9 @@ typedef struct op_cuda_thread {
     uint32_t handle; /* the low half of its pthread_self() */
     uint32_t index, os_tid;
     uint64_t born, gone; /* ticks: when it was first seen, and when it ended */
+    /* ---- made by op_cuda_place_calls ---- */
+    uint64_t calls, last_start; /* its calls so far; ticks: when the last of them began */
+    bool is_unsorted;           /* one began no later than that before it */
 } op_cuda_thread;
 
 typedef struct op_cuda_pause {
@@ -68,6 +71,7 @@ int op_cuda_count(const op_cuda_window *window, op_stats *stats);
 #define OP_CUDA_CALL_WORDS (1 + (uint32_t)(sizeof(op_device_call) / 4))
 #define OP_CUDA_WORK_WORDS (1 + (uint32_t)(sizeof(op_device_work) / 4))
 uint64_t op_cuda_arg_words(const op_cuda_window *window);
-void op_cuda_put_args(const op_cuda_window *window, uint32_t *words);
+void op_cuda_put_call_args(const op_cuda_window *window, uint32_t *words); /* of all calls */
+void op_cuda_put_work_args(const op_cuda_work *work, uint32_t *words);
 
 #endif

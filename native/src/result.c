@@ -5,6 +5,7 @@
 #include "error.h"
 #include "fault.h"
 #include "imported.h"
+#include "pages.h"
 
 #include <string.h>
 
@@ -63,6 +64,7 @@ int op_columns_reserve(op_result *r, op_writable *w, uint64_t n, uint64_t more) 
     if (!at)
         return op_error_set(OP_ENOMEM, "no memory for the columns of %llu events",
                             (unsigned long long)n);
+    op_pages_expect(at, bytes);
 #define TAKE(field)                                                                                    \
     w->field = (void *)at;                                                                             \
     r->columns.field = w->field;                                                                       \

@@ -83,7 +83,8 @@ typedef struct op_writable {
 
 /* One block for all columns of `n` events; the result's too. */
 int op_columns_allocate(op_result *r, op_writable *w, uint64_t n);
-/* The same, with room for `more`: it costs nothing until it is used, and saves copying all columns. */
+/* The same, with room for `more`, about so many of which will follow: that saves copying all columns.
+ */
 int op_columns_reserve(op_result *r, op_writable *w, uint64_t n, uint64_t more);
 /* Room for `more` after those that are filled, which stay. */
 int op_columns_extend(op_result *r, op_writable *w, uint64_t more);

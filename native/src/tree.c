@@ -11,6 +11,7 @@
 #include "inputs.h"
 #include "names.h"
 #include "nest.h"
+#include "pages.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static int copy_args(const op_source *s, op_result *r) {
     r->args = op_malloc(words * sizeof(uint32_t) + 1);
     if (!r->args)
         return op_error_set(OP_ENOMEM, "no memory for %llu argument words", (unsigned long long)words);
+    op_pages_expect(r->args, words * sizeof *r->args);
     r->arg_words = words;
     words = 0;
     for (uint32_t i = 0; i < s->raw_count; i++) {
@@ -41,7 +43,7 @@ static int copy_args(const op_source *s, op_result *r) {
         words += s->raw[i].arg_words;
     }
     if (s->cuda)
-        op_cuda_put_args(s->cuda, r->args + recorded);
+        op_cuda_put_call_args(s->cuda, r->args + recorded);
     return OP_OK;
 }
 
@@ -72,7 +74,7 @@ typedef struct walk {
     uint64_t row;
     uint64_t last;     /* 1 + row of the last event that is no call of CUDA */
     uint16_t depth;    /* and its depth */
-    uint32_t *nearest; /* by depth: row of what may be a parent, there or below; UINT32_MAX: none */
+    uint32_t *nearest; /* by depth: 1 + row of what may be a parent, there or below; 0: none */
     uint32_t step;     /* the last that began before the event, + 1 */
     bool takes_part;
     bool no_memory;
@@ -83,8 +85,8 @@ typedef struct walk {
 
 /* The record below it, or the nearest further down where that one is async. */
 static int32_t parent_of(const walk *k, uint32_t depth, uint64_t first_row) {
-    uint32_t row = depth ? k->nearest[depth - 1] : UINT32_MAX;
-    return row != UINT32_MAX && row >= first_row ? (int32_t)row : -1;
+    uint32_t row = depth ? k->nearest[depth - 1] : 0;
+    return row > first_row ? (int32_t)(row - 1) : -1;
 }
 
 static void place_in_step(walk *k, uint32_t os_tid, uint64_t start, uint64_t row) {
@@ -252,7 +254,8 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     if (e->kind == OP_MEMORY) /* around nothing */
         w->flags[row] |= op_memory_note(k->result, row);
     else if (!is_call)
-        k->nearest[e->depth] = w->flags[row] & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row;
+        k->nearest[e->depth] =
+            1 + (w->flags[row] & OP_FLAG_ASYNC ? (uint32_t)w->parent[row] : (uint32_t)row);
     take_self_time(k, row);
     place_in_step(k, raw->os_tid, e->start, row);
 }
@@ -319,10 +322,9 @@ static int build(const op_source *s, op_result *r, walk *k) {
     r->trace_start = (int64_t)s->timeline->pairs[0].realtime_ns;
     r->trace_duration = (int64_t)(s->timeline->pairs[s->timeline->count - 1].monotonic_ns -
                                   s->timeline->pairs[0].monotonic_ns);
-    k->nearest = op_malloc((UINT16_MAX + 1) * sizeof *k->nearest);
+    k->nearest = op_calloc(UINT16_MAX + 1, sizeof *k->nearest);
     if (!k->nearest)
         return op_error_set(OP_ENOMEM, "no memory for the stack of open events");
-    memset(k->nearest, 0xff, (UINT16_MAX + 1) * sizeof *k->nearest);
     if ((rc = op_columns_reserve(r, &k->w, n, rows_of_devices(s))) || (rc = copy_args(s, r)) ||
         (rc = list_threads(s, r)) || (rc = convert_steps(s, r, &k->time)))
         return rc;

@@ -1,0 +1,12 @@
+/* Memory that is about to be written, page after page. */
+#ifndef OP_PAGES_H
+#define OP_PAGES_H
+
+#include <stddef.h>
+
+/* Asks the system for all of a block's memory at once. Else it gives a page at a time, at the first
+ * touch of each, which takes longer than what is then written there. (Not by huge pages: a virtual
+ * machine may have to ask its host for these, and then stopping took twice as long as without.) */
+void op_pages_expect(void *block, size_t bytes);
+
+#endif
