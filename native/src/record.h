@@ -110,15 +110,25 @@ static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {
     return t;
 }
 
-/* An argument block, below the earlier ones; the word offset of where it is. Memory for the next is
- * fetched too, as what grows down and now and then is nothing that a processor expects. */
-static inline uint16_t op_add_words(op_thread *t, op_chunk *c, const uint32_t *words, uint32_t count) {
+/* Room for an argument block, below the earlier ones. Memory for the next is fetched too, as what grows
+ * down and now and then is nothing that a processor expects. */
+static inline uint32_t *op_take_words(op_thread *t, uint32_t count) {
     t->tail -= count;
-    __builtin_memcpy(t->tail, words, count * sizeof *words);
     for (uint32_t line = 3; line <= 6; line++)
         __builtin_prefetch((const char *)t->tail - line * 64, 1);
+    return t->tail;
+}
+
+/* Once they are written: the word offset of where they are. */
+static inline uint16_t op_publish_words(const op_thread *t, uint32_t count) {
+    op_chunk *c = t->chunk;
     __atomic_store_n(&c->arg_words, c->arg_words + count, __ATOMIC_RELEASE);
     return (uint16_t)(t->tail - (uint32_t *)c);
+}
+
+static inline uint16_t op_add_words(op_thread *t, const uint32_t *words, uint32_t count) {
+    __builtin_memcpy(op_take_words(t, count), words, count * sizeof *words);
+    return op_publish_words(t, count);
 }
 
 /* On a thread that is ready. The slot is filled where it will stay: one that came back by value
@@ -129,7 +139,7 @@ static inline void op_begin_on(op_thread *t, op_slot *slot, uint32_t name, uint8
     op_chunk *c = t->chunk;
     e->args = e->line = 0;
     if (word_count)
-        e->args = op_add_words(t, c, words, word_count);
+        e->args = op_add_words(t, words, word_count);
     __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
     e->name = name;
     e->aux = aux;
@@ -168,18 +178,14 @@ static inline bool op_is_innermost(const op_slot *slot) {
            t->window == slot->window && t->depth && t->stack[t->depth - 1].event == slot->event;
 }
 
-/* An event that takes no time, and is around nothing. */
-static inline void op_instant_numbered(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
-                                       const uint32_t *words, uint32_t word_count) {
-    uint32_t window = op_recording();
-    op_thread *t = window ? op_thread_ready(window, word_count) : NULL;
-    if (t == NULL)
-        return;
+/* An event that takes no time, and is around nothing. On a thread that is ready; `args` is where its
+ * block was published, or 0. */
+static inline void op_instant_on(op_thread *t, uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
+                                 uint16_t args) {
     op_event *e = t->next;
     op_chunk *c = t->chunk;
-    e->args = e->line = 0;
-    if (word_count)
-        e->args = op_add_words(t, c, words, word_count);
+    e->args = args;
+    e->line = 0;
     e->name = name;
     e->aux = aux;
     e->kind = kind;
@@ -190,6 +196,14 @@ static inline void op_instant_numbered(uint32_t name, uint8_t kind, uint8_t flag
     e->start = op_ticks();
     __atomic_store_n(&e->end, e->start, __ATOMIC_RELAXED);
     __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
+}
+
+static inline void op_instant_numbered(uint32_t name, uint8_t kind, uint8_t flags, uint32_t aux,
+                                       const uint32_t *words, uint32_t word_count) {
+    uint32_t window = op_recording();
+    op_thread *t = window ? op_thread_ready(window, word_count) : NULL;
+    if (t != NULL)
+        op_instant_on(t, name, kind, flags, aux, word_count ? op_add_words(t, words, word_count) : 0);
 }
 
 static inline void op_instant(uint32_t name, uint8_t kind, uint8_t flags, const uint32_t *words,
@@ -207,9 +221,21 @@ OP_STATIC_ASSERT(sizeof(op_memory_change) == OP_ARGS_MEMORY_WORDS * sizeof(uint3
                  "the block's words as they are");
 
 static inline void op_memory_changed(uint32_t name, const op_memory_change *change) {
-    uint32_t words[1 + OP_ARGS_MEMORY_WORDS] = {OP_ARGS_HEADER(OP_ARGS_MEMORY, OP_ARGS_MEMORY_WORDS)};
-    __builtin_memcpy(words + 1, change, sizeof *change);
-    op_instant(name, OP_MEMORY, 0, words, 1 + OP_ARGS_MEMORY_WORDS);
+    uint32_t window = op_recording();
+    op_thread *t = window ? op_thread_ready(window, 1 + OP_ARGS_MEMORY_WORDS) : NULL;
+    if (t == NULL)
+        return;
+    uint32_t *words = op_take_words(t, 1 + OP_ARGS_MEMORY_WORDS);
+    /* Member by member: what was just put together would be loaded in other parts than it was stored
+     * in, for which a processor waits. */
+    words[0] = OP_ARGS_HEADER(OP_ARGS_MEMORY, OP_ARGS_MEMORY_WORDS);
+    __builtin_memcpy(words + 1, &change->address, sizeof change->address);
+    __builtin_memcpy(words + 3, &change->bytes, sizeof change->bytes);
+    __builtin_memcpy(words + 5, &change->total_allocated, sizeof change->total_allocated);
+    __builtin_memcpy(words + 7, &change->total_reserved, sizeof change->total_reserved);
+    __builtin_memcpy(words + 9, &change->device_type, sizeof change->device_type);
+    __builtin_memcpy(words + 10, &change->device_index, sizeof change->device_index);
+    op_instant_on(t, name, OP_MEMORY, 0, OP_NO_SEQUENCE, op_publish_words(t, 1 + OP_ARGS_MEMORY_WORDS));
 }
 
 static inline void op_end(const op_slot *slot) {

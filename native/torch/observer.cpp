@@ -166,14 +166,15 @@ constexpr uint32_t kForwardWords = 3;
 // Out of line: its array would be every op's stack frame.
 template <bool with_inputs>
 __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
-                                                   Context *context, uint32_t name, uint32_t aux) {
+                                                   Context *context, OpName name, uint32_t aux) {
     uint32_t words[OP_ARGS_MAX_WORDS + 2];
-    uint32_t count = write_args<with_inputs>(words, fn);
+    uint32_t count = write_args<with_inputs>(words, fn, name.is_torchs_own);
     op_thread *t = op_thread_ready(window, count);
     if (t == nullptr) {
         return nullptr;
     }
-    op_begin_on(t, &context->slot, name, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words, count);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
+                count);
     op_note_line(&context->slot);
     return context;
 }
@@ -200,7 +201,7 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     if (__builtin_expect(context == nullptr, 0)) {
         return nullptr;
     }
-    uint32_t name = name_of(static_cast<ThreadTable *>(t->contexts), fn.name());
+    OpName name = name_of(static_cast<ThreadTable *>(t->contexts), fn.name());
     int64_t sequence = fn.seqNr();
     uint32_t aux =
         sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE : static_cast<uint32_t>(sequence);
@@ -212,7 +213,7 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     uint32_t words[kForwardWords] = {OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1),
                                      static_cast<uint32_t>(thread),
                                      static_cast<uint32_t>(thread >> 32)};
-    op_begin_on(t, &context->slot, name, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
                 thread != 0 ? kForwardWords : 0);
     op_note_line(&context->slot);
     return std::unique_ptr<at::ObserverContext>(context);

@@ -30,8 +30,15 @@ struct alignas(64) KnownName {
     uint32_t id;
     uint32_t length;
     uint32_t seen;       // when, counted in names
+    bool is_torchs_own;  // of its ops, or of autograd's nodes
     const char *address; // and where: what to fetch ahead of the next time
     alignas(16) char text[96];
+};
+
+// What is found of an op's name.
+struct OpName {
+    uint32_t id;
+    bool is_torchs_own;
 };
 
 constexpr uint32_t kBlock = 256;
@@ -74,6 +81,10 @@ inline bool is_same(const KnownName *known, const char *text) {
     return std::strcmp(known->text, text) == 0;
 }
 
+bool is_torchs_own(const char *text) {
+    return std::strncmp(text, "aten::", 6) == 0 || std::strncmp(text, "autograd::", 10) == 0;
+}
+
 // Ends tell more than beginnings: "autograd::engine::evaluate_function: " begins every sixth name.
 uint16_t *bucket_of(ThreadTable *names, const char *text, size_t length) {
     uint64_t words[2] = {0, 0};
@@ -90,11 +101,12 @@ void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, const char *te
     known->id = id;
     known->length = static_cast<uint32_t>(length);
     known->seen = names->now;
+    known->is_torchs_own = is_torchs_own(text);
     std::memcpy(known->text, text, length + 1);
 }
 
 // Where the guess was wrong.
-__attribute__((noinline, cold)) uint32_t look_up(ThreadTable *names, const char *text) {
+__attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const char *text) {
     size_t length = std::strlen(text);
     uint16_t *bucket = bucket_of(names, text, length);
     uint16_t *now = &names->at[names->now % kRecent];
@@ -103,7 +115,7 @@ __attribute__((noinline, cold)) uint32_t look_up(ThreadTable *names, const char 
         if (length >= sizeof KnownName::text || id == OP_NAME_OVERFLOW) {
             *now = 0;
             names->now++;
-            return id;
+            return {id, is_torchs_own(text)};
         }
         keep_name(names, bucket, id, text, length);
     }
@@ -112,10 +124,10 @@ __attribute__((noinline, cold)) uint32_t look_up(ThreadTable *names, const char 
     known->seen = names->now++;
     known->address = text;
     *now = *bucket;
-    return known->id;
+    return {known->id, known->is_torchs_own};
 }
 
-inline uint32_t name_of(ThreadTable *names, const char *text) {
+inline OpName name_of(ThreadTable *names, const char *text) {
     uint16_t place = names->at[names->guess % kRecent];
     const KnownName *known = &names->known[place];
     if (__builtin_expect(place == 0 || !is_same(known, text), 0)) {
@@ -127,7 +139,7 @@ inline uint32_t name_of(ThreadTable *names, const char *text) {
     __builtin_prefetch(names->known[names->at[next % kRecent]].address);
     __builtin_prefetch(after_next);
     __builtin_prefetch(after_next->text + 32);
-    return known->id;
+    return {known->id, known->is_torchs_own};
 }
 
 } // namespace

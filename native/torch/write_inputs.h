@@ -29,22 +29,32 @@ std::atomic<bool> with_outputs{false};
 std::atomic<bool> with_overloads{false};
 std::atomic<bool> with_modules{false};
 
+constexpr uint32_t token_of(op_input_tag tag, uint32_t dtype, size_t length) {
+    return static_cast<uint32_t>(tag) | dtype << 8 | static_cast<uint32_t>(length) << 16;
+}
+
+// Which of a block's words are taken. Each token's are taken at once and then written through a plain
+// pointer: the count, advanced word by word, would go through memory each time.
 class InputWriter {
   public:
     explicit InputWriter(uint32_t *words) : words_(words) {}
 
-    void token(op_input_tag tag, uint32_t dtype, size_t length) {
-        put(static_cast<uint32_t>(tag) | dtype << 8 | static_cast<uint32_t>(length) << 16);
+    // NULL where they do not fit; there is always one more, for OP_INPUT_CUT.
+    uint32_t *take(size_t words) {
+        if (__builtin_expect(count_ + words + 1 >= OP_ARGS_MAX_WORDS, 0))
+            return nullptr;
+        uint32_t *at = words_ + count_;
+        count_ += static_cast<uint32_t>(words);
+        return at;
     }
-    void put(uint32_t word) { words_[count_++] = word; }
-    void put64(int64_t value) {
-        std::memcpy(words_ + count_, &value, sizeof value);
-        count_ += 2;
+    bool put(uint32_t word) {
+        uint32_t *at = take(1);
+        if (at == nullptr)
+            return false;
+        *at = word;
+        return true;
     }
-    void put_address(const void *address) {
-        put64(static_cast<int64_t>(reinterpret_cast<uintptr_t>(address)));
-    }
-    bool fits(size_t words) const { return count_ + words + 1 < OP_ARGS_MAX_WORDS; }
+    void cut() { words_[count_++] = token_of(OP_INPUT_CUT, 0, 0); }
     uint32_t count() const { return count_; }
 
   private:
@@ -55,55 +65,80 @@ class InputWriter {
 constexpr size_t kScalarListLimit = 30; // Kineto's SCALAR_LIST_LENGTH_LIMIT
 constexpr size_t kLongestText = 2048;
 
-bool write_unstrided(InputWriter &w, const at::Tensor &x) {
+inline uint32_t *put64(uint32_t *at, int64_t value) {
+    std::memcpy(at, &value, sizeof value);
+    return at + 2;
+}
+
+inline uint32_t *put_address(uint32_t *at, const void *address) {
+    return put64(at, static_cast<int64_t>(reinterpret_cast<uintptr_t>(address)));
+}
+
+// Out of line is what hardly any tensor is.
+__attribute__((noinline)) bool write_unstrided(InputWriter &w, const at::Tensor &x) {
     auto sizes = x.sizes();
-    if (!w.fits(1 + 2 * sizes.size()))
+    uint32_t *at = w.take(1 + 2 * sizes.size());
+    if (at == nullptr)
         return false;
-    w.token(OP_INPUT_TENSOR_UNSTRIDED, static_cast<uint8_t>(x.scalar_type()), sizes.size());
+    *at++ = token_of(OP_INPUT_TENSOR_UNSTRIDED, static_cast<uint8_t>(x.scalar_type()), sizes.size());
     for (int64_t v : sizes)
-        w.put64(v);
+        at = put64(at, v);
     return true;
 }
 
-bool write_identity(InputWriter &w, const at::Tensor &x) {
-    constexpr size_t kWords = 8;
-    if (!w.fits(1 + kWords))
+__attribute__((noinline)) bool write_wide(InputWriter &w, const at::Tensor &x) {
+    uint32_t *at = w.take(1 + 4 * x.sizes().size());
+    if (at == nullptr)
         return false;
-    w.token(OP_INPUT_IDENTITY, 0, kWords);
-    w.put_address(x.unsafeGetTensorImpl());
-    w.put_address(x.storage().data());
-    w.put(static_cast<uint32_t>(x.device().type()));
-    w.put(static_cast<uint32_t>(static_cast<int32_t>(x.device().index())));
-    w.put64(x.storage_offset());
+    *at++ = token_of(OP_INPUT_TENSOR_WIDE, static_cast<uint8_t>(x.scalar_type()), x.sizes().size());
+    for (auto list : {x.sizes(), x.strides()})
+        for (int64_t v : list)
+            at = put64(at, v);
+    return true;
+}
+
+__attribute__((noinline)) bool write_identity(InputWriter &w, const at::Tensor &x) {
+    constexpr size_t kWords = 8;
+    uint32_t *at = w.take(1 + kWords);
+    if (at == nullptr)
+        return false;
+    *at++ = token_of(OP_INPUT_IDENTITY, 0, kWords);
+    at = put_address(at, x.unsafeGetTensorImpl());
+    at = put_address(at, x.storage().data());
+    *at++ = static_cast<uint32_t>(x.device().type());
+    *at++ = static_cast<uint32_t>(static_cast<int32_t>(x.device().index()));
+    put64(at, x.storage_offset());
+    return true;
+}
+
+inline bool write_strided(InputWriter &w, const at::Tensor &x) {
+    auto sizes = x.sizes();
+    auto strides = x.strides();
+    size_t rank = sizes.size();
+    uint64_t all = 0; // of a negative one too all bits would be too many
+    for (size_t i = 0; i < rank; i++)
+        all |= static_cast<uint64_t>(sizes[i]) | static_cast<uint64_t>(strides[i]);
+    if (__builtin_expect(all > UINT32_MAX, 0))
+        return write_wide(w, x);
+    uint32_t *at = w.take(1 + 2 * rank);
+    if (at == nullptr)
+        return false;
+    *at++ = token_of(OP_INPUT_TENSOR, static_cast<uint8_t>(x.scalar_type()), rank);
+    for (size_t i = 0; i < rank; i++) {
+        at[i] = static_cast<uint32_t>(sizes[i]);
+        at[rank + i] = static_cast<uint32_t>(strides[i]);
+    }
     return true;
 }
 
 bool write_tensor(InputWriter &w, const at::Tensor &x) {
     // Sizes of nested and symbolic tensors are not plain; Kineto leaves them empty too.
-    if (!x.defined() || x.is_nested() || x.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-        if (!w.fits(1))
-            return false;
-        w.token(OP_INPUT_UNDEFINED, 0, 0);
-        return true;
-    }
-    if (x.layout() != at::kStrided)
+    if (!x.defined() || x.is_nested() || x.unsafeGetTensorImpl()->has_symbolic_sizes_strides())
+        return w.put(token_of(OP_INPUT_UNDEFINED, 0, 0));
+    if (__builtin_expect(x.layout() != at::kStrided, 0))
         return write_unstrided(w, x);
-    auto sizes = x.sizes();
-    auto strides = x.strides();
-    bool wide = false;
-    for (size_t i = 0; i < sizes.size(); i++) {
-        wide |= sizes[i] > UINT32_MAX || strides[i] > UINT32_MAX || strides[i] < 0;
-    }
-    size_t rank = sizes.size();
-    if (!w.fits(1 + rank * (wide ? 4 : 2)))
-        return false;
-    w.token(wide ? OP_INPUT_TENSOR_WIDE : OP_INPUT_TENSOR, static_cast<uint8_t>(x.scalar_type()), rank);
-    for (auto list : {sizes, strides}) {
-        for (int64_t v : list) {
-            wide ? w.put64(v) : w.put(static_cast<uint32_t>(v));
-        }
-    }
-    return !with_identities.load(std::memory_order_relaxed) || !x.has_storage() || write_identity(w, x);
+    return write_strided(w, x) && (!with_identities.load(std::memory_order_relaxed) ||
+                                   !x.has_storage() || write_identity(w, x));
 }
 
 int64_t bits_of(double value) {
@@ -133,28 +168,28 @@ bool write_list(InputWriter &w, const c10::IValue &v) {
     auto elements = v.toListRef();
     op_input_tag tag = list_tag(elements);
     size_t n = tag == OP_INPUT_OTHER ? 0 : elements.size();
-    if (!w.fits(1 + 2 * n))
+    uint32_t *at = w.take(1 + (tag == OP_INPUT_BOOL_LIST ? 1 : 2) * n);
+    if (at == nullptr)
         return false;
-    w.token(tag, 0, n);
+    *at++ = token_of(tag, 0, n);
     for (size_t i = 0; i < n; i++) {
         if (tag == OP_INPUT_INT_LIST) {
-            w.put64(elements[i].toInt());
+            at = put64(at, elements[i].toInt());
         } else if (tag == OP_INPUT_DOUBLE_LIST) {
-            w.put64(bits_of(elements[i].toDouble()));
+            at = put64(at, bits_of(elements[i].toDouble()));
         } else {
-            w.put(elements[i].toBool());
+            *at++ = elements[i].toBool();
         }
     }
     return true;
 }
 
 bool write_tensor_list(InputWriter &w, const c10::IValue &v) {
-    const auto &tensors = v.toTensorVector();
-    if (!w.fits(1))
+    auto tensors = v.toListRef();
+    if (!w.put(token_of(OP_INPUT_TENSOR_LIST, 0, std::min<size_t>(tensors.size(), UINT16_MAX))))
         return false;
-    w.token(OP_INPUT_TENSOR_LIST, 0, tensors.size() <= UINT16_MAX ? tensors.size() : UINT16_MAX);
-    for (const auto &x : tensors) {
-        if (!write_tensor(w, x))
+    for (const c10::IValue &x : tensors) {
+        if (!write_tensor(w, x.toTensor()))
             return false;
     }
     return true;
@@ -163,46 +198,50 @@ bool write_tensor_list(InputWriter &w, const c10::IValue &v) {
 // Only for an execution trace: Kineto has no texts.
 bool write_text(InputWriter &w, std::string_view text) {
     size_t bytes = std::min<size_t>(text.size(), kLongestText);
-    if (!w.fits(1 + bytes / sizeof(uint32_t) + 1))
+    size_t words = (bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+    uint32_t *at = w.take(1 + words);
+    if (at == nullptr)
         return false;
-    w.token(OP_INPUT_TEXT, 0, bytes);
-    for (size_t at = 0; at < bytes; at += sizeof(uint32_t)) {
-        uint32_t word = 0;
-        std::memcpy(&word, text.data() + at, std::min(sizeof word, bytes - at));
-        w.put(word);
-    }
+    *at++ = token_of(OP_INPUT_TEXT, 0, bytes);
+    if (words != 0)
+        at[words - 1] = 0;
+    std::memcpy(at, text.data(), bytes);
     return true;
 }
 
-bool write_input(InputWriter &w, const c10::IValue &v) {
-    if (v.isTensor())
-        return write_tensor(w, v.toTensor());
-    if (v.isTensorList())
-        return write_tensor_list(w, v);
-    if (!w.fits(3))
+bool write_number(InputWriter &w, op_input_tag tag, int64_t bits) {
+    uint32_t *at = w.take(3);
+    if (at == nullptr)
         return false;
-    if (v.isInt()) {
-        w.token(OP_INPUT_INT, 0, 0);
-        w.put64(v.toInt());
-    } else if (v.isDouble()) {
-        w.token(OP_INPUT_DOUBLE, 0, 0);
-        w.put64(bits_of(v.toDouble()));
-    } else if (v.isBool()) {
-        w.token(OP_INPUT_BOOL, 0, v.toBool());
-    } else if (v.isNone()) {
-        w.token(OP_INPUT_NONE, 0, 0);
-    } else if (v.isList()) {
-        return write_list(w, v);
-    } else if (v.isDevice()) {
-        c10::Device device = v.toDevice();
-        w.token(OP_INPUT_OTHER, 1 + static_cast<uint32_t>(device.type()),
-                static_cast<uint16_t>(device.index()));
-    } else if (v.isString() && with_outputs.load(std::memory_order_relaxed)) {
-        return write_text(w, v.toStringRef());
-    } else {
-        w.token(OP_INPUT_OTHER, 0, 0);
-    }
+    *at = token_of(tag, 0, 0);
+    put64(at + 1, bits);
     return true;
+}
+
+// What is no tensor. Whether a list is one of tensors torch tells from its type, which takes a call.
+bool write_other(InputWriter &w, const c10::IValue &v) {
+    if (v.isNone())
+        return w.put(token_of(OP_INPUT_NONE, 0, 0));
+    if (v.isInt())
+        return write_number(w, OP_INPUT_INT, v.toInt());
+    if (v.isDouble())
+        return write_number(w, OP_INPUT_DOUBLE, bits_of(v.toDouble()));
+    if (v.isBool())
+        return w.put(token_of(OP_INPUT_BOOL, 0, v.toBool()));
+    if (v.isList())
+        return v.isTensorList() ? write_tensor_list(w, v) : write_list(w, v);
+    if (v.isDevice()) {
+        c10::Device device = v.toDevice();
+        return w.put(token_of(OP_INPUT_OTHER, 1 + static_cast<uint32_t>(device.type()),
+                              static_cast<uint16_t>(device.index())));
+    }
+    if (v.isString() && with_outputs.load(std::memory_order_relaxed))
+        return write_text(w, v.toStringRef());
+    return w.put(token_of(OP_INPUT_OTHER, 0, 0));
+}
+
+inline bool write_input(InputWriter &w, const c10::IValue &v) {
+    return v.isTensor() ? write_tensor(w, v.toTensor()) : write_other(w, v);
 }
 
 // Older torches do not tell.
@@ -213,9 +252,10 @@ template <typename Function> const char *overload_of(const Function &, long) { r
 
 void write_overload(InputWriter &w, const at::RecordFunction &fn) {
     const char *overload = overload_of(fn, 0);
-    if (*overload != '\0') {
-        w.token(OP_INPUT_OVERLOAD, 0, 0);
-        w.put(op_names_intern(overload, std::strlen(overload)));
+    uint32_t *at = *overload != '\0' ? w.take(2) : nullptr;
+    if (at != nullptr) {
+        at[0] = token_of(OP_INPUT_OVERLOAD, 0, 0);
+        at[1] = op_names_intern(overload, std::strlen(overload));
     }
 }
 
@@ -233,26 +273,29 @@ __attribute__((noinline)) void write_named(InputWriter &w, const at::RecordFunct
         return;
     op_fields fields;
     uint32_t count = fields_of(&fields, keywords);
-    if (count == 0 || !w.fits(1 + count))
+    uint32_t *at = count != 0 ? w.take(1 + count) : nullptr;
+    if (at == nullptr)
         return;
-    w.token(OP_INPUT_KEYWORDS, 0, count);
-    for (uint32_t i = 0; i < count; i++)
-        w.put(fields.words[i]);
+    *at = token_of(OP_INPUT_KEYWORDS, 0, count);
+    std::memcpy(at + 1, fields.words, count * sizeof *at);
 }
 
 // Torch refuses to tell the inputs where they were not asked for.
-template <bool with_inputs> uint32_t write_args(uint32_t *words, const at::RecordFunction &fn) {
+template <bool with_inputs>
+uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, bool is_torchs_own) {
     InputWriter w(words + 1);
-    w.put64(static_cast<int64_t>(fn.forwardThreadId()));
+    put64(w.take(2), static_cast<int64_t>(fn.forwardThreadId()));
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }
-    bool given = with_inputs && may_have_keywords(fn);
+    // Torch hands them out as a copy, which even where there are none costs some nanoseconds. Its own
+    // ops and autograd's nodes have none, and are most of what is recorded.
+    bool given = with_inputs && !is_torchs_own && fn.scope() != at::RecordScope::BACKWARD_FUNCTION;
     if (given || with_modules.load(std::memory_order_relaxed))
         write_named(w, fn, given);
     for (const auto &input : with_inputs ? fn.inputs() : c10::ArrayRef<const c10::IValue>()) {
         if (!write_input(w, input)) {
-            w.token(OP_INPUT_CUT, 0, 0);
+            w.cut();
             break;
         }
     }
@@ -267,7 +310,7 @@ uint32_t write_outputs(uint32_t *words, const at::RecordFunction &fn) {
     w.put(text.empty() ? OP_NAME_NONE : op_names_intern(text.data(), text.size()));
     for (const auto &output : fn.outputs()) {
         if (!write_input(w, output)) {
-            w.token(OP_INPUT_CUT, 0, 0);
+            w.cut();
             break;
         }
     }

@@ -32,13 +32,6 @@ template <typename Function> auto keywords_of(const Function &fn, int) -> declty
 }
 template <typename Function> Keywords keywords_of(const Function &, long) { return {}; }
 
-// Torch hands them out as a copy, which even where there are none costs some nanoseconds: not for its
-// own ops and autograd's nodes, which have none and are most of what is recorded.
-inline bool may_have_keywords(const at::RecordFunction &fn) {
-    return fn.scope() != at::RecordScope::BACKWARD_FUNCTION &&
-           std::strncmp(fn.name(), "aten::", 6) != 0 && std::strncmp(fn.name(), "autograd::", 10) != 0;
-}
-
 // As Kineto writes it: outermost first, a point after each.
 std::string script_modules() {
     std::string out;
