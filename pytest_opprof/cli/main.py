@@ -32,6 +32,7 @@ COMMANDS = (
     "env",
     "attach",
     "trace",
+    "ab",
     "history",
     "bisect",
     "merge",
@@ -70,7 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     asked = arguments[0] if arguments and arguments[0] in COMMANDS else None
     modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}
-    args = _parser(modules).parse_args(arguments)
+    parser = _parser(modules)
+    args, others = parser.parse_known_args(arguments)
+    if others and "pytest_args" not in args:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
+    if others:
+        args.pytest_args = [*args.pytest_args, *others]  # a command that gives pytest what is not its own
     code: int = modules[args.command].run(args)
     return code
 

@@ -147,6 +147,22 @@ OF_BISECT = {
     *("bisect pattern", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
     "bisect --store",
 }
+# Of `ab`, the test of whole runs that shows what the argument does.
+OF_AB = {
+    "ab base": "a_slower_op_is_found_and_named",
+    "ab pytest_args": "without_a_common_test_there_is_nothing_to_compare",
+    "ab --processes": "a_slower_op_is_found_and_named",
+    "ab --steps": "a_slower_op_is_found_and_named",
+    "ab --min-effect": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
+    "ab --max-noise": "what_was_measured_is_kept_and_resumed",
+    "ab --setup": "a_base_that_does_not_build_is_told_with_its_last_lines",
+    "ab --seed": "what_was_measured_is_kept_and_resumed",
+    "ab --resume": "what_was_measured_is_kept_and_resumed",
+    "ab --output": "a_slower_op_is_found_and_named",
+    "ab --fail-on": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
+    "ab --verbose": "what_was_measured_is_kept_and_resumed",
+    "ab --quiet": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
+}
 LISTENS = """
 import torch, pytest_opprof
 pytest_opprof.listen()
@@ -289,6 +305,17 @@ def test_attach_goes_to_its_process_for_a_while(listening: int, capsys: pytest.C
     assert main(["attach", str(os.getpid())]) != 0  # which does not listen
 
 
+def test_every_proof_of_ab_gives_its_argument() -> None:
+    text = (Path(__file__).parent.parent / "e2e" / "test_ab.py").read_text(encoding="utf-8")
+    for argument, name in OF_AB.items():
+        body = text.partition(f"def test_{name}(")[2].partition("\ndef ")[0]
+        option = (
+            argument.split()[1].replace("--output", "-o").replace("--verbose", "-v").replace("--quiet", "-q")
+        )
+        assert body, name
+        assert not option.startswith("-") or f'"{option}' in body, argument
+
+
 def test_every_argument_has_its_proof() -> None:
-    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT
+    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_AB.keys()
     assert set(arguments_of(parser_of({name: module_of(name) for name in COMMANDS}))) == known

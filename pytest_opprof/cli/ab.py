@@ -1,0 +1,152 @@
+"""``opprof ab``: is the work tree slower than the commit that it began from, and by which op."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_opprof.experiment.kept import Kept
+    from pytest_opprof.experiment.progress import Progress
+
+_NEWEST = "newest"
+_CLEAR = "\r\x1b[K"
+_LEAST_PROCESSES = 8
+_MOST_PROCESSES = 1_000
+_MOST_STEPS = 1_000
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser(
+        "ab",
+        help="measure the work tree and BASE in turns; 1 when a test became slower",
+        allow_abbrev=False,
+        epilog="What is no option of this command is given to pytest: tests, -k, -m, -p and others.",
+    )
+    parser.add_argument(
+        "base", metavar="BASE", help="a branch, tag or commit; its merge-base with HEAD is measured"
+    )
+    parser.add_argument("pytest_args", metavar="TESTS", nargs="*", help="for pytest, as are other options")
+    parser.add_argument("--processes", type=int, metavar="N", help="a side (default: 12; 8 at least)")
+    parser.add_argument("--steps", type=int, metavar="N", help="timed in a process, of a test (default: 15)")
+    parser.add_argument("--min-effect", default="3%", metavar="SHARE", help="default: 3%%")
+    parser.add_argument(
+        "--max-noise", default="20%", metavar="SHARE", help="more is not judged (default: 20%%)"
+    )
+    parser.add_argument(
+        "--setup", metavar="COMMAND", help="builds a side, in its folder; $OPPROF_SIDE says which it is"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="of the processes' order (default: by chance)")
+    parser.add_argument(
+        "--resume", nargs="?", const=_NEWEST, default="", metavar="ID", help="go on: the newest, or =ID"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the comparison")
+    parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="also what did not change")
+    parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, judge, print, write.
+
+    Raises:
+        OpprofError: A side cannot be measured, or the comparison cannot be written.
+    """
+    from pytest_opprof.compare.time_comparison import TimeSettings  # noqa: PLC0415
+    from pytest_opprof.compare.time_document import write_time_comparison  # noqa: PLC0415
+    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
+    from pytest_opprof.experiment.ab import Request, run_ab  # noqa: PLC0415
+    from pytest_opprof.report.ab import ab_lines  # noqa: PLC0415
+    from pytest_opprof.units import parse_percent  # noqa: PLC0415
+
+    fail_on = parse_fail_on(args.fail_on or DEFAULT_FAIL_ON, where="--fail-on")
+    verbosity = args.verbose - args.quiet
+    _check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
+    _check_between("--steps", args.steps, 1, _MOST_STEPS)
+    request = Request(
+        base=args.base,
+        arguments=tuple(args.pytest_args),
+        processes=args.processes,
+        steps=args.steps,
+        seed=args.seed,
+        setup=args.setup,
+        resume=args.resume,
+        settings=TimeSettings(
+            min_effect=parse_percent(args.min_effect, where="--min-effect"),
+            max_noise=parse_percent(args.max_noise, where="--max-noise"),
+        ),
+    )
+    with _terminated_as_interrupted():
+        comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.base, is_quiet=verbosity < 0))
+    if args.output is not None:
+        write_time_comparison(args.output, comparison)
+    print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
+    return int(any(fail_on.fails(test.verdict) for test in comparison.tests))
+
+
+class _Terminal:
+    """Tells how far an experiment is: on one line of a terminal, on lines of their own elsewhere."""
+
+    def __init__(self, base: str, *, is_quiet: bool) -> None:
+        self._base = base
+        self._is_quiet = is_quiet
+        self._draws = sys.stdout.isatty()
+
+    def tell(self, sentence: str) -> None:
+        if not self._is_quiet:
+            self._clear()
+            print_lines(sentence.splitlines())
+            sys.stdout.flush()
+
+    def progress(self, progress: Progress) -> None:
+        if self._is_quiet:
+            return
+        if not self._draws:
+            if progress.done:
+                self.tell(progress.text)
+            return
+        self._clear()
+        if progress.done < progress.total:
+            print(f"{progress.bar} {progress.text}"[: width() - 1], end="", flush=True)
+
+    def unfinished(self, kept: Kept) -> None:
+        from pytest_opprof.results.files import shown  # noqa: PLC0415
+
+        self._clear()
+        print(
+            f"opprof: {kept.done} processes are kept in {shown(kept.folder)}; go on with: "
+            f"opprof ab {self._base} --resume={kept.name}",
+            file=sys.stderr,
+        )
+
+    def _clear(self) -> None:
+        if self._draws:
+            print(_CLEAR, end="", flush=True)
+
+
+def _check_between(option: str, value: int | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise UsageError(f"{option}={value}: it is a number from {least} to {most}")
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Put everything away where a CI job is cancelled, as after Ctrl-C."""
+
+    def interrupt(*_: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

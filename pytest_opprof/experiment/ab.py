@@ -1,0 +1,342 @@
+"""``opprof ab``: the same tests on base and head, in fresh processes that take turns on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import secrets
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Protocol
+
+from pytest_opprof.compare.time_comparison import TimeComparison, TimeSettings
+from pytest_opprof.compare.time_samples import Readings, Refusal, readings_by_test, wall_times
+from pytest_opprof.compare.time_verdicts import control_of
+from pytest_opprof.compare.times import compare_times
+from pytest_opprof.errors import ExperimentError, UsageError
+from pytest_opprof.experiment.commits import Head, base_of, head_of
+from pytest_opprof.experiment.interleave import Side, Turn, turns
+from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfinished
+from pytest_opprof.experiment.progress import Progress
+from pytest_opprof.experiment.session import ProcessDiedError
+from pytest_opprof.experiment.sides import Sides, prepare, refuse_strangers
+from pytest_opprof.experiment.worktree import Worktree, git, top_folder
+from pytest_opprof.results.run import Commit, Run, TestResult
+
+DEFAULT_PROCESSES: Final = 12
+DEFAULT_STEPS: Final = 15
+_FIRST: Final = "first"
+_CONFIRM: Final = "confirm"
+# A side of which more processes die in a round than this is broken, and no longer worth the wait.
+_MOST_DEATHS: Final = 3
+_SHORT: Final = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; None where he left it to us, or to the experiment that goes on.
+
+    Attributes:
+        base: A branch, tag or commit.
+        arguments: Of pytest: tests, and options that say how they are run.
+        processes: A side.
+        steps: Timed by each process, of each test.
+        seed: Of the order.
+        setup: A command that builds a side.
+        resume: "" to start anew; "newest", or an experiment's name.
+        settings: What counts as slower.
+    """
+
+    base: str
+    arguments: tuple[str, ...] = ()
+    processes: int | None = None
+    steps: int | None = None
+    seed: int | None = None
+    setup: str | None = None
+    resume: str = ""
+    settings: TimeSettings = field(default_factory=TimeSettings)
+
+
+class Watcher(Protocol):
+    """Who waits for an experiment."""
+
+    def tell(self, sentence: str) -> None:
+        """Something that the user should know now."""
+
+    def progress(self, progress: Progress) -> None:
+        """A process has ended, or a round begins."""
+
+    def unfinished(self, kept: Kept) -> None:
+        """The experiment ends before its end; what it measured is kept."""
+
+
+NEWEST: Final = "newest"
+
+
+def run_ab(
+    request: Request, *, folder: Path, watcher: Watcher, clock: Callable[[], float] = time.monotonic
+) -> TimeComparison:
+    """Measure both sides, judge, and confirm what was found.
+
+    Args:
+        request: What the user asked for.
+        folder: Where he stands: pytest starts there, and in the base's counterpart of it.
+        watcher: Hears how far it is.
+        clock: Seconds, for the time that is left.
+
+    Returns:
+        The comparison; its notes say which processes died.
+
+    Raises:
+        UsageError: There is no such base, or nothing to go on with.
+        ExperimentError: A side cannot be checked out, built, collected or measured.
+        OpprofError: What was measured cannot be kept.
+    """
+    top, head = top_folder(folder), head_of(folder)
+    base = base_of(request.base, head, folder=folder)
+    prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
+    kept = _kept(request, top=top, base=base, head=head, prefix=prefix)
+    with (
+        kept.held(),
+        _told_when_cut_short(kept, watcher),
+        tempfile.TemporaryDirectory(prefix="opprof-ab-") as place,
+        Worktree(folder, base) as worktree,
+    ):
+        if worktree.submodules and not kept.plan.setup:
+            raise ExperimentError(
+                f"the base has submodules ({', '.join(worktree.submodules)}), which are empty in a "
+                'work tree of its own: give --setup "git submodule update --init"'
+            )
+        sides = prepare(
+            base=worktree.folder,
+            head=top,
+            prefix=prefix,
+            arguments=kept.plan.arguments,
+            setup=kept.plan.setup or None,
+            place=Path(place),
+        )
+        experiment = _Experiment(
+            sides=sides, kept=kept, head=head, base_name=request.base, top=top, watcher=watcher, clock=clock
+        )
+        comparison = experiment.compared(request.settings, worktree=worktree)
+        kept.finish()
+    return comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Experiment:
+    """Both sides ready, and where what they measure is kept."""
+
+    sides: Sides
+    kept: Kept
+    head: Head
+    base_name: str
+    top: Path
+    watcher: Watcher
+    clock: Callable[[], float]
+
+    def compared(self, settings: TimeSettings, *, worktree: Worktree) -> TimeComparison:
+        """Try both sides, measure them, judge, and measure once more what was found."""
+        tried = self._tried(worktree)
+        node_ids = [node_id for node_id, test in readings_by_test(*tried).items() if _is_timed(test)]
+        left_out = [_without(side[0], node_ids) for side in tried]
+        self.watcher.tell(self._headline(len(node_ids)))
+        base, head = self._round(_FIRST, node_ids) if node_ids else ([], [])
+        runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
+        comparison = compare_times(*runs, settings=settings)
+        if comparison.flagged:
+            again = self._round(_CONFIRM, comparison.flagged)
+            comparison = compare_times(*runs, settings=settings, confirmation=again)
+        return replace(comparison, notes=(*comparison.notes, *self._notes()))
+
+    def _tried(self, worktree: Worktree) -> tuple[list[Run], list[Run]]:
+        """One process a side that is not counted: it fills caches, and shows what cannot be compared."""
+        steps = self.kept.plan.steps
+        base, listing = self.sides.base.tried(steps=steps)
+        refuse_strangers(listing, base=worktree.folder, head=self.top)
+        with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
+        head, _ = with_new.tried(steps=steps)
+        self._check_head()
+        return [self._named(base, Side.BASE)], [self._named(head, Side.HEAD)]
+
+    def _headline(self, tests: int) -> str:
+        plan = self.kept.plan
+        parts = [
+            f"base {self.base_name}@{plan.base[:_SHORT]}",
+            f"head {self.head.commit.short}",
+            f"{tests} {'test' if tests == 1 else 'tests'}",
+            f"{plan.processes} processes a side, interleaved",
+        ]
+        return " | ".join(parts)
+
+    def _round(self, name: str, node_ids: Sequence[str]) -> tuple[list[Run], list[Run]]:
+        """Both sides' runs, in the order of their turns; what an earlier start measured is not run again."""
+        plan = self.kept.plan
+        order = turns(plan.processes, seed=plan.seed + (name == _CONFIRM))
+        runs: dict[Side, list[Run]] = {side: [] for side in Side}
+        began, measured = self.clock(), 0
+        for done, turn in enumerate(order):
+            self.watcher.progress(
+                self._progress(name, runs, done, len(order), began=began, measured=measured)
+            )
+            run = self.kept.run(name, turn)
+            if run is None:
+                run = self._measured(name, turn, node_ids)
+                measured += 1
+            runs[turn.side].append(run)
+        self.watcher.progress(
+            self._progress(name, runs, len(order), len(order), began=began, measured=measured)
+        )
+        return runs[Side.BASE], runs[Side.HEAD]
+
+    def _measured(self, name: str, turn: Turn, node_ids: Sequence[str]) -> Run:
+        """One process's run, kept; a process that dies is said, counted, and replaced."""
+        bench = self.sides.bench(turn.side)
+        while True:
+            try:
+                run = bench.measured(node_ids, steps=self.kept.plan.steps, hash_seed=turn.hash_seed)
+            except ProcessDiedError as error:
+                self._bury(Death(round=name, index=turn.index, side=turn.side, how=str(error)))
+                continue
+            self._check_head()
+            run = self._named(run, turn.side)
+            self.kept.keep(name, turn, run)
+            return run
+
+    def _bury(self, death: Death) -> None:
+        self.kept.bury(death)
+        died = [one for one in self.kept.deaths() if (one.round, one.side) == (death.round, death.side)]
+        if len(died) > _MOST_DEATHS:
+            raise ExperimentError(f"{len(died)} processes of the {death.side} died; the last: {death.how}")
+        self.watcher.tell(f"process {death.index + 1} ({death.side}) died and is run again: {death.how}")
+
+    def _check_head(self) -> None:
+        """What is measured must stay what it is.
+
+        Raises:
+            ExperimentError: The user, or a test, has changed the head's files.
+        """
+        if head_of(self.top).key != self.head.key:
+            raise ExperimentError(
+                "the head's files changed while they were measured: start anew, and leave them alone "
+                "until it ends"
+            )
+
+    def _named(self, run: Run, side: Side) -> Run:
+        """A run under its side's commit: the base's own has the head's tests in it, and so looks changed."""
+        if side is Side.HEAD:
+            return replace(run, commit=self.head.commit)
+        commit = Commit(id=self.kept.plan.base, dirty=False)
+        return replace(run, name=self.base_name, commit=commit)
+
+    def _progress(
+        self, name: str, runs: dict[Side, list[Run]], done: int, total: int, *, began: float, measured: int
+    ) -> Progress:
+        elapsed = self.clock() - began
+        noise_ppm = None
+        if all(runs.values()):
+            tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
+            timed = {
+                node_id: sides
+                for node_id, test in tests.items()
+                if not isinstance(sides := wall_times(test), Refusal)
+            }
+            noise_ppm = control_of(timed, settings=TimeSettings())[0].noise_ppm
+        return Progress(
+            round="confirmation" if name == _CONFIRM else "",
+            done=done,
+            total=total,
+            elapsed_s=elapsed,
+            left_s=elapsed / measured * (total - done) if measured else None,
+            noise_ppm=noise_ppm,
+        )
+
+    def _notes(self) -> Iterator[str]:
+        died = Counter(death.side for death in self.kept.deaths())
+        if died:
+            sides = " and ".join(f"{count} of the {side}" for side, count in sorted(died.items()))
+            yield f"processes that died and were run again: {sides}"
+        if self.kept.plan.base == self.head.key:
+            yield "base and head are the same code: this says how quiet the machine is, and nothing else"
+
+
+def _kept(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
+    """The experiment to go on with, or a new one."""
+    if request.resume and request.resume != NEWEST:
+        kept = named(top, request.resume)
+        wanted = _plan(request, base=base, head=head, prefix=prefix, like=kept.plan)
+        if different := kept.plan.differences(wanted):
+            raise UsageError(
+                f"--resume={request.resume}: that experiment has another {' and another '.join(different)}: "
+                "leave out --resume to measure anew"
+            )
+        return kept
+    if request.resume:
+        for kept in unfinished(top):
+            like = replace(kept.plan, arguments=request.arguments)
+            if kept.plan == _plan(request, base=base, head=head, prefix=prefix, like=like):
+                return kept
+        raise UsageError("--resume: no unfinished experiment measures just this; leave it out to start one")
+    plan = _plan(request, base=base, head=head, prefix=prefix)
+    return begin(top, plan, now=datetime.now(UTC))
+
+
+def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
+    """What the user asked for; where he left it open, as in the plan that goes on."""
+    version = importlib.metadata.version("pytest-opprof")
+    default = like or Plan(
+        base=base,
+        head=head.key,
+        prefix=prefix,
+        arguments=(),
+        setup="",
+        processes=DEFAULT_PROCESSES,
+        steps=DEFAULT_STEPS,
+        seed=secrets.randbelow(2**32),
+        opprof_version=version,
+    )
+    return Plan(
+        base=base,
+        head=head.key,
+        prefix=prefix,
+        arguments=request.arguments or default.arguments,
+        setup=default.setup if request.setup is None else request.setup,
+        processes=default.processes if request.processes is None else request.processes,
+        steps=default.steps if request.steps is None else request.steps,
+        seed=default.seed if request.seed is None else request.seed,
+        opprof_version=version,
+    )
+
+
+@contextlib.contextmanager
+def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if kept.done:
+            watcher.unfinished(kept)
+        else:
+            kept.discard()
+        raise
+
+
+def _is_timed(test: Readings) -> bool:
+    return not isinstance(wall_times(test), Refusal)
+
+
+def _without(run: Run, node_ids: Iterable[str]) -> Run:
+    measured = set(node_ids)
+    return replace(run, tests=tuple(test for test in run.tests if test.node_id not in measured))
+
+
+def _with_tests(runs: Sequence[Run], tried: Run) -> list[Run]:
+    """The runs, with what the first process found of tests that it showed not to be comparable."""
+    if not runs:
+        return [tried]
+    more: tuple[TestResult, ...] = tried.tests
+    return [replace(runs[0], tests=(*runs[0].tests, *more)), *runs[1:]]

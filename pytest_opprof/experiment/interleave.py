@@ -1,0 +1,62 @@
+"""In which order the processes of both sides run: what drifts meanwhile must meet both alike."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+
+# What PYTHONHASHSEED may be.
+_MOST_HASH_SEED = 4_294_967_295
+
+
+class Side(StrEnum):
+    """One of the two that are compared."""
+
+    BASE = "base"
+    HEAD = "head"
+
+    @property
+    def other(self) -> Side:
+        """The one it is compared with."""
+        return Side.HEAD if self is Side.BASE else Side.BASE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One process to run.
+
+    Attributes:
+        index: Its place among all, from 0.
+        side: Whose tests it runs.
+        hash_seed: Its PYTHONHASHSEED: the order of sets may cost time, so the k-th process of one side has
+            that of the k-th of the other.
+    """
+
+    index: int
+    side: Side
+    hash_seed: int
+
+
+def turns(processes: int, *, seed: int) -> tuple[Turn, ...]:
+    """So many processes a side, in blocks of four: A B B A, where chance says which side is A.
+
+    Within a block a steady drift, such as a processor that warms up, adds the same to both sides; chance
+    keeps a drift with the blocks' own period from siding with one.
+
+    Args:
+        processes: A side; an odd one ends with a block of two.
+        seed: The same seed gives the same order.
+    """
+    chance = random.Random(seed)  # noqa: S311 - for an order, not for a secret
+    hash_seeds = [chance.randint(1, _MOST_HASH_SEED) for _ in range(processes)]
+    sides: list[Side] = []
+    while len(sides) < 2 * processes:
+        first = chance.choice(list(Side))
+        sides += [first, first.other, first.other, first][: 2 * processes - len(sides)]
+    seen = dict.fromkeys(Side, 0)
+    planned = []
+    for index, side in enumerate(sides):
+        planned.append(Turn(index=index, side=side, hash_seed=hash_seeds[seen[side]]))
+        seen[side] += 1
+    return tuple(planned)

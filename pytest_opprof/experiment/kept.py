@@ -1,0 +1,250 @@
+"""What an experiment has measured so far, on disk: the next process that asks for it goes on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.experiment.interleave import Turn
+from pytest_opprof.results.files import (
+    parse,
+    read_bytes,
+    read_run,
+    shown,
+    store_error,
+    write_bytes,
+    write_run,
+)
+from pytest_opprof.results.run import Run
+
+_FOLDER: Final = Path(".opprof") / "ab"
+_PLAN: Final = "plan.json"
+_DEATHS: Final = "deaths.json"
+_FINISHED: Final = "finished"
+_LOCK: Final = "lock"
+# Finished experiments are kept for a while, for who wants to look at a process's document.
+_MOST_FINISHED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What makes an experiment: another one with an equal plan measures the same.
+
+    Attributes:
+        base: The base's commit.
+        head: The head's commit, and a digest of what the work tree has beside it.
+        prefix: The folder below the repository's top that pytest starts in.
+        arguments: What pytest is given.
+        setup: The command that builds each side; "" for none.
+        processes: A side, in each round.
+        steps: Timed by each process, of each test.
+        seed: Of the order.
+        opprof_version: This release.
+    """
+
+    base: str
+    head: str
+    prefix: str
+    arguments: tuple[str, ...]
+    setup: str
+    processes: int
+    steps: int
+    seed: int
+    opprof_version: str
+
+    def differences(self, other: Plan) -> list[str]:
+        """The names of what is not equal."""
+        return [
+            field.name for field in fields(Plan) if getattr(self, field.name) != getattr(other, field.name)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A process that left no document.
+
+    Attributes:
+        round: Of the experiment.
+        index: The process's place in it.
+        side: Whose it was.
+        how: It ended, in words.
+    """
+
+    round: str
+    index: int
+    side: str
+    how: str
+
+
+class Kept:
+    """One experiment's folder: its plan, a document for each finished process, and those that died.
+
+    Attributes:
+        folder: The place.
+        plan: What is measured.
+    """
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder = folder
+        self.plan = plan
+
+    @property
+    def name(self) -> str:
+        """How the user names it: ``20260102-030405-1a2b``."""
+        return self.folder.name
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all of it was measured and told."""
+        return (self.folder / _FINISHED).exists()
+
+    @property
+    def done(self) -> int:
+        """How many processes' documents it has."""
+        return len(list(self.folder.glob("*.json.gz")))
+
+    def run(self, round_name: str, turn: Turn) -> Run | None:
+        """What a process measured; None where that is still to be done.
+
+        Raises:
+            DocumentError: The file is damaged.
+            StoreError: It cannot be read.
+        """
+        path = self._path(round_name, turn)
+        return read_run(path) if path.exists() else None
+
+    def keep(self, round_name: str, turn: Turn, run: Run) -> None:
+        """Keep what a process measured: whole, or not at all.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        write_run(self._path(round_name, turn), run)
+
+    def deaths(self) -> list[Death]:
+        """The processes that left no document, in order."""
+        path = self.folder / _DEATHS
+        return (
+            [Death(**death) for death in parse(read_bytes(path), where=shown(path))] if path.exists() else []
+        )
+
+    def bury(self, death: Death) -> None:
+        """Note a process that left no document.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        _write(self.folder / _DEATHS, [asdict(one) for one in (*self.deaths(), death)])
+
+    def finish(self) -> None:
+        """All is measured: `--resume` no longer finds it. Older finished ones go.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        write_bytes(self.folder / _FINISHED, b"")
+        finished = [each for each in _all(self.folder.parent) if (each / _FINISHED).exists()]
+        for folder in finished[_MOST_FINISHED:]:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Nothing was measured, so there is nothing to go on with."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from going on with it at the same time.
+
+        Raises:
+            UsageError: One does.
+            StoreError: The folder cannot be written.
+        """
+        path = self.folder / _LOCK
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise store_error(path, "cannot be written", error) from error
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UsageError(f"{shown(self.folder)}: another process goes on with it now") from error
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _path(self, round_name: str, turn: Turn) -> Path:
+        return self.folder / f"{round_name}-{turn.index:04}-{turn.side}.json.gz"
+
+
+def begin(top: Path, plan: Plan, *, now: datetime) -> Kept:
+    """A new experiment's folder.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    home = top / _FOLDER
+    folder = home / f"{now.astimezone(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise store_error(folder, "cannot be written", error) from error
+    write_bytes(home / ".gitignore", b"*\n")
+    _write(folder / _PLAN, asdict(plan))
+    return Kept(folder, plan)
+
+
+def unfinished(top: Path) -> Iterator[Kept]:
+    """The experiments that can go on, newest first; what holds no plan of this release is passed over."""
+    for folder in _all(top / _FOLDER):
+        with contextlib.suppress(DocumentError):
+            kept = _read(folder)
+            if not kept.is_finished:
+                yield kept
+
+
+def named(top: Path, name: str) -> Kept:
+    """The experiment of this name.
+
+    Raises:
+        UsageError: There is none, or it is finished.
+        OpprofError: Its plan cannot be read.
+    """
+    home = top / _FOLDER
+    if name not in {folder.name for folder in _all(home)}:
+        there = ", ".join(kept.name for kept in unfinished(top)) or "none"
+        raise UsageError(f"--resume={name}: no such experiment in {shown(home)}; unfinished ones: {there}")
+    kept = _read(home / name)
+    if kept.is_finished:
+        raise UsageError(f"--resume={name}: it is finished; leave out --resume to measure anew")
+    return kept
+
+
+def _read(folder: Path) -> Kept:
+    path = folder / _PLAN
+    document: Any = parse(read_bytes(path), where=shown(path))
+    try:
+        return Kept(folder, Plan(**{**document, "arguments": tuple(document["arguments"])}))
+    except (KeyError, TypeError) as error:
+        raise DocumentError(
+            f"{shown(path)}: this is no plan of this release. The file was not used"
+        ) from error
+
+
+def _all(home: Path) -> list[Path]:
+    """The experiments' folders, newest first."""
+    return sorted((path.parent for path in home.glob(f"*/{_PLAN}")), key=lambda path: path.name, reverse=True)
+
+
+def _write(path: Path, document: Any) -> None:
+    write_bytes(path, json.dumps(document, indent=1).encode() + b"\n")

@@ -1,0 +1,224 @@
+"""One pytest process in a folder: what it collects, and what it measures."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.errors import ExperimentError
+from pytest_opprof.results.files import read_run
+from pytest_opprof.results.run import Run
+
+_LISTING_PLUGIN: Final = "pytest_opprof.plugin.listing"
+_LIST_TO: Final = "OPPROF_LIST_TO"  # the plugin's own constant; importing it from here would point right
+_LISTING: Final = "listing.json"
+_PATIENCE_S: Final = 5
+_LAST_LINES: Final = 15
+# pytest's exit codes: passed and failed; passed, and nothing collected, which is for the caller to judge.
+_TESTS_RAN: Final = (0, 1)
+_COLLECTED: Final = (0, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedTest:
+    """A test that pytest collected.
+
+    Attributes:
+        node_id: As a run's document has it.
+        argument: What pytest takes to run it, in the folder where it was listed.
+        path: Its file, from pytest's root folder on.
+        is_marked: It has our marker.
+        is_chosen: Nobody deselected it.
+    """
+
+    node_id: str
+    argument: str
+    path: str
+    is_marked: bool
+    is_chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a pytest process found.
+
+    Attributes:
+        root: pytest's root folder.
+        arguments: What makes another process like it, but for the tests.
+        options: Of what it was given itself, what does not name tests, files or reports.
+        sys_path: Where it imported from.
+        modules: The file of each module that it imported.
+        tests: All tests that it collected, also those that were deselected.
+    """
+
+    root: Path
+    arguments: tuple[str, ...]
+    options: tuple[str, ...]
+    sys_path: tuple[str, ...]
+    modules: Mapping[str, str]
+    tests: tuple[ListedTest, ...]
+
+
+class ProcessDiedError(Exception):
+    """A measuring process ended without a document; the text says how."""
+
+
+def list_tests(
+    arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], place: Path
+) -> Listing:
+    """What pytest collects in a folder.
+
+    Args:
+        arguments: Of pytest.
+        folder: Where it starts.
+        environment: All of its variables.
+        place: A folder for what this process and those of the listing's arguments leave.
+
+    Raises:
+        ExperimentError: It cannot collect; the sentence is followed by its last lines.
+    """
+    path = place / _LISTING
+    path.unlink(missing_ok=True)
+    done = _pytest(
+        [*arguments, "--collect-only", "-q"], folder=folder, environment=_listed(environment, path)
+    )
+    if done.code not in _COLLECTED or not path.exists():
+        raise ExperimentError(f"pytest cannot collect the tests in {folder} ({done.ending}):\n{done.tail}")
+    return _read_listing(path)
+
+
+def measure(
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    place: Path,
+) -> Run:
+    """Run tests in a fresh process, and read the document that it leaves.
+
+    Args:
+        arguments: Of pytest, all but the document's.
+        folder: Where it starts.
+        environment: All of its variables.
+        place: A folder for what it leaves.
+
+    Raises:
+        ProcessDiedError: It left none.
+        OpprofError: The document cannot be used.
+    """
+    document = place / "run.json"
+    document.unlink(missing_ok=True)
+    done = _pytest([*arguments, f"--opprof-json={document}"], folder=folder, environment=environment)
+    if not document.exists() or done.code not in _TESTS_RAN:
+        raise ProcessDiedError(f"{done.ending}:\n{done.tail}")
+    return read_run(document)
+
+
+def measure_and_list(
+    arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], place: Path
+) -> tuple[Run, Listing]:
+    """The same, and what the process imported while it ran.
+
+    Raises:
+        ProcessDiedError: It left no document.
+        OpprofError: The document cannot be used.
+    """
+    path = place / _LISTING
+    path.unlink(missing_ok=True)
+    run = measure(arguments, folder=folder, environment=_listed(environment, path), place=place)
+    if not path.exists():
+        raise ProcessDiedError("it ended without a list of what it imported")
+    return run, _read_listing(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        code: Its exit code; below 0 the signal that killed it.
+        tail: The last lines that it printed.
+    """
+
+    code: int
+    tail: str
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words."""
+        if self.code < 0:
+            with contextlib.suppress(ValueError):
+                return f"killed by {signal.Signals(-self.code).name}"
+        return f"exit code {self.code}"
+
+
+def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Ended:
+    """Run a command to its end, with all that it starts.
+
+    Args:
+        command: The program and its arguments.
+        folder: Where it starts.
+        environment: All of its variables.
+
+    Raises:
+        KeyboardInterrupt: The user, or whatever else ended this, has ended the command too.
+    """
+    # In a session of its own: Ctrl-C is for us, and what it had measured so far is of no use.
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate()
+    except BaseException:
+        _end(process)
+        raise
+    lines = [line for line in output.splitlines() if line.strip()]
+    return Ended(code=process.returncode, tail="\n".join(lines[-_LAST_LINES:]) or "it printed nothing")
+
+
+def _pytest(arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Ended:
+    return run([sys.executable, "-m", "pytest", *arguments], folder=folder, environment=environment)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a process and all that it started: politely, so that its recordings are put away, then not."""
+    for kind in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, kind)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_PATIENCE_S)
+            return
+
+
+def _listed(environment: Mapping[str, str], path: Path) -> dict[str, str]:
+    plugins = [name for name in (environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN) if name]
+    return {**environment, "PYTEST_PLUGINS": ",".join(plugins), _LIST_TO: str(path)}
+
+
+def _read_listing(path: Path) -> Listing:
+    """Our own plugin wrote it, in a process that ended well."""
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return Listing(
+        root=Path(document["root"]),
+        arguments=tuple(document["arguments"]),
+        options=tuple(document["options"]),
+        sys_path=tuple(document["sys_path"]),
+        modules=document["modules"],
+        tests=tuple(ListedTest(**test) for test in document["tests"]),
+    )

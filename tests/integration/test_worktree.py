@@ -1,0 +1,135 @@
+"""A commit's files in a folder of their own, by real git."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.project import Project, environment
+
+from pytest_opprof.errors import ExperimentError
+from pytest_opprof.experiment.worktree import Worktree, top_folder
+
+HOLDER = """\
+import sys
+from pathlib import Path
+from pytest_opprof.experiment.worktree import Worktree
+with Worktree(Path(sys.argv[1]), sys.argv[2]) as worktree:
+    print(worktree.folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A repository with a file of two versions."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    for name, value in environment().items():
+        if name.startswith("GIT_"):
+            monkeypatch.setenv(name, value)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    (tmp_path / "project").mkdir()
+    project = Project(tmp_path / "project")
+    project.git("init", "-q")
+    project.write("file.py", "old\n")
+    project.commit()
+    project.write("file.py", "new\n")
+    project.commit()
+    return project
+
+
+def known(project: Project) -> list[str]:
+    """The work trees that git knows of, beside the project's own."""
+    listed = project.git("worktree", "list", "--porcelain").splitlines()
+    return [line for line in listed if line.startswith("worktree ")][1:]
+
+
+def left(tmp_path: Path) -> list[Path]:
+    """What lies in the temporary folder."""
+    return list((tmp_path / "temporary").iterdir())
+
+
+def test_it_holds_the_commits_files_and_is_gone_afterwards(project: Project, tmp_path: Path) -> None:
+    with Worktree(project.folder, project.git("rev-parse", "HEAD~1")) as worktree:
+        assert (worktree.folder / "file.py").read_text() == "old\n"
+        assert worktree.folder.name == "project"
+        assert top_folder(worktree.folder) == worktree.folder
+        # What is changed or made in it is no reason to keep it.
+        (worktree.folder / "file.py").write_text("changed")
+        (worktree.folder / "more").mkdir()
+        (worktree.folder / "more" / "made.txt").write_text("made")
+    assert (known(project), left(tmp_path)) == ([], [])
+    assert (project.folder / "file.py").read_text() == "new\n"
+    assert project.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_it_is_gone_after_an_error_too(project: Project, tmp_path: Path, error: type[BaseException]) -> None:
+    with pytest.raises(error), Worktree(project.folder, "HEAD"):
+        raise error
+    assert (known(project), left(tmp_path)) == ([], [])
+
+
+def test_a_commit_that_is_not_there_leaves_nothing(project: Project, tmp_path: Path) -> None:
+    with (
+        pytest.raises(ExperimentError, match=r"git worktree failed in .*: fatal: "),
+        Worktree(project.folder, "f" * 40),
+    ):
+        pass
+    assert (known(project), left(tmp_path)) == ([], [])
+
+
+def test_outside_a_repository_git_says_so(tmp_path: Path) -> None:
+    with (
+        pytest.raises(ExperimentError, match=r"git rev-parse failed in .*not a git repository"),
+        Worktree(tmp_path, "HEAD"),
+    ):
+        pass
+
+
+def test_hooks_and_a_hooks_variables_have_no_say(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hook = project.folder / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "no-index"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
+    with Worktree(project.folder, "HEAD~1") as worktree:
+        assert (worktree.folder / "file.py").read_text() == "old\n"
+
+
+def test_submodules_are_named(project: Project) -> None:
+    project.git("update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},vendored/part")
+    project.git("commit", "-q", "-m", "A submodule")
+    with Worktree(project.folder, "HEAD") as worktree:
+        assert worktree.submodules == ("vendored/part",)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_holds_is_not(
+    project: Project, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", HOLDER, str(project.folder), project.git("rev-parse", "HEAD~1")]
+    holders = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    folders = []
+    for holder in holders:
+        assert holder.stdout is not None
+        folders.append(Path(holder.stdout.readline().strip()))
+    holders[0].send_signal(signal.SIGKILL)
+    holders[0].communicate()
+    assert folders[0].exists(), "nobody was left to remove it"
+    with Worktree(project.folder, "HEAD"):
+        assert [folder.exists() for folder in folders] == [False, True]
+        assert len(known(project)) == 2
+    holders[1].communicate("")
+    assert holders[1].returncode == 0
+    assert (known(project), left(tmp_path)) == ([], [])

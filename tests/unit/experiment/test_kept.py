@@ -1,0 +1,93 @@
+"""What an experiment keeps on disk."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.experiment.interleave import Side, Turn
+from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfinished
+
+PLAN = Plan(
+    base="1" * 40,
+    head="2" * 40,
+    prefix="",
+    arguments=("tests", "-k", "a or b"),
+    setup="make",
+    processes=12,
+    steps=15,
+    seed=7,
+    opprof_version="0.1.0",
+)
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+TURN = Turn(index=3, side=Side.HEAD, hash_seed=9)
+DEATH = Death(round="first", index=2, side="base", how="killed by SIGKILL")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Kept:
+    return begin(tmp_path, PLAN, now=NOW)
+
+
+def test_what_was_kept_is_found_again(tmp_path: Path, kept: Kept) -> None:
+    run = simple_run(simple_test({"aten::mul": 2}))
+    kept.keep("first", TURN, run)
+    kept.bury(DEATH)
+    kept.bury(replace(DEATH, index=5))
+    (again,) = unfinished(tmp_path)
+    assert (again.plan, again.name, again.done) == (PLAN, kept.name, 1)
+    assert again.run("first", TURN) == run
+    assert again.run("confirm", TURN) is None
+    assert again.run("first", replace(TURN, index=4)) is None
+    assert again.deaths() == [DEATH, replace(DEATH, index=5)]
+    assert named(tmp_path, kept.name).plan == PLAN
+
+
+def test_nothing_of_it_is_for_git(tmp_path: Path, kept: Kept) -> None:
+    assert (tmp_path / ".opprof" / "ab" / ".gitignore").read_text() == "*\n"
+
+
+def test_newest_comes_first_and_finished_ones_are_over(tmp_path: Path) -> None:
+    old, middle, new = (begin(tmp_path, PLAN, now=NOW + timedelta(hours=hour)) for hour in range(3))
+    middle.finish()
+    assert [kept.name for kept in unfinished(tmp_path)] == [new.name, old.name]
+    with pytest.raises(UsageError, match="it is finished; leave out --resume"):
+        named(tmp_path, middle.name)
+
+
+def test_few_finished_ones_are_kept_and_all_that_are_not(tmp_path: Path) -> None:
+    first = begin(tmp_path, PLAN, now=NOW)
+    done = [begin(tmp_path, PLAN, now=NOW + timedelta(hours=hour)) for hour in range(1, 8)]
+    for kept in done:
+        kept.finish()
+    assert [kept.folder.exists() for kept in done] == [False, False, *[True] * 5]
+    assert first.folder.exists()
+
+
+def test_an_unknown_name_says_which_there_are(tmp_path: Path, kept: Kept) -> None:
+    with pytest.raises(UsageError, match=rf"--resume=tests: no such experiment .*: {kept.name}"):
+        named(tmp_path, "tests")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"base": 1}', "[]"])
+def test_a_plan_of_another_release_is_passed_over(tmp_path: Path, kept: Kept, text: str) -> None:
+    (kept.folder / "plan.json").write_text(text)
+    assert list(unfinished(tmp_path)) == []
+    with pytest.raises(DocumentError, match="this is no plan of this release"):
+        named(tmp_path, kept.name)
+
+
+def test_two_processes_do_not_go_on_with_one(tmp_path: Path, kept: Kept) -> None:
+    other = named(tmp_path, kept.name)
+    with kept.held(), pytest.raises(UsageError, match="another process goes on with it now"), other.held():
+        pass
+    with other.held():
+        pass
+
+
+def test_plans_name_what_differs() -> None:
+    assert PLAN.differences(PLAN) == []
+    assert PLAN.differences(replace(PLAN, seed=8, setup="")) == ["setup", "seed"]
