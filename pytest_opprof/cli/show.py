@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,8 @@ def _comparison_lines(path: Path) -> Iterator[Line | str]:
     from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
 
-    yield from comparison_lines(read_comparison(path), width=width())
+    accept = f"opprof accept --comparison {shlex.quote(str(path))}"
+    yield from comparison_lines(read_comparison(path), width=width(), accept=accept)
 
 
 def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
