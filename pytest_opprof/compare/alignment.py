@@ -114,8 +114,10 @@ class _Alignment:
         ]
         lost = [part for gap in gaps for part in gap[0]]
         gained = [part for gap in gaps for part in gap[1]]
-        # What siblings of both sides do less or more of belongs to it where that explains all there is.
-        if (less or more) and self._is_told(level.within, lost + less, gained + more):
+        # What siblings of both sides do less or more of belongs to it where that explains all there is. A
+        # wrapper may have moved others along with what was around them.
+        of_all = self._is_told if less or more else self._is_wrapped
+        if of_all(level.within, lost + less, gained + more):
             return
         untold = [gap for gap in gaps if not self._is_told(level.within, *gap)]
         lost = [part for gap in untold for part in gap[0]] + less
@@ -134,9 +136,7 @@ class _Alignment:
         return less, more
 
     def _is_told(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
-        if not (lost and gained):
-            return False
-        return (
+        return bool(lost and gained) and (
             self._is_wrapped(within, lost, gained)
             or self._is_renamed(within, lost, gained)
             or self._is_fused_or_split(within, lost, gained)
@@ -147,8 +147,8 @@ class _Alignment:
             (RewriteKind.WRAPPED, self._head, gained, lost),
             (RewriteKind.UNWRAPPED, self._base, lost, gained),
         ):
-            wrapper = around[0].node
-            if len(around) > 1 or wrapper is None:
+            wrapper = around[0].node if len(around) == 1 and moved else None
+            if wrapper is None:
                 continue
             if all(tree.calls_inside(wrapper, part.name) == part.count for part in moved):
                 whole = self._rewriting(kind, within, lost, gained)

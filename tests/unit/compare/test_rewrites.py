@@ -84,6 +84,11 @@ ONE_ROW = {
         [forward(MUL, ("aten::linear", 4, ADDMM), ADD)],
         ("aten::addmm -> aten::linear", REGRESSED, "wrapped in range 'forward'", (4, 8)),
     ),
+    "a wrapper put around ops on both sides of another": (
+        [forward(MUL, ADDMM, ADD)],
+        [forward(ADDMM, ("my::loss", 1, MUL, ADD))],
+        ("aten::mul + aten::add -> my::loss", REGRESSED, "wrapped in range 'forward'", (20, 21)),
+    ),
     "a range put around": (
         [MUL, ADDMM],
         [("block", 1, MUL, ADDMM)],
