@@ -7,7 +7,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING
 
-from pytest_opprof.errors import StoreError
+from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, SETTINGS
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Environment
@@ -66,5 +66,5 @@ def _environment(entry: Entry, *, store: Archive) -> Environment | None:
         document, _ = json.JSONDecoder().raw_decode(text, text.index(_KEY) + len(_KEY))
         fields = document["fingerprint"].items()
         return Environment(fingerprint={str(key): str(value) for key, value in fields})
-    except (StoreError, zlib.error, ValueError, TypeError, KeyError, AttributeError):
+    except (DocumentError, StoreError, zlib.error, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -8,6 +8,7 @@ import pytest
 from stores import NOBODY, A, B, run_of
 
 from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.nearest import nearest_like
 from pytest_opprof.baselines.remote import RemoteStore
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import StoreError, UsageError
@@ -96,6 +97,15 @@ def test_impossible_time_in_a_name_is_long_ago(opened: MakeStore) -> None:
     remote(store)._filesystem.pipe_file(f"{folder}/x.20269999T000000000000Z.0123456789abcdef.json.gz", b"x")
     keys: list[str] = [entry.key for entry in store.entries("main")]
     assert keys == [f"{1:040x}", "x"]
+
+
+def test_damaged_object_is_passed_over_on_the_way_to_the_nearest(opened: MakeStore) -> None:
+    store = opened()
+    for number in (1, 2):
+        store.save("main", run_of(number), collected=NOBODY)
+    damaged, whole = store.entries("main")
+    remote(store)._filesystem.pipe_file(f"{remote(store)._folder('main')}/{damaged.parts[0]}", b"x")
+    assert nearest_like(run_of(1).environment, (damaged, whole), store=store) == whole
 
 
 def test_fsspec_that_is_missing_is_named(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
