@@ -301,6 +301,7 @@ def test_a_base_that_imports_the_heads_code_is_refused(project: Project) -> None
     )
 
 
+@pytest.mark.slow
 def test_python_path_leads_each_side_to_its_own_code(project: Project) -> None:
     project.git("mv", "work.py", "tests/work.py")
     (project.folder / "src").mkdir()
