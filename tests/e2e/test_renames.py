@@ -95,17 +95,22 @@ def test_a_test_that_moved_is_missing_and_named(sessions: tuple[Project, Session
     )
 
 
-@pytest.mark.parametrize("is_ini", [False, True], ids=["command line", "ini"])
+ON_COMMAND_LINE = ("--opprof-rename=test_old.py->test_new.py", "--opprof-rename=gone.py->test_new.py")
+IN_INI = ("-o", "opprof_rename=test_old.py -> test_new.py\n  gone.py -> test_new.py")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "plugins"),
+    [(ON_COMMAND_LINE, ()), (IN_INI, ()), ((*IN_INI, "-n", "2"), ("xdist",))],
+    ids=["command line", "ini", "two workers"],
+)
 def test_a_test_that_moved_is_held_to_its_baseline(
-    sessions: tuple[Project, Session], *, is_ini: bool
+    sessions: tuple[Project, Session], arguments: tuple[str, ...], plugins: tuple[str, ...]
 ) -> None:
     project, _ = sessions
-    given = "opprof_rename=test_old.py -> test_new.py\n  gone.py -> test_new.py"
-    if is_ini:
-        arguments = ("-o", given)
-    else:
-        arguments = ("--opprof-rename=test_old.py->test_new.py", "--opprof-rename=gone.py->test_new.py")
-    renamed = project.pytest("--opprof-baseline=main", "-v", *arguments, "test_new.py")
+    for plugin in plugins:
+        pytest.importorskip(plugin)
+    renamed = project.pytest("--opprof-baseline=main", "-v", *arguments, "test_new.py", plugins=plugins)
     assert renamed.exit_code == 0
     renamed.lines.fnmatch_lines(["test_moved *PASS *"])
     told = [line.partition(": ")[2] for line in renamed.told]
