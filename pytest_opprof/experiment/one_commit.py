@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.errors import ExperimentError, OpprofError, UsageError
+from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.experiment.search import Measured
-from pytest_opprof.experiment.worktree import Worktree, git, top_folder, without_git
-from pytest_opprof.results.files import read_run
+from pytest_opprof.experiment.session import ProcessDiedError, measure_and_list
+from pytest_opprof.experiment.sides import inherited, refuse_strangers, set_up
+from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.values import value_in
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import Run, TestResult
 
 _CONFTEST: Final = "conftest.py"
+_SHORT: Final = 7
 # What an ini file may ask for that compares, keeps or writes: here the document is all that is wanted.
 _QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
@@ -73,61 +73,42 @@ def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPat
 
 def measure_commit(target: Target, commit: str) -> Measured:
     """Measure a commit; what cannot be built or run has a reason instead of a value."""
+    top = top_folder(target.repository)
     try:
-        with Worktree(target.repository, commit) as tree:
-            here = tree.folder / target.repository.relative_to(top_folder(target.repository))
-            for name, data in target.files.items():
-                path = here / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-            _set_up(target.setup, here)
-            return _value(_run(target.test, here), target)
-    except (OpprofError, OSError) as error:
-        return Measured(value=None, reason=str(error))
+        with (
+            Worktree(target.repository, commit) as tree,
+            tempfile.TemporaryDirectory(prefix="opprof-bisect-") as place,
+        ):
+            here = tree.folder / target.repository.relative_to(top)
+            _put(target.files, here)
+            environment = _environment(here)
+            if target.setup:
+                set_up(target.setup, side=commit[:_SHORT], folder=here, environment=environment)
+            run, listing = measure_and_list(
+                [*_QUIET, target.test], folder=here, environment=environment, place=Path(place)
+            )
+            refuse_strangers(listing, base=tree.folder, head=top)
+            return _value(run, target)
+    except (OpprofError, ProcessDiedError, OSError) as error:
+        return Measured(value=None, reason=_in_a_line(str(error)))
 
 
-def _set_up(command: str, folder: Path) -> None:
-    if not command:
-        return
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env=_environment(folder),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode:
-        raise ExperimentError(f"--setup failed: {_last_line(done)}")
+def _put(files: Mapping[PurePosixPath, bytes], folder: Path) -> None:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
 
 
-def _run(test: str, folder: Path) -> Run:
-    with tempfile.TemporaryDirectory(prefix="opprof-bisect-") as temporary:
-        document = Path(temporary) / "run.json"
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *_QUIET, f"--opprof-json={document}", test],
-            cwd=folder,
-            env=_environment(folder),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if document.exists():
-            return read_run(document)
-    raise ExperimentError(f"pytest ended with exit code {done.returncode}: {_last_line(done)}")
-
-
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    return (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
+def _in_a_line(text: str) -> str:
+    """What happened, and the last thing that the process printed."""
+    first, *others = [line for line in text.splitlines() if line.strip()] or ["it printed nothing"]
+    return f"{first} {others[-1].strip()}" if others else first
 
 
 def _environment(folder: Path) -> dict[str, str]:
     """The packages of this commit stand before those that are installed, also in the layout with ``src``."""
-    kept = without_git(os.environ)
+    kept = inherited(os.environ)
     before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     python_path = os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])
     # Work trees are made within a second of each other: bytecode of the one would pass for the other's.

@@ -138,9 +138,19 @@ def test_setup_builds_each_commit(project: Project) -> None:
     assert f"{commits[1]} changed work.count from 2 to 3" in done.stdout
     failing = bisect(project, f"--good={commits[0]}", "--setup=echo no compiler >&2; exit 3")
     assert failing.returncode == 9
-    assert (
-        failing.stderr == f"opprof: --good={commits[0][:7]} cannot be measured: --setup failed: no compiler\n"
-    )
+    told = f"opprof: --good={commits[0][:7]} cannot be measured: the {commits[0][:7]} does not build: "
+    assert failing.stderr.startswith(told)
+    assert failing.stderr.endswith("exit code 3: no compiler\n")
+
+
+def test_code_of_the_checkout_is_not_taken_for_a_commits(project: Project) -> None:
+    """As of a package that is installed in editable mode: each commit would have the same value."""
+    commits = built(project, "2", "5")
+    project.write("conftest.py", f"import sys\nsys.path.insert(0, {str(project.folder)!r})\nimport model\n")
+    project.commit()
+    done = bisect(project, f"--good={commits[0]}")
+    assert done.returncode == 9
+    assert f"import model from the head: {project.folder / 'model.py'}" in done.stderr
 
 
 def test_value_that_changes_by_itself_is_not_blamed_on_anybody(project: Project, tmp_path: Path) -> None:
