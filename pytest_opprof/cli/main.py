@@ -36,6 +36,7 @@ COMMANDS = (
     "history",
     "bisect",
     "merge",
+    "import-benchmarks",
 )
 _SIGNALLED = 128
 
@@ -94,7 +95,7 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"pytest_opprof.cli.{name}")
+    return importlib.import_module(f"pytest_opprof.cli.{name.replace('-', '_')}")
 
 
 def _harmless(message: str) -> str:

@@ -13,7 +13,7 @@ from pytest_opprof.compare.moved import with_suggestions
 from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
-from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, parse_path
+from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, parse_path
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_opprof.baselines.accepted import Acceptance, Key
 
 _MOST_ADVISORIES = 20
+_NO_STEP = "no active step finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +122,44 @@ def compare_test(
     if before is None or before.outcome is not Outcome.PASSED:
         verdict = worst((of_limits, Verdict.NEW))
         return replace(bare, verdict=verdict, reason=_limits_sentence(limits) or f"not in {base.title}")
-    if not before.is_usable or not before.steps:
-        reason = before.measurement.reason or "no active step finished"
-        return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=f"{base.title} has no numbers: {reason}")
+    lacking = _lacking(before, test, base=base)
+    if lacking:
+        return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=lacking)
     trust = Trust.between(before, test, environments=(base.environment, head.environment))
     policy = policy or Policy()
-    found = judge(before, test, gates=policy.gates_of(test), trust=trust, accepted=policy.accepted)
+    gates = policy.gates_of(test)
+    if not before.steps:
+        return _beside_times(bare, before, base=base, is_gated=gates != Gates(), trust=trust)
+    found = judge(before, test, gates=gates, trust=trust, accepted=policy.accepted)
     return replace(
         bare,
         verdict=worst((of_limits, _verdict(found))),
         reason=_sentence(found, limits, before=before, base=base, test=test),
         changes=found.changes,
         advisories=_advisories(found, before=before, test=test, trust=trust),
+    )
+
+
+def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:
+    """Which side has no numbers for the other's; empty where both have."""
+    if not before.is_usable or not (before.steps or before.timing.steps):
+        return f"{base.title} has no numbers: {before.measurement.reason or _NO_STEP}"
+    return _NO_STEP if before.steps and not test.steps else ""
+
+
+def _beside_times(
+    bare: TestComparison, before: TestResult, *, base: Run, is_gated: bool, trust: Trust
+) -> TestComparison:
+    """A test beside a baseline that has nothing but its times: nothing can be judged by them."""
+    told = "so that no gate can be judged" if is_gated else "which inform and fail nothing"
+    nothing = Judgement(changes=(), judged=0)
+    of_limits = (limit.verdict for limit in bare.limits)
+    sentences = (_limits_sentence(bare.limits), f"{base.title} has its times alone, {told}")
+    return replace(
+        bare,
+        verdict=worst((*of_limits, Verdict.INCONCLUSIVE if is_gated else None)),
+        reason="; ".join(filter(None, sentences)),
+        advisories=_advisories(nothing, before=before, test=trust.head, trust=trust),
     )
 
 
@@ -166,8 +193,8 @@ def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
             return None, reason or f"the test was {test.outcome}"
         case MeasurementStatus.OK if test.outcome is not Outcome.PASSED:
             return None, f"the test ended as {test.outcome}"
-        case MeasurementStatus.OK if not test.steps:
-            return Verdict.INCONCLUSIVE, "no active step finished"
+        case MeasurementStatus.OK if not (test.steps or test.timing.steps):
+            return Verdict.INCONCLUSIVE, _NO_STEP
         case MeasurementStatus.OK:
             return None
 
@@ -250,12 +277,13 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
         for change in found.changes
         if change.verdict is None and change.reason
     ]
-    base, head = before.totals.get(TOTAL_SELF_CPU_TIME.name), test.totals.get(TOTAL_SELF_CPU_TIME.name)
-    if base is not None and head is not None:
-        # The fastest step: the others are that one and what the machine did meanwhile.
-        times = f"self CPU {format_duration(base.low)} -> {format_duration(head.low)}"
-        where = trust.objection(TOTAL_SELF_CPU_TIME) or "measured at another time"
-        told.append(f"{times} (fastest of {test.steps} steps; {where}: it informs and does not block)")
+    for metric in (TOTAL_SELF_CPU_TIME, WALL_TIME):
+        base, head = before.totals.get(metric.name), test.totals.get(metric.name)
+        if base is not None and head is not None:
+            # The fastest step: the others are that one and what the machine did meanwhile.
+            times = f"{metric.label} {format_duration(base.low)} -> {format_duration(head.low)}"
+            where = trust.objection(metric) or "measured at another time"
+            told.append(f"{times} (fastest of {head.steps} steps; {where}: it informs and does not block)")
     if before.carried_from is not None:
         origin = before.carried_from
         told.append(

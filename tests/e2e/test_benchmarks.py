@@ -7,6 +7,9 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project, Session
 
+from pytest_opprof.compare.document import read_comparison
+from pytest_opprof.results.files import read_run
+
 BENCHMARK = ("benchmark",)
 QUICK = ("--benchmark-max-time=0.001", "--benchmark-min-rounds=2", "--benchmark-warmup=off")
 WORK = """\
@@ -258,6 +261,30 @@ def test_what_pytest_benchmark_stores_is_its_own(benchmarked: tuple[Session, dic
     assert document["opprof"] == {"run_id": session.run.run_id, "fingerprint": fingerprint}
     assert session.run.environment.details["cpu"] == document["machine_info"]["cpu"]["brand_raw"]
     session.lines.fnmatch_lines(["*benchmark 'mine': 1 tests*"])
+
+
+def test_stored_times_are_a_baseline_that_informs(
+    benchmarked: tuple[Session, dict[str, Any]], project: Project
+) -> None:
+    session, document = benchmarked
+    (project.folder / "stored.json").write_text(json.dumps(document))
+    opprof = ("-m", "pytest_opprof.cli.main")
+    told = project.python(*opprof, "import-benchmarks", "stored.json", "-o", "times.json")
+    assert told.returncode == 0
+    assert told.stdout.startswith(f"times.json: wall_time of {len(document['benchmarks'])} tests")
+    benchmark = stored(document)["test_pedantic_arguments"]
+    (imported,) = (
+        test
+        for test in read_run(project.folder / "times.json").tests
+        if test.node_id == benchmark["fullname"]
+    )
+    assert imported.totals["wall_time"].low == round(benchmark["stats"]["min"] * 1e9)
+    compared = project.python(*opprof, "compare", "times.json", str(session.document), "--fail-on=regressed")
+    assert compared.returncode == 0
+    assert project.python(*opprof, "compare", "times.json", "times.json", "-o", "c.json").returncode == 0
+    tests = {test.node_id: test for test in read_comparison(project.folder / "c.json").tests}
+    assert tests[imported.node_id].advisories[0].startswith("wall time ")
+    assert {test.verdict for test in tests.values()} == {None}
 
 
 GATED = (

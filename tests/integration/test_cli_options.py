@@ -100,6 +100,14 @@ PROOFS: dict[str, Typed] = {
     "init --store": ("init one", "init one --store=dir:elsewhere"),
     "doctor --store": ("doctor", "doctor --store=dir:other"),
     "env sources": ("env", "env nvtx"),
+    "import-benchmarks file": (
+        "import-benchmarks stored.json -o run.json",
+        "import-benchmarks slower.json -o run.json",
+    ),
+    "import-benchmarks --output": (
+        "import-benchmarks stored.json -o run.json",
+        "import-benchmarks stored.json -o runs.json",
+    ),
     "history test": ("history test_x", "history test_y"),
     "history metric": ("history test_x", "history test_x aten::mul.count"),
     "history --name": ("history test_x", "history test_x --name=release"),
@@ -232,6 +240,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     open_store("dir:.opprof", root=tmp_path).save("rich", rich, collected=Collected())
     for name, ops in (("before", 3), ("after", 5)):
         (tmp_path / f"{name}.json").write_text(json.dumps(trace_of(ops)), encoding="utf-8")
+    for name, most in (("stored", 2), ("slower", 3)):
+        stats = {"rounds": 2, "min": 1, "max": most, "mean": 1.5}
+        benchmarks = [{"fullname": "t.py::test_x", "stats": stats}]
+        stored = {"datetime": "2026-01-01T00:00:00", "benchmarks": benchmarks}
+        (tmp_path / f"{name}.json").write_text(json.dumps(stored), encoding="utf-8")
     for name in ("one", "another"):
         (tmp_path / name).mkdir()
     keep_last(tmp_path / ".opprof", risen(to=2))

@@ -16,11 +16,13 @@ from pytest_opprof.compare.document import (
     read_comparison,
     write_comparison,
 )
-from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.compare.gates import parse_gate_options
+from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Measurement, MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.results.run import Measurement, MeasurementStatus, Outcome, Run, TestResult, Timing
+from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract, validate
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
@@ -134,3 +136,35 @@ def test_value_without_its_side_is_refused() -> None:
     document["tests"][0]["base"] = None
     with pytest.raises(DocumentError, match="its side of the test is missing"):
         comparison_from_document(document, where="x.json")
+
+
+def times_alone(*durations_ns: int) -> TestResult:
+    return TestResult(
+        node_id="tests/test_a.py::a",
+        timing=Timing(steps=len(durations_ns)),
+        totals={"wall_time": Samples.of(durations_ns)},
+    )
+
+
+def test_a_baseline_of_times_alone_informs_and_judges_nothing() -> None:
+    (found,) = compared(simple_run(times_alone(9_000, 2_000)), simple_run(times_alone(4_000, 8_000))).tests
+    assert found.verdict is None
+    assert found.reason.endswith("has its times alone, which inform and fail nothing")
+    assert found.advisories == (
+        "wall time 2.0 us -> 4.0 us (fastest of 2 steps; measured at another time: it informs and does not block)",
+    )
+    (found,) = compared(simple_run(times_alone(2_000)), simple_run(named("a"))).tests
+    assert (found.verdict, found.changes) == (None, ())
+
+
+def test_no_gate_passes_beside_times_alone() -> None:
+    policy = Policy(command_line=parse_gate_options(["wall_time=5%"], where="--gate"))
+    base, head = simple_run(times_alone(2_000)), simple_run(times_alone(4_000))
+    (found,) = compared(base, head, policy=policy).tests
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason.endswith("has its times alone, so that no gate can be judged")
+
+
+def test_times_alone_are_no_answer_to_a_baseline_of_counts() -> None:
+    (found,) = compared(simple_run(named("a")), simple_run(times_alone(2_000))).tests
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, "no active step finished")

@@ -1,0 +1,36 @@
+"""``opprof import-benchmarks``: a file of pytest-benchmark becomes a run whose times can be a baseline."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_opprof.cli.output import print_lines
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser(
+        "import-benchmarks", help="make a run of a file that pytest-benchmark stored"
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="such as .benchmarks/*/0001_name.json")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the one and write the other.
+
+    Raises:
+        OpprofError: The file is none of pytest-benchmark's, or the run cannot be written.
+    """
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+    from pytest_opprof.results.benchmark_run import run_from_benchmarks  # noqa: PLC0415
+    from pytest_opprof.results.files import write_run  # noqa: PLC0415
+
+    made = run_from_benchmarks(args.file)
+    write_run(args.output, made)
+    tests = "1 test" if len(made.tests) == 1 else f"{len(made.tests)} tests"
+    print_lines(
+        escaped(line) for line in (f"{args.output}: wall_time of {tests}, of {made.title}", *made.notes)
+    )
+    return 0

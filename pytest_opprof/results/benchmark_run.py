@@ -1,0 +1,185 @@
+"""A run document made from a file of pytest-benchmark, so that its times can be a baseline."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import math
+import re
+import secrets
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Never
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.metrics import FINGERPRINT_FIELDS, WALL_TIME
+from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
+from pytest_opprof.results.benchmark_times import samples_of_rounds, samples_of_statistics
+from pytest_opprof.results.files import parse, read_bytes, shown
+from pytest_opprof.results.names import bounded, canonical_node_id
+from pytest_opprof.results.run import Commit, Environment, Run, TestResult, Timing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_opprof.results.samples import Samples
+
+_KEY: Final = "opprof"
+_LONGEST_FIELD: Final = 200
+_LONGEST_BRANCH: Final = 1_024
+_MOST_ROUNDS: Final = 1_000_000_000
+_LONGEST_ROUND_S: Final = 1_000_000.0
+_MOST_NS: Final = 2**53 - 1  # that a document's numbers go to
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
+_HOW: Final = "pytest --benchmark-json=FILE writes one"
+
+
+def run_from_benchmarks(path: Path) -> Run:
+    """One run with a test for each benchmark, which has its ``wall_time`` and no op.
+
+    Raises:
+        StoreError: The file cannot be read.
+        DocumentError: It is none of pytest-benchmark's, or its numbers cannot be.
+    """
+    return _Reader(where=shown(path)).run(read_bytes(path), name=path.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Reads one file with suspicion.
+
+    Attributes:
+        where: How messages call it.
+    """
+
+    where: str
+
+    def run(self, data: bytes, *, name: str) -> Run:
+        if not data.strip():
+            self._refuse("the file is empty")
+        document = parse(data, where=self.where)
+        benchmarks = self._benchmarks(document)
+        tests = {}
+        for index, benchmark in enumerate(benchmarks):
+            test = self._test(benchmark, at=f"benchmarks[{index}]")
+            tests[test.node_id] = test  # of a test that ran again the last time counts
+        machine = self._object(document.get("machine_info") or {}, at="machine_info")
+        return Run(
+            run_id=secrets.token_hex(8),
+            created=self._created(document.get("datetime")),
+            opprof_version=importlib.metadata.version("pytest-opprof"),
+            commit=_commit(self._object(document.get("commit_info") or {}, at="commit_info")),
+            environment=Environment(
+                fingerprint=fingerprint_of(machine) | _own_fingerprint(document),
+                details=details_of(machine),
+            ),
+            notes=(
+                f"imported from {bounded(name, length=_LONGEST_FIELD)} of pytest-benchmark",
+                *_twice(benchmarks),
+            ),
+            tests=tuple(tests.values()),
+        )
+
+    def _benchmarks(self, document: Any) -> list[Any]:
+        found = document.get("benchmarks") if isinstance(document, dict) else None
+        if not isinstance(found, list):
+            first = document[0] if isinstance(document, list) and document else document
+            if isinstance(first, dict) and first.keys() & {"hits", "_source", "_index"}:
+                self._refuse(f"this comes from Elasticsearch, and is no file of pytest-benchmark; {_HOW}")
+            self._refuse(f"this is no file of pytest-benchmark: it has no list of benchmarks; {_HOW}")
+        if not found:
+            self._refuse(f"it has no benchmark; {_HOW} where some have run")
+        return found
+
+    def _test(self, benchmark: Any, *, at: str) -> TestResult:
+        benchmark = self._object(benchmark, at=at)
+        name = benchmark.get("fullname")
+        if not isinstance(name, str) or not name:
+            self._refuse(f"{at}.fullname: {_told(name)} is no name of a test")
+        times = self._times(self._object(benchmark.get("stats"), at=f"{at}.stats"), at=f"{at}.stats")
+        if times.total > _MOST_NS:
+            self._refuse(f"{at}.stats: its rounds take longer than {_MOST_NS} ns together")
+        return TestResult(
+            node_id=canonical_node_id(name),
+            timing=Timing(steps=times.steps),
+            totals={WALL_TIME.name: times},
+        )
+
+    def _times(self, stats: dict[str, Any], *, at: str) -> Samples:
+        rounds = stats.get("rounds")
+        if not isinstance(rounds, int) or isinstance(rounds, bool) or not 1 <= rounds <= _MOST_ROUNDS:
+            self._refuse(f"{at}.rounds: {_told(rounds)} is no number of rounds")
+        if "data" in stats:
+            data = stats["data"]
+            if not isinstance(data, list) or len(data) != rounds:
+                self._refuse(f"{at}.data: these are not {rounds} rounds")
+            return samples_of_rounds(
+                [self._seconds(value, at=f"{at}.data[{index}]") for index, value in enumerate(data)]
+            )
+        least, most, mean = (
+            self._seconds(stats.get(key), at=f"{at}.{key}") for key in ("min", "max", "mean")
+        )
+        if not least <= mean <= most and not math.isclose(least, most, rel_tol=1e-9):
+            self._refuse(f"{at}.mean: {mean} is not between the least and the most, {least} and {most}")
+        return samples_of_statistics(rounds=rounds, least_s=least, most_s=most, mean_s=mean)
+
+    def _seconds(self, value: Any, *, at: str) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        # An infinity is no JSON, but a number with a large exponent is read as one.
+        if not is_number or not 0 <= value <= _LONGEST_ROUND_S:
+            self._refuse(f"{at}: {_told(value)} is no time in seconds")
+        return float(value)
+
+    def _created(self, text: Any) -> datetime:
+        try:
+            found = datetime.fromisoformat(text)
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        except (TypeError, ValueError, OverflowError):
+            self._refuse(f"datetime: {_told(text)} is no time")
+
+    def _object(self, value: Any, *, at: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self._refuse(f"{at}: {_told(value)} is no object")
+        return value
+
+    def _refuse(self, what: str) -> Never:
+        raise DocumentError(f"{self.where}: {what}. The file was not used")
+
+
+def _told(value: object) -> str:
+    return bounded(ascii(value), length=80)
+
+
+def _commit(info: dict[str, Any]) -> Commit | None:
+    """The commit; None outside a repository, and for what other systems than git call one."""
+    name, branch = info.get("id"), info.get("branch")
+    if not isinstance(name, str) or not _COMMIT.fullmatch(name):
+        return None
+    # pytest-benchmark writes (unknown) and (detached head).
+    is_branch = isinstance(branch, str) and branch and not branch.startswith("(")
+    return Commit(
+        id=name,
+        dirty=bool(info.get("dirty")),
+        branch=bounded(branch, length=_LONGEST_BRANCH) if isinstance(branch, str) and is_branch else None,
+    )
+
+
+def _own_fingerprint(document: dict[str, Any]) -> dict[str, str]:
+    """What our plugin has left in the file, which knows more: torch's version, for one."""
+    ours = document.get(_KEY)
+    given = ours.get("fingerprint") if isinstance(ours, dict) else None
+    fields = given if isinstance(given, dict) else {}
+    return {
+        name: bounded(value, length=_LONGEST_FIELD)
+        for name, value in fields.items()
+        if name in FINGERPRINT_FIELDS and isinstance(value, str) and value
+    }
+
+
+def _twice(benchmarks: list[dict[str, Any]]) -> tuple[str, ...]:
+    (name, times), *_ = Counter(canonical_node_id(one["fullname"]) for one in benchmarks).most_common(1)
+    return (
+        ()
+        if times == 1
+        else (f"{bounded(name, length=_LONGEST_FIELD)} stands there {times} times: the last is used",)
+    )
