@@ -13,19 +13,19 @@ from benchmarks.gates import project
 from benchmarks.gates.trials import Trial
 from pytest_opprof.compare.time_document import read_time_comparison
 
-# Steps of a millisecond and less: fifty of them last as long as a few of most projects' own.
-_STEPS: Final = "--steps=50"
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
 # 0 passed, 1 a gate failed: anything else is no answer.
 _ANSWERS: Final = (0, 1)
 
 
-def ab_trial(test_file: str, *, slower: dict[str, int]) -> Trial:
+def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
     """Make a repository, run `opprof ab` in it, read its document.
 
     Args:
         test_file: The tests to run.
         slower: See `project.write`.
+        steps: How many each process times of each test. The project's are far shorter than most, so that it
+            takes more of them to last as long as a disturbance.
 
     Returns:
         The exit code; per test that did not simply pass its verdict and cause; the noise floor; the seconds.
@@ -38,7 +38,18 @@ def ab_trial(test_file: str, *, slower: dict[str, int]) -> Trial:
         folder.mkdir()
         project.write(folder, slower=slower)
         document = Path(name, "ab.json")
-        command = [_OPPROF, "ab", "HEAD~1", test_file, _STEPS, "-p", "opprof", "-q", "-o", str(document)]
+        command = [
+            _OPPROF,
+            "ab",
+            "HEAD~1",
+            test_file,
+            f"--steps={steps}",
+            "-p",
+            "opprof",
+            "-q",
+            "-o",
+            str(document),
+        ]
         began = time.monotonic()
         done = subprocess.run(
             command,

@@ -21,6 +21,7 @@ from benchmarks.table import Bound, Row, as_text
 
 _EXACT_TRIALS: Final = 200
 _TRIALS: Final = 40
+_STEPS: Final = 200  # of a tenth of a millisecond
 _MOST_FLAGGED: Final = 1
 
 
@@ -41,7 +42,12 @@ def main() -> int:
     args = parser.parse_args()
     exact = _exact(args.file, count=args.trials * _EXACT_TRIALS // _TRIALS)
     with neighbour():
-        ab = trials(args.file, kind="ab", count=args.trials, run=lambda _: ab_trial("test_ops.py", slower={}))
+        ab = trials(
+            args.file,
+            kind=f"ab, {_STEPS} steps",
+            count=args.trials,
+            run=lambda _: ab_trial("test_ops.py", slower={}, steps=_STEPS),
+        )
         peers = trials(args.file, kind="pytest-benchmark", count=args.trials, run=benchmark_trial)
     rows = [_exact_row(exact), *_ab_rows(ab, peers)]
     print(as_text(rows, markdown=args.markdown))

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-_LONGEST_S = 0.5
+_LONGEST_S = 0.1
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from benchmarks.gates.trials import FOLDER, Trial, trials
 from benchmarks.table import Row, as_text
 
 _TRIALS: Final = 100
+_STEPS: Final = 50  # of a millisecond
 # By how many percent an op is slower, and the share of trials that must find it.
 _BOUNDS: Final = {5: 50, 10: 65, 20: 75}
 
@@ -39,9 +40,9 @@ def main() -> int:
 def _row(path: Path, percent: int, *, count: int) -> Row:
     def one(number: int) -> Trial:
         name = STEPS[number % len(STEPS)]
-        return {"op": name, **ab_trial("test_steps.py", slower={name: SLOWER[percent]})}
+        return {"op": name, **ab_trial("test_steps.py", slower={name: SLOWER[percent]}, steps=_STEPS)}
 
-    found = trials(path, kind=f"{percent} %", count=count, run=one)
+    found = trials(path, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
     seen = [trial for trial in found if _verdict(trial) == "regressed"]
     named = [trial for trial in seen if f"{trial['op']} +" in _cause(trial)]
     noise = statistics.median(trial["noise_ppm"] for trial in found) / 10_000
