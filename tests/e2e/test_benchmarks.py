@@ -412,6 +412,31 @@ def test_nobody_waits_for_the_machine_without_need(project: Project) -> None:
     assert not (project.folder / "asked.log").exists()
 
 
+@pytest.mark.slow
+def test_an_ab_times_what_is_benchmarked(project: Project) -> None:
+    project.replace("pytest.ini", "-p opprof", "-p opprof -p benchmark")
+    project.write("work.py", "def work():\n    return sum(range(1 * 40_000))\n")
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        import work
+
+        @pytest.mark.profile(warmup=0, active=1)
+        def test_timed(benchmark):
+            benchmark(work.work)
+        """,
+    )
+    project.git("init", "-q", "-b", "main")
+    project.commit()
+    project.replace("work.py", "1 *", "4 *")
+    command = ("-m", "pytest_opprof.cli.main", "ab", "HEAD", "test_it.py", "--steps=3", "--processes=8")
+    # What this machine does beside must not decide: a change of less than half is none here.
+    told = project.python(*command, "--min-effect=50%", "--max-noise=99%")
+    assert told.returncode == 1
+    pytest.LineMatcher(told.stdout.splitlines()).fnmatch_lines(["test_timed *REGRESSED *"])
+
+
 OTHERS = (
     WORK
     + """\
