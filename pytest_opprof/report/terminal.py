@@ -256,13 +256,23 @@ def _change_words(change: Change) -> str:
 def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
     """The whole sentence where the reason is what counts, which a table's last column would cut."""
     lines: list[Line] = []
-    telling = [test for test in tests if test.verdict in {*_ALL_REASON, Verdict.ACCEPTED}]
+    told = {*_ALL_REASON, Verdict.ACCEPTED}
+    telling = [test for test in tests if test.verdict in told or _is_beside_times(test)]
     for test in telling[:_MOST_REASONS]:
-        assert test.verdict is not None, "only such are here"
-        text = escaped(f"{test.node_id}: {test.verdict.label}: {test.reason}")
+        if test.verdict is None:
+            said, style = "; ".join(test.advisories or (test.reason,)), Style.PLAIN
+        else:
+            said, style = f"{test.verdict.label}: {test.reason}", VERDICT_STYLES[test.verdict]
+        text = escaped(f"{test.node_id}: {said}")
         wrapped = textwrap.wrap(text, width=max(width, 40), subsequent_indent="    ", break_on_hyphens=False)
-        lines += [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped]
+        lines += [Line(line, style) for line in wrapped]
     return lines
+
+
+def _is_beside_times(test: TestComparison) -> bool:
+    """Whether there was nothing to judge a test by but times of another day."""
+    base = test.base
+    return test.verdict is None and base is not None and not base.steps and _is_measured(test)
 
 
 def counts_in_words(counts: Counter[Verdict]) -> list[str]:

@@ -281,6 +281,7 @@ def test_stored_times_are_a_baseline_that_informs(
     assert imported.totals["wall_time"].low == round(benchmark["stats"]["min"] * 1e9)
     compared = project.python(*opprof, "compare", "times.json", str(session.document), "--fail-on=regressed")
     assert compared.returncode == 0
+    assert f"{imported.node_id}: wall time " in compared.stdout
     assert project.python(*opprof, "compare", "times.json", "times.json", "-o", "c.json").returncode == 0
     tests = {test.node_id: test for test in read_comparison(project.folder / "c.json").tests}
     assert tests[imported.node_id].advisories[0].startswith("wall time ")

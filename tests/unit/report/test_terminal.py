@@ -27,8 +27,10 @@ from pytest_opprof.results.run import (
     Outcome,
     Run,
     TestResult,
+    Timing,
     TreeNode,
 )
+from pytest_opprof.results.samples import Samples
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
 MAIN = Commit(id="1a2b3c4" + "0" * 33, dirty=False)
@@ -167,6 +169,26 @@ def test_reasons_are_whole_sentences() -> None:
     assert max(map(len, lines)) <= 80
     told = " ".join(line.strip() for line in lines[2:-1])
     assert told == f"tests/test_model.py::test_a: ERROR: {reason}".strip()
+
+
+def test_times_of_another_day_are_told_where_there_is_nothing_else() -> None:
+    def times(*durations_ns: int) -> TestResult:
+        timing = Timing(steps=len(durations_ns))
+        return TestResult(
+            node_id="test_a.py::a", timing=timing, totals={"wall_time": Samples.of(durations_ns)}
+        )
+
+    told = texts(
+        summary_lines(compared(simple_run(times(3_000, 2_000)), simple_run(times(4_000, 5_000))), width=200)
+    )
+    assert told[-2:] == [
+        "test_a.py::a: wall time 2.0 us -> 4.0 us (fastest of 2 steps; measured at another time: it informs "
+        "and does not block)",
+        "1 measured · nothing dropped",
+    ]
+    head = simple_run(simple_test({"aten::mul": 1}, node_id="test_a.py::a"))
+    told = texts(summary_lines(compared(simple_run(times(2_000)), head), width=200))
+    assert told[-2].endswith("has its times alone, which inform and fail nothing")
 
 
 def test_same_names_keep_their_files() -> None:
