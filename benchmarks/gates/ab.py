@@ -28,7 +28,8 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
             takes more of them to last as long as a disturbance.
 
     Returns:
-        The exit code; per test that did not simply pass its verdict and cause; the noise floor; the seconds.
+        The exit code; per test that did not simply pass its verdict and cause; the medians; the noise floor;
+        the seconds.
 
     Raises:
         RuntimeError: The command gave no answer.
@@ -74,6 +75,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
         },
         "flagged": [test.node_id for test in found.tests if test.flagged],
         "ops": {test.node_id: [op.name for op in test.ops if op.is_significant] for test in found.tests},
+        "medians_ns": {test.node_id: test.times.medians for test in found.tests if test.times},
         "noise_ppm": found.control.noise_ppm,
         "seconds": round(time.monotonic() - began, 1),
     }
