@@ -3,6 +3,7 @@
 import gc
 import os
 import runpy
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ hypothesis.settings.register_profile("all", max_examples=1000, deadline=None, pr
 def pytest_configure(config: pytest.Config) -> None:
     """Chooses the counts, guards torch's profiler here and in children, shares one observer build."""
     hypothesis.settings.load_profile("all" if full_counts() else "default")
+    # A shell that runs this in the background has SIGINT ignored, and all that is started here would too.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(TORCH_GUARD) not in python_path:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(TORCH_GUARD), *filter(None, python_path)])

@@ -219,6 +219,7 @@ def test_resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder(
     assert nothing_left(project)
 
 
+@pytest.mark.slow
 def test_a_head_that_changes_meanwhile_is_not_measured(project: Project, tmp_path: Path) -> None:
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
@@ -262,6 +263,7 @@ def test_a_base_that_cannot_be_collected_is_told_with_its_last_lines(project: Pr
     assert nothing_left(project)
 
 
+@pytest.mark.slow
 def test_a_base_whose_tests_cannot_run_is_told(project: Project) -> None:
     project.replace("tests/test_it.py", "import work", "import work, added")
     project.write("added.py", "")

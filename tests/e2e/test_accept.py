@@ -119,6 +119,7 @@ def test_the_command_in_the_failure_is_the_one_to_type(project: Project) -> None
     assert project.pytest("--opprof-baseline=main").exit_code == 0
 
 
+@pytest.mark.slow
 def test_workers_and_the_compare_command_know_what_was_accepted(repository: Project) -> None:
     pytest.importorskip("xdist")
     before = repository.pytest("-n", "2", "--opprof-baseline=main", plugins=("xdist",))

@@ -81,6 +81,7 @@ def test_refs_of_the_repository_keep_baselines(repository: Project) -> None:
     assert " · store git:" in header(session.stdout)[0]
 
 
+@pytest.mark.slow
 def test_reviewed_counts_are_committed_and_compared_with(repository: Project) -> None:
     store = "--opprof-store=counts:ci"
     saved = repository.pytest(store, "--opprof-save=main")
@@ -104,6 +105,7 @@ def test_reviewed_counts_are_committed_and_compared_with(repository: Project) ->
     ]
 
 
+@pytest.mark.slow
 def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: Project) -> None:
     base = repository.commit()
     repository.pytest("--opprof-save=main")

@@ -96,6 +96,7 @@ def test_nothing_changed(project: Project) -> None:
     )
 
 
+@pytest.mark.slow
 def test_newest_test_is_run_on_old_code(project: Project) -> None:
     """The test came after the change; merges are passed over as one commit."""
     project.git("init", "-q", "-b", "main")
@@ -113,6 +114,7 @@ def test_newest_test_is_run_on_old_code(project: Project) -> None:
     assert f"{merge} changed work.count from 2 to 5" in done.stdout
 
 
+@pytest.mark.slow
 def test_stored_baseline_is_where_it_begins(project: Project) -> None:
     commits = built(project, "2", "2", "5")
     project.git("checkout", "-q", commits[1])
@@ -126,6 +128,7 @@ def test_stored_baseline_is_where_it_begins(project: Project) -> None:
     assert "has a run in dir:elsewhere: say with --good=REV" in elsewhere.stderr
 
 
+@pytest.mark.slow
 def test_setup_builds_each_commit(project: Project) -> None:
     project.git("init", "-q", "-b", "main")
     project.write(".gitignore", "model.py\n")
@@ -153,6 +156,7 @@ def test_code_of_the_checkout_is_not_taken_for_a_commits(project: Project) -> No
     assert f"import model from the head: {project.folder / 'model.py'}" in done.stderr
 
 
+@pytest.mark.slow
 def test_value_that_changes_by_itself_is_not_blamed_on_anybody(project: Project, tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     flaky = f"import pathlib\nmarker = pathlib.Path({str(marker)!r})\nmarker.write_text(marker.read_text() + 'x' if marker.exists() else 'x')\n"
@@ -197,6 +201,7 @@ def test_question_that_cannot_be_meant(
     assert told in done.stderr
 
 
+@pytest.mark.slow
 def test_interrupted_search_is_resumed(project: Project, tmp_path: Path) -> None:
     """The newest commit but one waits for ever the first time: by then both ends are measured."""
     gate = tmp_path / "gate"

@@ -53,6 +53,7 @@ def test_without_torch_the_numpy_pipeline_is_shown(monkeypatch: pytest.MonkeyPat
     assert demo.parse(["--mutation", "clone"]) is None
 
 
+@pytest.mark.slow
 def test_a_caught_regression_ends_with_0() -> None:
     shown = run_demo("stage", "--ignore=test_transformer.py")
     assert shown.returncode == 0, shown.stdout + shown.stderr

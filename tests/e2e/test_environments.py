@@ -125,6 +125,7 @@ def test_why_a_source_did_not_run_stands_in_the_document(saved: Project) -> None
     assert f"needs cuda capture, which did not run: {result.unheard['cuda']}" in told
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("torch_installed")
 def test_what_one_test_sets_does_not_matter_to_those_before(project: Project) -> None:
     project.write(

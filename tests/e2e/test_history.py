@@ -69,6 +69,7 @@ def test_saved_runs_become_a_trend(repository: Project) -> None:
     assert [each["name"] for each in listed] == ["main"], "the history is no baseline"
 
 
+@pytest.mark.slow
 def test_every_run_is_remembered_on_request(repository: Project) -> None:
     repository.write("pytest.ini", f"{INI}opprof_save_processes = 1\nopprof_history = all\n")
     repository.pytest(writes_run=False)
@@ -81,11 +82,13 @@ def test_every_run_is_remembered_on_request(repository: Project) -> None:
     assert "it is one of saved, all, off" in repository.pytest("--opprof-history=some").stderr
 
 
+@pytest.mark.slow
 def test_workers_runs_are_remembered_once(repository: Project) -> None:
     repository.pytest("-n2", "--opprof-history=all", plugins=("xdist",))
     assert len(points_of(repository)) == 1
 
 
+@pytest.mark.slow
 def test_of_ranks_the_first_is_remembered(repository: Project) -> None:
     for rank in ("0", "1"):
         session = repository.pytest(
@@ -99,6 +102,7 @@ def test_of_ranks_the_first_is_remembered(repository: Project) -> None:
     assert len(points_of(repository)) == 1
 
 
+@pytest.mark.slow
 def test_older_runs_are_imported_once(repository: Project) -> None:
     repository.pytest("--opprof-save=main", "--opprof-history=off")
     repository.commit()

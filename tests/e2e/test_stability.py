@@ -9,8 +9,8 @@ from e2e.project import Project
 
 # By mode: plugins, options, and how many runs where not all are asked for.
 MODES = {
-    "in order": (("opprof",), (), 2),
-    "in random order": (("opprof", "randomly"), (), 2),
+    "in order": (("opprof",), (), 1),
+    "in random order": (("opprof", "randomly"), (), 1),
     "two workers": (("opprof", "xdist"), ("-n", "2"), 1),
 }
 ALL_RUNS = 50

@@ -123,7 +123,9 @@ class Sessions:
     more_in_two: Session
 
 
-@pytest.fixture(scope="module", params=["devices", pytest.param("ops", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module", params=[pytest.param(kind, marks=pytest.mark.slow) for kind in ("devices", "ops")]
+)
 def sessions(request: pytest.FixtureRequest, make_project: MakeProject) -> Sessions:
     pytest.importorskip("xdist")
     project = make_project(f"totals of {request.param}")

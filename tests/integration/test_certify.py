@@ -115,6 +115,7 @@ def test_the_second_process_runs_the_same_tests_in_reverse(project: Project) -> 
     assert session.stdout.count("test session starts") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other_ini", [False, True], ids=["no ini file", "one that does not count"])
 def test_node_ids_are_the_same_without_an_ini_file(project: Project, *, other_ini: bool) -> None:
     (project.folder / "pytest.ini").unlink()

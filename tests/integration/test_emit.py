@@ -305,6 +305,7 @@ def test_nvtx_says_what_the_documentation_promises(listen: Listen) -> None:
     assert any(name.startswith(f"MulBackward0, stashed seq = {number}, op_id = ") for name in names)
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.parametrize(
     ("arguments", "shown"),
@@ -336,6 +337,7 @@ def test_itt_shows_sizes_when_asked(listen: Listen) -> None:
     assert not any("seq" in name for name in names)
 
 
+@pytest.mark.slow
 @needs_torch
 def test_producers_are_of_living_tensors(listen: Listen) -> None:
     """A tensor at the address of one that is gone does not come from where that one came."""
