@@ -113,10 +113,13 @@ def object_store() -> Iterator[ObjectStore]:
 
 
 @pytest.fixture
-def object_store_variables(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def object_store_variables(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Lets this process, and those that the test starts, find the S3 server."""
     for name, value in object_store.variables.items():
         monkeypatch.setenv(name, value)
+    yield
+    # fsspec keeps a client for the next who asks, and a test may have led it elsewhere.
+    pytest.importorskip("fsspec").get_filesystem_class("s3").clear_instance_cache()
 
 
 @pytest.fixture(scope="session")
