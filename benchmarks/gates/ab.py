@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 import time
@@ -52,17 +51,9 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
             str(document),
         ]
         began = time.monotonic()
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=project.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = project.run(folder, command)
         if done.returncode not in _ANSWERS or not document.exists():
-            msg = f"{' '.join(command)} ended with {done.returncode}: {done.stderr or done.stdout}"
+            msg = f"{' '.join(command)} ended with {done.returncode}: {done.stdout}"
             raise RuntimeError(msg)
         found = read_time_comparison(document)
     return {

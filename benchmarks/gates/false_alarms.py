@@ -71,16 +71,8 @@ def _exact(path: Path, *, count: int) -> list[Trial]:
 
 
 def _session(folder: Path, option: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "opprof", "test_ops.py", option],
-        cwd=folder,
-        env=project.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "opprof", "test_ops.py", option]
+    return project.run(folder, command)
 
 
 def _exact_row(found: list[Trial]) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -45,16 +44,7 @@ def _session(folder: Path, *options: str, fails: bool) -> str:
         "bench_ops.py",
         *options,
     ]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=project.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = project.run(folder, command)
     # A gate that fails raises in the terminal summary, behind the tests' own result.
     if done.returncode and not (fails and "PerformanceRegression" in done.stdout):
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout[-2000:]}")

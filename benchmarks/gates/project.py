@@ -167,9 +167,23 @@ def write(folder: Path, *, slower: dict[str, int]) -> None:
     _commit(folder, "a change")
 
 
-def environment() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """All variables of a trial's processes: no plugin but those that a trial names."""
     return {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": ""}
+
+
+def run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """A trial's process in a project; all that it printed is in `stdout`."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
 
 
 def _commit(folder: Path, message: str) -> None:

@@ -6,7 +6,7 @@
 
 /* Asks the system for all of a block's memory at once. Else it gives a page at a time, at the first
  * touch of each, which takes longer than what is then written there. (Not by huge pages: a virtual
- * machine may have to ask its host for these, and then stopping took twice as long as without.) */
+ * machine may have to ask its host for these, and waits.) */
 void op_pages_expect(void *block, size_t bytes);
 
 #endif

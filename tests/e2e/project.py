@@ -23,6 +23,31 @@ filterwarnings =
     ignore:Module already imported so cannot be rewritten; _editable:pytest.PytestAssertRewriteWarning
 """
 
+# A test whose steps do their work twice.
+WORK_TWICE = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_it():
+        for _ in range(2):
+            with record_function("work"):
+                pass
+"""
+
+# A conftest.py whose tests launch what they like on devices that are not there.
+CUDA_CONFTEST = """\
+    import fake_cuda, pytest
+
+    CUDA = fake_cuda.load()
+
+    @pytest.fixture
+    def cuda():
+        yield CUDA
+        CUDA.reset()
+        CUDA.use_device(0)
+"""
+
 # Elements of a JUnit report that say how a test ended.
 _OUTCOMES = ("failure", "error", "skipped")
 # What an outer pytest, its workers, or a Git hook would leave for inner processes to stumble over.

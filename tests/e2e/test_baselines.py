@@ -2,27 +2,16 @@
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Project
+from e2e.project import WORK_TWICE, Project
 
 from pytest_opprof.results.files import read_run
-
-TEST = """\
-    import pytest
-    from pytest_opprof import record_function
-
-    @pytest.mark.profile
-    def test_it():
-        for _ in range(2):
-            with record_function("work"):
-                pass
-"""
 
 
 @pytest.fixture
 def repository(project: Project) -> Project:
     """A project under git, with one commit on main."""
     project.git("init", "-q", "-b", "main")
-    project.write("test_it.py", TEST)
+    project.write("test_it.py", WORK_TWICE)
     project.commit()
     return project
 
@@ -138,7 +127,7 @@ def test_uncommitted_changes_are_kept_apart_and_said(repository: Project) -> Non
 
 def test_before_the_first_commit_a_baseline_is_kept_under_its_time(project: Project) -> None:
     project.git("init", "-q", "-b", "main")
-    project.write("test_it.py", TEST)
+    project.write("test_it.py", WORK_TWICE)
     saved = project.pytest("--opprof-save=main", "-q")
     assert "opprof: there is no commit to keep it under, so it is kept under its time" in saved.told
     session = project.pytest("--opprof-baseline=main", "-q")
@@ -150,7 +139,7 @@ def test_before_the_first_commit_a_baseline_is_kept_under_its_time(project: Proj
 
 
 def test_no_baseline_is_one_sentence_and_a_failure(project: Project) -> None:
-    project.write("test_it.py", TEST.replace("profile", 'profile(limits={"work.count": 1})'))
+    project.write("test_it.py", WORK_TWICE.replace("profile", 'profile(limits={"work.count": 1})'))
     sentence = (
         "opprof: no baseline 'main' in dir:.opprof (it is empty). "
         "Record one on that branch: pytest --opprof-save=main"
@@ -160,7 +149,7 @@ def test_no_baseline_is_one_sentence_and_a_failure(project: Project) -> None:
     assert set(session.told) == {sentence}
     assert session.outcomes == {"test_it": "failure"}, "limits need no baseline"
 
-    project.write("test_it.py", TEST)
+    project.write("test_it.py", WORK_TWICE)
     session = project.pytest("--opprof-baseline=main", "--opprof-fail-on=regressed")
     assert session.exit_code == 0
     assert session.told == [sentence]
@@ -209,7 +198,7 @@ def test_a_save_with_a_selection_replaces_only_what_ran(project: Project) -> Non
 
 
 def test_what_regressed_is_not_saved_over_its_baseline(project: Project) -> None:
-    project.write("test_it.py", TEST)
+    project.write("test_it.py", WORK_TWICE)
     project.pytest("--opprof-save=main")
     project.replace("test_it.py", "range(2)", "range(3)")
     both = project.pytest("--opprof-save=main", "--opprof-baseline=main")

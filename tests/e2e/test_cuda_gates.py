@@ -5,23 +5,12 @@ The fake CUDA stands in for the libraries; what the plugin is, is what users hav
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Project, Session
+from e2e.project import CUDA_CONFTEST, Project, Session
 
 from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT, TOTAL_TIMES
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import OpKind, TestResult
 
-CONFTEST = """\
-    import fake_cuda, pytest
-
-    CUDA = fake_cuda.load()
-
-    @pytest.fixture
-    def cuda():
-        yield CUDA
-        CUDA.reset()
-        CUDA.use_device(0)
-"""
 # Copies by CUpti_ActivityMemcpyKind: HtoD, DtoH, DtoD, HtoH.
 TESTS = """\
     import fake_cuda, pytest
@@ -77,7 +66,7 @@ def sessions(
     make_project: MakeProject, fake_cuda_variables: dict[str, str]
 ) -> tuple[Project, Session, Session]:
     project = make_project("cuda")
-    project.write("conftest.py", CONFTEST)
+    project.write("conftest.py", CUDA_CONFTEST)
     project.write("test_it.py", TESTS)
     saved = project.pytest("--opprof-save=main", "--opprof-traces=traces", "-v", env=fake_cuda_variables)
     project.replace(

@@ -6,18 +6,7 @@ import json
 import subprocess
 
 import pytest
-from e2e.project import INI, Project
-
-TEST = """\
-    import pytest
-    from pytest_opprof import record_function
-
-    @pytest.mark.profile
-    def test_it():
-        for _ in range(2):
-            with record_function("work"):
-                pass
-"""
+from e2e.project import INI, WORK_TWICE, Project
 
 
 @pytest.fixture
@@ -25,7 +14,7 @@ def repository(project: Project) -> Project:
     """A project under git, with one commit on main; what is saved needs no certificate here."""
     project.git("init", "-q", "-b", "main")
     project.write("pytest.ini", f"{INI}opprof_save_processes = 1\n")
-    project.write("test_it.py", TEST)
+    project.write("test_it.py", WORK_TWICE)
     project.commit()
     return project
 

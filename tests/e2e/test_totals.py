@@ -5,23 +5,12 @@ from dataclasses import dataclass
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Session
+from e2e.project import CUDA_CONFTEST, Session
 
 from pytest_opprof.metrics import TOTALS, Family
 
 GATED = {name for name, metric in TOTALS.items() if metric.family is not Family.TIME}
 
-CONFTEST = """\
-    import fake_cuda, pytest
-
-    CUDA = fake_cuda.load()
-
-    @pytest.fixture
-    def cuda():
-        yield CUDA
-        CUDA.reset()
-        CUDA.use_device(0)
-"""
 # What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
 DEVICES = """\
     import os
@@ -132,7 +121,7 @@ def sessions(request: pytest.FixtureRequest, make_project: MakeProject) -> Sessi
     variables: dict[str, str] = {}
     if request.param == "devices":
         variables = request.getfixturevalue("fake_cuda_variables")
-        project.write("conftest.py", CONFTEST)
+        project.write("conftest.py", CUDA_CONFTEST)
     elif importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
     project.write("test_it.py", DEVICES if request.param == "devices" else OPS)
