@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import StoreError
-
-_LONGEST_NAME: Final = 80
+from pytest_opprof.results.names import trace_stem
 
 
 def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) -> list[Path]:
@@ -23,13 +19,11 @@ def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) ->
     Raises:
         StoreError: A file cannot be written.
     """
-    name = node_id.rpartition("::")[2]
-    plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", name)[:_LONGEST_NAME]
-    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:4]
+    stem = trace_stem(node_id)
     paths = []
     for number, recording in enumerate(recordings):
         cycle = f".cycle{number}" if len(recordings) > 1 else ""
-        path = folder / f"{plain}-{digest}{cycle}.json.gz"
+        path = folder / f"{stem}{cycle}.json.gz"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             recording.write_chrome_trace(path)

@@ -1,14 +1,17 @@
-"""The names in a document: how long they may be, and a test's node id without what xdist adds."""
+"""Names: how long they may be in a document, a test's node id without what xdist adds, its trace files."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 
 # The caps of run.schema.json.
 MAX_NAME = 1_024
 MAX_NODE_ID = 4_096
 MAX_TEXT = 4_096
 _DIGEST_LENGTH = 16
+_LONGEST_STEM = 80
+_DIGEST_OF_STEM = 4
 # How a recording groups the ranges that mark the steps themselves.
 STEP_NAME = "ProfilerStep*"
 
@@ -32,3 +35,10 @@ def bounded(text: str, *, length: int) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
     return f"{text[: length - _DIGEST_LENGTH - 1]}~{digest}"
+
+
+def trace_stem(node_id: str) -> str:
+    """What the names of a test's trace files begin with: ``test_encoder_step-9f3c``."""
+    plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", node_id.rpartition("::")[2])[:_LONGEST_STEM]
+    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_OF_STEM]
+    return f"{plain}-{digest}"

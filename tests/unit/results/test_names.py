@@ -1,10 +1,12 @@
 """Names in documents."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_opprof.results.names import MAX_NODE_ID, bounded, canonical_node_id
+from pytest_opprof.results.names import MAX_NODE_ID, bounded, canonical_node_id, trace_stem
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,9 @@ def test_bounded_text_fits(text: str, length: int) -> None:
     cut = bounded(text, length=length)
     assert len(cut) <= length
     assert (cut == text) is (len(text) <= length)
+
+
+def test_trace_files_are_named_by_the_test_and_a_digest_of_its_id() -> None:
+    stems = {trace_stem(f"{file}.py::TestA::test_b[x/y]") for file in ("one", "other")}
+    assert len(stems) == 2
+    assert all(re.fullmatch(r"test_b_x_y_-[0-9a-f]{4}", stem) for stem in stems)
