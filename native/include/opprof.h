@@ -356,6 +356,26 @@ int op_result_event_args(op_result *result, uint64_t row, const char **text, uin
 /* Events that the columns do not hold, kept as they stood. */
 uint64_t op_result_other_events(const op_result *result);
 
+/* Results of such traces as one trace, side by side. How the events of one name are marked: `label`
+ * follows their name, `category` their category; `args` is a member of their args. "": nothing. */
+typedef struct op_trace_mark {
+    const char *label, *category, *color, *args;
+} op_trace_mark;
+typedef struct op_trace_side {
+    const op_result *result;
+    const uint32_t *mark_of; /* by op_trace_mark_slot(): 1 + index of the mark, 0: none */
+    uint64_t mark_slots;
+    const op_trace_mark *marks;
+    const int64_t *from_ns, *to_ns; /* what time becomes what; at least one, the earliest first */
+    uint64_t points;
+    const int64_t *pids, *tids; /* by thread */
+} op_trace_side;
+/* Where an event's mark is found: by its name, whether it ran on a device, and is an annotation. */
+uint64_t op_trace_mark_slot(uint32_t name, int on_device, int is_annotation);
+/* `members` is as `metadata` above; `events` are more events, with commas between, or "". */
+int op_trace_write_sides(const op_trace_side *sides, uint32_t count, int fd, const char *members,
+                         const char *events);
+
 /* Waits until the devices that this process uses have done all that they were given. How many contexts
  * that were, 0 without CUDA; or an error, also of an earlier kernel's. */
 int op_cuda_synchronize(void);

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,21 +20,43 @@ _GZIP_LEVEL: Final = 1  # 8.7 times smaller already; level 6 gains little for th
 
 def write_trace(result: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, str]) -> None:
     """Write a native result's trace; see `Recording.write_chrome_trace`."""
-    members = ", ".join(f"{json.dumps(key)}: {_checked(key, value)}" for key, value in metadata.items())
+    members = json_members(metadata).encode()
+    name = str(Path(path)).encode("utf-8", "replace")
+    write_natively(path, lambda file: lib.op_result_write_trace(result, file, members, name))
+
+
+def json_members(metadata: Mapping[str, str]) -> str:
+    """The members of a trace's object, from their JSON texts.
+
+    Raises:
+        ValueError: A value is no JSON.
+    """
+    return ", ".join(f"{json.dumps(key)}: {_checked(key, value)}" for key, value in metadata.items())
+
+
+def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) -> None:
+    """Have the collector write a file, whole or not at all; compressed where the name ends in ``.gz``.
+
+    Args:
+        path: The file.
+        write: Takes a file descriptor, and gives the collector's code.
+
+    Raises:
+        OSError: It cannot be written; an earlier file is as it was.
+    """
     target = Path(path)
     if _is_device(target):
         with target.open("wb", buffering=0) as device:
-            _write(result, device.fileno(), members=members, target=target)
+            _written(write(device.fileno()), target)
         return
     with _replacing(target) as (plain, descriptor):
-        _write(result, descriptor, members=members, target=target)
+        _written(write(descriptor), target)
         if target.suffix == ".gz":
             _compress(plain)
 
 
-def _write(result: Any, descriptor: int, *, members: str, target: Path) -> None:
-    name = str(target).encode("utf-8", "replace")
-    if lib.op_result_write_trace(result, descriptor, members.encode(), name) != lib.OP_OK:
+def _written(code: int, target: Path) -> None:
+    if code != lib.OP_OK:
         raise OSError(f"{target}: {last_error()}")
 
 

@@ -34,6 +34,9 @@ def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("base", type=Path, metavar="BASE", help="a trace")
     parser.add_argument("head", type=Path, metavar="HEAD", help="the trace that is compared with it")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="TRACE", help="write both as one trace, with what differs marked"
+    )
 
 
 def _add_to_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,11 +80,15 @@ def _diff(args: argparse.Namespace) -> None:
     from pytest_opprof.report.trace_tables import difference_lines, trace_title  # noqa: PLC0415
     from pytest_opprof.traces.difference import difference  # noqa: PLC0415
     from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
+    from pytest_opprof.traces.merged import write_merged  # noqa: PLC0415
 
     base, head = load_trace(args.base), load_trace(args.head)
     found = difference(base.recording, head.recording)
     print_lines([trace_title(base), trace_title(head)])
     print_lines(difference_lines(found, rows=args.rows, width=width()))
+    if args.output is not None:
+        marked = write_merged(base, head, args.output, found=found)
+        print_lines([f"{args.output}: base and head side by side, marked ops: {marked}"])
 
 
 def _to_run(args: argparse.Namespace) -> None:

@@ -32,12 +32,14 @@ class OpDifference:
     Attributes:
         name: The op's, or the kernel's.
         is_on_device: It ran on a device.
+        is_annotation: It is a range that somebody named, and no op.
         base: What the first trace has of it.
         head: What the second has.
     """
 
     name: str
     is_on_device: bool
+    is_annotation: bool
     base: OpFigures
     head: OpFigures
 
@@ -75,6 +77,7 @@ def difference(base: RecordingView, head: RecordingView) -> TraceDifference:
         OpDifference(
             name=key[0],
             is_on_device=bool(key[1]),
+            is_annotation=key[2],
             base=sides[0].get(key, OpFigures()),
             head=sides[1].get(key, OpFigures()),
         )

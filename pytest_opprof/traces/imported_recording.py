@@ -27,6 +27,11 @@ class ImportedRecording(Recording):
     An event's arguments stay what they were in the file: `args` gives all of them.
     """
 
+    @property
+    def native(self) -> Any:
+        """The collector's result, for what takes several at once; it lives as long as this object."""
+        return self._result
+
     def args(self, event: int) -> dict[str, Any]:
         """The ``args`` of an event, as the file has them.
 

@@ -131,6 +131,10 @@ PROOFS: dict[str, Typed] = {
     "trace diff base": ("trace diff before.json after.json", "trace diff after.json after.json"),
     "trace diff head": ("trace diff before.json before.json", "trace diff before.json after.json"),
     "trace diff --rows": ("trace diff before.json after.json", "trace diff before.json after.json --rows=1"),
+    "trace diff --output": (
+        "trace diff before.json after.json",
+        "trace diff before.json after.json -o both.json",
+    ),
     "trace to-run file": ("trace to-run before.json -o run.json", "trace to-run after.json -o run.json"),
     "trace to-run --output": (
         "trace to-run before.json -o run.json",

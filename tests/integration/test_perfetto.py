@@ -10,9 +10,11 @@ import pytest
 from perfetto import Perfetto, perfetto
 from windows import RANGES, RANGES_AND_OPS, Window
 
-from pytest_opprof import record_function
+from pytest_opprof import load_trace, record_function
 from pytest_opprof.capture.op_kind import FLAG_CROSSING
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.traces.difference import difference
+from pytest_opprof.traces.merged import write_merged
 
 pytestmark = pytest.mark.slow
 
@@ -123,3 +125,58 @@ def test_perfetto_draws_every_arrow(tmp_path: Path) -> None:
     assert len(ends) == arrows // 2 > 100
     assert {forward.split("::")[0] for forward, _ in ends} == {"aten"}
     assert all("Backward" in backward for _, backward in ends)
+
+
+def test_perfetto_shows_both_sides_of_a_merged_trace(tmp_path: Path) -> None:
+    """Ranges in two threads, some of them asynchronous, and steps that take longer on one side."""
+    traces = []
+    for side, most in (("base", 3), ("head", 5)):
+        with Window(sources=RANGES) as window:
+            for number in range(3):
+                with record_function(f"ProfilerStep#{number}"):
+                    for _ in range(most * 50):
+                        with record_function("outer"), record_function("inner"):
+                            pass
+                    first, second = record_function("first"), record_function("second")
+                    first.__enter__()
+                    second.__enter__()
+                    first.__exit__()
+                    second.__exit__()
+                    thread = threading.Thread(target=lambda: record_function("alone").__enter__().__exit__())
+                    thread.start()
+                    thread.join()
+        window.recording.write_chrome_trace(tmp_path / f"{side}.json")
+        traces.append(load_trace(tmp_path / f"{side}.json"))
+    base, head = traces
+    found = difference(base.recording, head.recording)
+    assert write_merged(base, head, tmp_path / "both.json", found=found) == 2
+    with perfetto(tmp_path / "both.json") as page:
+        assert page.query(FAULTS, "name", "value") == []
+        counts = page.query(
+            """
+            select process.name as side, slice.name as name, count() as calls from slice
+            join thread_track on thread_track.id = slice.track_id
+            join thread using (utid) join process using (upid)
+            where category glob 'user_annotation*' and slice.name glob '[Po][ru]*' group by 1, 2
+            """,
+            "side",
+            "name",
+            "calls",
+        )
+        listed = page.query("select name from slice where category = 'opprof.difference'", "name")
+        told = page.query(
+            "select extract_arg(arg_set_id, 'args.opprof.change of calls') as told from slice "
+            "where category = 'user_annotation,opprof.more' group by 1",
+            "told",
+        )
+        starts = page.query(
+            "select name, count(distinct ts) as times from slice where name glob 'Prof*' group by 1",
+            "name",
+            "times",
+        )
+    steps = [[side, f"ProfilerStep#{number}", 1] for side in ("base", "head") for number in range(3)]
+    calls = [["base", "outer [+100]", 450], ["head", "outer [+100]", 750]]
+    assert sorted(counts, key=str) == sorted([*steps, *calls], key=str)
+    assert {name for (name,) in listed} >= {"outer: 150 -> 250 calls", "inner: 150 -> 250 calls"}
+    assert told == [["+100"]]
+    assert starts == [[f"ProfilerStep#{number}", 1] for number in range(3)]

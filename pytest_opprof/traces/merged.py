@@ -1,0 +1,212 @@
+"""Two traces as one, step beside step, with what differs marked: what a reviewer looks at.
+
+Base and head are a process each (and one more for each device). Where one side's step takes longer, the other
+waits for it before its next. Ops that a step has more or fewer calls of are marked: by what follows their
+name, which viewers show and colour by, a category, ``chrome://tracing``'s colours and an argument. A process
+above both lists what differs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.names import STEP_PREFIX
+from pytest_opprof.traces.side_by_side import Mark, Side, write_side_by_side
+from pytest_opprof.units import format_duration
+
+if TYPE_CHECKING:
+    from pytest_opprof.traces.difference import OpDifference, TraceDifference
+    from pytest_opprof.traces.imported_recording import ImportedRecording
+    from pytest_opprof.traces.kineto import TraceFile
+
+_MOST_LISTED: Final = 100
+_MOST_TIMES: Final = 10
+_LONGEST_NAME: Final = 200  # of an op in the list; its events have all of it
+_MOST_NS: Final = 1 << 61
+_RISEN: Final = "terrible"  # red in chrome://tracing
+_FALLEN: Final = "good"
+_LIST: Final = 1  # the list's process, and its one thread
+_NAMES: Final = ("base", "head")
+
+
+def write_merged(
+    base: TraceFile, head: TraceFile, path: str | os.PathLike[str], *, found: TraceDifference
+) -> int:
+    """Write base and head as one trace, whole or not at all; compressed where the name ends in ``.gz``.
+
+    Args:
+        base: The one.
+        head: The other.
+        path: The file. A file that is there is replaced.
+        found: `difference` of the two.
+
+    Returns:
+        How many ops are marked.
+
+    Raises:
+        DocumentError: The times of a trace are too far apart to be shown.
+        StoreError: The file cannot be written.
+    """
+    changed = [op for op in found.ops if op.base.count != op.head.count and not _is_step(op)]
+    marks = {(op.name, op.is_on_device, op.is_annotation): _mark(op) for op in changed}
+    traces = (base.recording, head.recording)
+    points = _points(*traces)
+    end_ns = max(_shown_end(*each) for each in zip(traces, points, strict=True))
+    if end_ns >= _MOST_NS:
+        raise DocumentError(f"{base.path} and {head.path}: their times are too far apart for one trace")
+    pid, events = _LIST + 1, [*_label(_LIST, "differences", at=0), *_list(changed, found, end_ns=end_ns)]
+    sides = []
+    for name, recording, its_points in zip(_NAMES, traces, points, strict=True):
+        places, labels = _places(recording, name, pid=pid)
+        sides.append(Side(recording=recording, marks=marks, points=its_points, places=places))
+        events += labels
+        pid = max((process for process, _ in places), default=pid) + 1
+    told = {"opprof_base": base.path, "opprof_head": head.path}
+    metadata = {key: json.dumps(_plain(str(value))) for key, value in told.items()}
+    metadata["displayTimeUnit"] = json.dumps("ms")
+    try:
+        write_side_by_side(sides, path, metadata=metadata, events=events)
+    except OSError as error:
+        raise StoreError(f"the merged trace cannot be written: {error}. Choose another place") from error
+    return len(changed)
+
+
+# ---- times -----------------------------------------------------------------------------------
+
+
+def _points(base: ImportedRecording, head: ImportedRecording) -> list[list[tuple[int, int]]]:
+    """Of each side, where its steps begin, and where they are shown: side by side, none before its own."""
+    starts = [
+        [step.start_ns - recording.trace_start_ns for step in recording.steps] for recording in (base, head)
+    ]
+    common = min(map(len, starts))
+    if not common:
+        return [[(0, 0)], [(0, 0)]]
+    shown = [max(side[0] for side in starts)]
+    gaps = [[late - early for early, late in pairwise(side[:common])] for side in starts]
+    for gap in map(max, zip(*gaps, strict=True)):
+        shown.append(shown[-1] + gap)
+    return [list(zip(side[:common], shown, strict=True)) for side in starts]
+
+
+def _shown_end(recording: ImportedRecording, points: Sequence[tuple[int, int]]) -> int:
+    start, shown = points[-1]
+    return shown + max(recording.trace_end_ns - start, 0)
+
+
+# ---- what differs ----------------------------------------------------------------------------
+
+
+def _is_step(op: OpDifference) -> bool:
+    return op.name == f"{STEP_PREFIX[:-1]}*"
+
+
+def _mark(op: OpDifference) -> Mark:
+    rise = op.head.count - op.base.count
+    word = "new" if not op.base.count else "gone" if not op.head.count else "more" if rise > 0 else "fewer"
+    change = f"{rise:+.4g}"
+    return Mark(
+        label=f" [{word}]" if word in {"new", "gone"} else f" [{change}]",
+        category=f",opprof.{word}",
+        color=_RISEN if rise > 0 else _FALLEN,
+        args={**_figures(op), "change of calls": change},
+    )
+
+
+def _figures(op: OpDifference) -> Mapping[str, object]:
+    """What the sides have of an op, times in microseconds; in each step where the traces have steps."""
+    sides = {"base": op.base, "head": op.head}
+    figures: dict[str, object] = {f"{name} calls": round(side.count, 4) for name, side in sides.items()}
+    for name, side in sides.items():
+        if not op.is_on_device:
+            figures[f"{name} self CPU us"] = round(side.self_cpu_ns / 1000, 3)
+        if op.base.self_device_ns or op.head.self_device_ns:
+            figures[f"{name} device us"] = round(side.self_device_ns / 1000, 3)
+    return figures
+
+
+def _list(
+    changed: Sequence[OpDifference], found: TraceDifference, *, end_ns: int
+) -> Iterator[Mapping[str, object]]:
+    """A row of slices, one for each op: those with other counts, then those whose time changed most."""
+    counted = set(map(id, changed))
+    times = [op for op in found.ops if op.change_ns and id(op) not in counted and not _is_step(op)]
+    shown = [*changed[:_MOST_LISTED], *times[:_MOST_TIMES]]
+    width_us = max(end_ns / 1000 / max(len(shown), 1), 1)
+    for number, op in enumerate(shown):
+        is_counted = id(op) in counted
+        yield {
+            "ph": "X",
+            "cat": "opprof.difference",
+            "name": _calls(op) if is_counted else _times(op),
+            "pid": _LIST,
+            "tid": _LIST,
+            "ts": round(number * width_us, 3),
+            "dur": round(width_us * 0.99, 3),  # a gap between two, also where times are rounded
+            **({"cname": _RISEN if op.head.count > op.base.count else _FALLEN} if is_counted else {}),
+            "args": _figures(op),
+        }
+    more = f", and {len(changed) - _MOST_LISTED} more" if len(changed) > _MOST_LISTED else ""
+    yield _metadata("thread_name", _LIST, _LIST, name=f"ops{more}")
+
+
+def _calls(op: OpDifference) -> str:
+    return f"{_plain(op.name)[:_LONGEST_NAME]}: {op.base.count:.4g} -> {op.head.count:.4g} calls"
+
+
+def _times(op: OpDifference) -> str:
+    base, head = (side.self_device_ns if op.is_on_device else side.self_cpu_ns for side in (op.base, op.head))
+    return f"{_plain(op.name)[:_LONGEST_NAME]}: {format_duration(base)} -> {format_duration(head)}"
+
+
+def _plain(text: str) -> str:
+    """A text that is UTF-8: readers refuse lone surrogates."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+# ---- places ----------------------------------------------------------------------------------
+
+
+def _places(
+    recording: ImportedRecording, side: str, *, pid: int
+) -> tuple[list[tuple[int, int]], list[Mapping[str, object]]]:
+    """Of each thread its process and number, and the events that name them; devices come after the host.
+
+    Numbers of threads are a side's own, so that no viewer takes two for one.
+    """
+    devices = sorted({(one.device_type, one.device_index) for one in recording.threads if one.device_type})
+    pids = {device: pid + number for number, device in enumerate(devices, start=1)}
+    labels = _label(pid, side, at=pid)
+    for device, its_pid in pids.items():
+        labels += _label(its_pid, f"{side}: {_device_name(*device)}", at=its_pid)
+    places = []
+    for number, thread in enumerate(recording.threads, start=1):
+        its_pid = pids.get((thread.device_type, thread.device_index), pid)
+        tid = pid * 1_000_000 + number
+        name = f"stream {thread.resource}" if thread.device_type else f"thread {thread.os_tid}"
+        labels.append(_metadata("thread_name", its_pid, tid, name=_plain(thread.name) or name))
+        labels.append(_metadata("thread_sort_index", its_pid, tid, sort_index=number))
+        places.append((its_pid, tid))
+    return places, labels
+
+
+def _device_name(kind: int, index: int) -> str:
+    known = {int(device): device.name for device in DeviceType}
+    return f"{known.get(kind, f'device {kind}')} {index}"
+
+
+def _label(pid: int, name: str, *, at: int) -> list[Mapping[str, object]]:
+    return [
+        _metadata("process_name", pid, 0, name=name),
+        _metadata("process_sort_index", pid, 0, sort_index=at),
+    ]
+
+
+def _metadata(what: str, pid: int, tid: int, **args: object) -> Mapping[str, object]:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}

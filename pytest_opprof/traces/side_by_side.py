@@ -1,0 +1,120 @@
+"""Several traces as one: where each side's threads and times go, and which of its events are marked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.trace_file import json_members, write_natively
+from pytest_opprof.traces.imported_recording import ImportedRecording
+
+# An op's name, whether it ran on a device, and whether it is an annotation.
+OpKey = tuple[str, bool, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """How the events of one op are told from others.
+
+    Attributes:
+        label: Follows their name, ASCII.
+        category: Joins their category, ASCII.
+        color: A name of the colours that ``chrome://tracing`` knows; "" for its own choice.
+        args: A member of their arguments, "opprof".
+    """
+
+    label: str
+    category: str
+    color: str
+    args: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of the traces.
+
+    Attributes:
+        recording: What was read.
+        marks: By op.
+        points: What time of it, nanoseconds from its start, is shown at what time; the earliest first. What
+            lies between two goes with the one before, and what is around a gap lasts longer.
+        places: By thread, its process and its number there.
+    """
+
+    recording: ImportedRecording
+    marks: Mapping[OpKey, Mark]
+    points: Sequence[tuple[int, int]]
+    places: Sequence[tuple[int, int]]
+
+
+def write_side_by_side(
+    sides: Sequence[Side],
+    path: str | os.PathLike[str],
+    *,
+    metadata: Mapping[str, str],
+    events: Iterable[Mapping[str, object]],
+) -> None:
+    """Write one trace of several, whole or not at all; compressed where the name ends in ``.gz``.
+
+    The collector writes it from the columns; counters, and arrows other than those to devices, are left out.
+
+    Args:
+        sides: The traces.
+        path: The file.
+        metadata: Members of the trace's object, as JSON texts.
+        events: More events, first of all.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    held: list[Any] = []  # what the structures point to, for as long as they are read
+    natives = ffi.new("op_trace_side[]", [_native(side, held) for side in sides])
+    members = json_members(metadata).encode()
+    more = ",\n".join(json.dumps(event) for event in events).encode()
+    write_natively(path, lambda file: lib.op_trace_write_sides(natives, len(sides), file, members, more))
+
+
+def _native(side: Side, held: list[Any]) -> dict[str, Any]:
+    def keep(kind: str, value: Any) -> Any:
+        held.append(ffi.new(kind, value))
+        return held[-1]
+
+    slots = _slots(side.recording)
+    wanted = {slots[key]: number for number, key in enumerate(side.marks, start=1) if key in slots}
+    mark_of = keep("uint32_t[]", max(wanted, default=0) + 1)
+    for slot, number in wanted.items():
+        mark_of[slot] = number
+    texts = [
+        {
+            "label": keep("char[]", mark.label.encode("ascii")),
+            "category": keep("char[]", mark.category.encode("ascii")),
+            "color": keep("char[]", mark.color.encode("ascii")),
+            "args": keep("char[]", f'"opprof": {json.dumps(dict(mark.args))}'.encode("ascii")),
+        }
+        for mark in side.marks.values()
+    ]
+    held.append(side.recording)
+    return {
+        "result": side.recording.native,
+        "mark_of": mark_of,
+        "mark_slots": len(mark_of),
+        "marks": keep("op_trace_mark[]", texts),
+        "from_ns": keep("int64_t[]", [point[0] for point in side.points]),
+        "to_ns": keep("int64_t[]", [point[1] for point in side.points]),
+        "points": len(side.points),
+        "pids": keep("int64_t[]", [pid for pid, _ in side.places]),
+        "tids": keep("int64_t[]", [tid for _, tid in side.places]),
+    }
+
+
+def _slots(recording: ImportedRecording) -> dict[OpKey, int]:
+    return {
+        (group.name, bool(group.device_type), group.is_user_annotation): lib.op_trace_mark_slot(
+            recording.name_id[group.first_event], bool(group.device_type), group.is_user_annotation
+        )
+        for group in recording.groups()
+    }
