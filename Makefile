@@ -64,6 +64,10 @@ $(VENV)/.peers: pyproject.toml | $(VENV)/.installed
 	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev,peers]'
 	@touch $@
 
+$(VENV)/.site: pyproject.toml | $(VENV)/.installed
+	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev,docs]'
+	@touch $@
+
 .PHONY: install
 install: $(VENV)/.installed $(VENV)/.torch
 
@@ -128,6 +132,10 @@ bench: install $(VENV)/.peers ## our costs against torch.profiler's and other pe
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less
 	$(BIN)/python -m benchmarks.gates.false_alarms $(if $(TRIALS),--trials $(TRIALS))
 	$(BIN)/python -m benchmarks.gates.power $(if $(TRIALS),--trials $(TRIALS))
+
+.PHONY: docs
+docs: install $(VENV)/.site ## the site, in build/docs; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs build/docs
 
 .PHONY: test-gpu
 test-gpu: install ## on a machine with a GPU: the same programs under ours and under torch.profiler

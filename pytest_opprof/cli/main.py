@@ -69,6 +69,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with every command, as the reference and ``opprof --help`` show it."""
+    return _parser({name: _module(name) for name in COMMANDS})
+
+
 def _run(arguments: list[str]) -> int:
     asked = arguments[0] if arguments and arguments[0] in COMMANDS else None
     modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}

@@ -6,6 +6,7 @@ import difflib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -18,20 +19,33 @@ from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
 from pytest_opprof.results.run import Schedule
 
 _NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
-_KNOWN: Final = (
-    "activities",
-    "schedule",
-    *_NUMBERS,
-    "record_shapes",
-    "profile_memory",
-    "with_flops",
-    "with_stack",
-    "with_modules",
-    "sampling",
-    "limits",
-    "gates",
-    "group_by_input_shape",
-    "trace",
+# All arguments and what they mean, in Markdown: the reference is made of it.
+ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "activities": "as torch.profiler's: `[ProfilerActivity.CPU, ProfilerActivity.CUDA]`",
+        "schedule": "a function from a step's number to a `ProfilerAction`, in place of the numbers below",
+        "wait": "steps of each cycle that run unobserved (default 0)",
+        "warmup": "steps of each cycle that are recorded and thrown away (default 1)",
+        "active": "steps of each cycle that are the measurement (default 3)",
+        "repeat": "how many cycles (default 0, which for a test is one)",
+        "skip_first": "steps that run unobserved before the first cycle (default 0)",
+        "skip_first_wait": "1: the first cycle has no `wait` (default 0)",
+        "record_shapes": "keep the ops' input shapes and dtypes",
+        "profile_memory": "keep what torch's allocators take and give back",
+        "with_flops": "count floating point operations",
+        "with_stack": (
+            "`True`: record Python and C calls, so that each op has the stack that it was called from; "
+            '`"cpp"`: its C++ stack instead; `"all"`: both'
+        ),
+        "with_modules": "record the calls of torch modules, as `nn.Module: Linear_0`",
+        "sampling": "record this share of torch's ops instead of all, such as `0.01`",
+        "limits": 'budgets for each active step that need no baseline: `[{"aten::item.count": 0}]`',
+        "gates": 'how one metric is judged in this test: `{"aten::mul.count": "exact"}`',
+        "group_by_input_shape": (
+            "`opprof.key_averages()` has a row for each op and its shapes (needs `record_shapes`)"
+        ),
+        "trace": "write a Chrome trace of this test",
+    }
 )
 _MAY_BE_NONE: Final = ("activities", "schedule", "limits", "gates")
 _MOST_CALLS: Final = 10_000
@@ -94,9 +108,9 @@ def request_of(item: pytest.Item) -> ProfileRequest:
             raise UsageError(f"{where}: all arguments but `activities` are given by name")
         arguments["activities"] = mark.args[0]
     for name in arguments:
-        if name not in _KNOWN:
-            near = difflib.get_close_matches(name, _KNOWN, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(_KNOWN)}"
+        if name not in ARGUMENTS:
+            near = difflib.get_close_matches(name, ARGUMENTS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(ARGUMENTS)}"
             raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
     if hasattr(item.obj, "hypothesis"):
         raise UsageError(

@@ -33,7 +33,17 @@ _CAPTURE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Option:
+class Option:
+    """An option of the command line; its ini key has underscores.
+
+    Attributes:
+        name: Without the dashes before it.
+        metavar: What its value is called in ``--help``.
+        help: What it does, with ``%%`` for a percent sign.
+        default: What holds where neither the command line nor the ini file says anything.
+        is_list: It may be given more than once; in the ini file a line each.
+    """
+
     name: str
     metavar: str
     help: str
@@ -42,68 +52,69 @@ class _Option:
 
     @property
     def dest(self) -> str:
+        """The name of its value, and of its ini key."""
         return self.name.replace("-", "_")
 
 
-_OPTIONS: Final = (
-    _Option(
+OPTIONS: Final = (
+    Option(
         name="opprof", metavar="on|off|only", default="on", help="profile marked tests, none, or them alone"
     ),
-    _Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
-    _Option(
+    Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
+    Option(
         name="opprof-save-processes",
         metavar="N",
         default="2",
         help="processes that must agree on a saved value: this one and N-1 fresh ones",
     ),
-    _Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
-    _Option(
+    Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
+    Option(
         name="opprof-store",
         metavar="URI",
         default="dir:.opprof",
         help="where baselines are kept: dir:PATH, counts:PATH, git:, or an address such as s3://bucket/folder",
     ),
-    _Option(
+    Option(
         name="opprof-history",
         metavar="saved|all|off",
         default="saved",
         help="which runs the store's history remembers: those that are saved, all, or none",
     ),
-    _Option(
+    Option(
         name="opprof-fail-on",
         metavar="LIST",
         default="regressed,missing,inconclusive,error,no-baseline",
         help="verdicts that fail",
     ),
-    _Option(
+    Option(
         name="opprof-gate",
         metavar="PATTERN=RULE",
         is_list=True,
         help="how metrics are judged: exact, off, advisory or a tolerance as 2%%; may be repeated",
     ),
-    _Option(
+    Option(
         name="opprof-rename",
         metavar="OLD->NEW",
         is_list=True,
         help="a test, class, file or folder of the baseline that has another name now; may be repeated",
     ),
-    _Option(
+    Option(
         name="opprof-capture",
         metavar="LIST",
         default="ranges,ops,cuda-if-used",
         help=f"sources of ops, of {', '.join(_CAPTURE)}",
     ),
-    _Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
-    _Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
-    _Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
-    _Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
-    _Option(
+    Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
+    Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
+    Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
+    Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
+    Option(
         name="opprof-timed-steps",
         metavar="N",
         default="0",
         help="time N further steps of each measured test without the profiler: the metric wall_time",
     ),
-    _Option(
+    Option(
         name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
     ),
 )
@@ -112,7 +123,7 @@ _OPTIONS: Final = (
 def add_options(parser: pytest.Parser) -> None:
     """Tell pytest of our options; the default is None, so that an ini value is seen."""
     group = parser.getgroup("opprof", "op-level profiling and regression gates")
-    for option in _OPTIONS:
+    for option in OPTIONS:
         tail = "" if option.default is None else f" (default: {option.default})"
         group.addoption(
             f"--{option.name}",
@@ -176,7 +187,7 @@ def read_options(config: pytest.Config) -> Options:
     Raises:
         pytest.UsageError: A value cannot be meant.
     """
-    values = {option.dest: _value(config, option) for option in _OPTIONS}
+    values = {option.dest: _value(config, option) for option in OPTIONS}
     mode = values["opprof"]
     if mode not in _MODES:
         raise pytest.UsageError(f"--opprof={mode}: it is one of {', '.join(_MODES)}")
@@ -216,7 +227,7 @@ def calls_no_test(config: pytest.Config) -> bool:
     return any(config.getoption(name, default=False) for name in ("collectonly", "setuponly", "setupplan"))
 
 
-def _value(config: pytest.Config, option: _Option) -> Any:
+def _value(config: pytest.Config, option: Option) -> Any:
     given = config.getoption(option.dest)
     if given is not None:
         return given

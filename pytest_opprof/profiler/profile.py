@@ -23,6 +23,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 
     Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, and can be stopped
     twice; a second profiler that starts while this one records gets an error, and this one loses nothing.
+    `KinetoProfile` says what its other arguments mean.
 
     Args:
         activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.
@@ -30,9 +31,6 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         schedule: From a step's number to what is done in it; everything is recorded unless given.
         on_trace_ready: Called with this profiler at the end of each cycle.
         use_cuda: Deprecated: adds CUDA to the activities, or takes it away.
-        record_shapes, profile_memory, with_stack, with_flops, with_modules, experimental_config,
-            execution_trace_observer, acc_events, custom_trace_id_callback, post_processing_timeout_s,
-            keep_cycles, sampling: See `KinetoProfile`.
 
     Raises:
         AssertionError: No activity is left. Torch raises the same.

@@ -15,9 +15,7 @@ import pytest
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
-from pytest_opprof.cli.main import COMMANDS, main
-from pytest_opprof.cli.main import _module as module_of
-from pytest_opprof.cli.main import _parser as parser_of
+from pytest_opprof.cli.main import main, whole_parser
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.compare.last import keep_last
@@ -335,4 +333,4 @@ def test_every_proof_of_ab_gives_its_argument() -> None:
 
 def test_every_argument_has_its_proof() -> None:
     known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_AB.keys()
-    assert set(arguments_of(parser_of({name: module_of(name) for name in COMMANDS}))) == known
+    assert set(arguments_of(whole_parser())) == known

@@ -1,0 +1,87 @@
+"""The JSON schemas of the documents: each field, what it may hold, and what it means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opprof_docs.tables import code, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+_CAPS = (
+    ("minimum", "from {}"),
+    ("maximum", "to {}"),
+    ("minLength", "{} characters or more"),
+    ("maxLength", "{} characters at most"),
+    ("minItems", "{} items or more"),
+    ("maxItems", "{} items at most"),
+    ("maxProperties", "{} members at most"),
+)
+
+
+def schema_lines() -> Iterator[str]:
+    """A section for each schema, and in it one for each part that has fields."""
+    for path in sorted(SCHEMAS.glob("*.schema.json")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        yield f"# {schema['title']}"
+        yield ""
+        yield f"`schemas/{path.name}`, `{schema['$id']}`. {schema['description']}"
+        yield from _fields(schema)
+        for name, part in schema["$defs"].items():
+            yield f"## {name} of {path.name.partition('.')[0]}"
+            yield ""
+            yield part.get("description", "")
+            yield from _part(part)
+
+
+def _part(part: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of a definition, or what it may be."""
+    if "properties" in part:
+        yield from _fields(part)
+    else:
+        yield ""
+        yield f"{_kind(part)}."
+        yield ""
+        for choice in part.get("anyOf", ()):
+            if "properties" in choice:
+                yield from _fields(choice)
+
+
+def _fields(part: Mapping[str, Any]) -> Iterator[str]:
+    required = set(part.get("required", ()))
+    return table(
+        ("field", "", "holds", "meaning"),
+        (
+            (
+                code(name),
+                "always" if name in required else "may be absent",
+                _kind(field),
+                field.get("description", ""),
+            )
+            for name, field in part.get("properties", {}).items()
+        ),
+    )
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    """What a field may hold, in words, with its caps."""
+    if "$ref" in field:
+        target = field["$ref"]
+        of_run = ":run:" in target
+        return f"{code(target.rpartition('/')[2])}{' of a run' if of_run else ''}"
+    if "anyOf" in field:
+        return " or ".join(_kind(choice) for choice in field["anyOf"])
+    if "const" in field:
+        return code(json.dumps(field["const"]))
+    if "enum" in field:
+        return ", ".join(code(json.dumps(value)) for value in field["enum"])
+    caps = [text.format(f"{field[name]:,}") for name, text in _CAPS if name in field]
+    caps += [code(field["pattern"])] if "pattern" in field else []
+    inner = f" of {_kind(field['items'])}" if isinstance(field.get("items"), dict) else ""
+    if isinstance(field.get("additionalProperties"), dict):
+        inner = f" of {_kind(field['additionalProperties'])}"
+    return f"{field.get('type', 'anything')}{inner}" + (f" ({', '.join(caps)})" if caps else "")

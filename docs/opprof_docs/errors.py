@@ -1,0 +1,35 @@
+"""Exit codes, and the errors behind them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from opprof_docs.tables import code, table
+from pytest_opprof.errors import OpprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OF_VERDICTS = (
+    ("0", "", "No gate failed."),
+    ("1", "", "A gate failed, or what a command was asked to find is not there."),
+)
+
+
+def error_lines() -> Iterator[str]:
+    """A row for each exit code and error class."""
+    rows = sorted((str(each.exit_code), code(each.__name__), _meaning(each)) for each in _tree(OpprofError))
+    return table(("exit code", "error", "meaning"), [*_OF_VERDICTS, *rows])
+
+
+def _tree(error: type[OpprofError]) -> Iterator[type[OpprofError]]:
+    """An error and those below it, of the public module alone."""
+    if error.__module__ == OpprofError.__module__:
+        yield error
+    for below in error.__subclasses__():
+        yield from _tree(below)
+
+
+def _meaning(error: type[OpprofError]) -> str:
+    return inspect.cleandoc(error.__doc__ or "").replace("\n\n", " ").replace("\n", " ")
