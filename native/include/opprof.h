@@ -171,6 +171,20 @@ typedef struct op_path {
     int64_t total_ns, self_ns;
 } op_path;
 
+#define OP_NOTE_BYTES 1536
+
+/* Of a session file. Nothing in it can be trusted more than whoever may write the file. */
+typedef struct op_left {
+    uint32_t pid;
+    uint32_t is_alive;        /* its process has it open */
+    uint32_t window;          /* a window was open; 0: nothing was being recorded */
+    uint32_t keeps_last;      /* and was a flight recorder */
+    uint32_t note_bytes;      /* of the note; 0: none, or the process died while it changed it */
+    uint64_t opened_ns;       /* since the epoch */
+    char note[OP_NOTE_BYTES]; /* as of op_session_note(), without an end */
+    char names_path[1024], spill_path[1024];
+} op_left;
+
 /* What libraries emit by themselves, and whether a window records it. */
 enum op_injected {
     OP_INJECTED_TORCH = 1, /* torch's ops through ITT */
@@ -185,11 +199,17 @@ void op_session_close(void);
 int op_session_is_open(void);
 const char *op_session_path(void); /* the session file; "" when there is none */
 const char *op_session_clock(void);
+/* What the process is doing, for whoever finds its session file after its death; the end of what is
+ * longer than OP_NOTE_BYTES is left out. 0 bytes: nothing worth a word. */
+void op_session_note(const char *text, uint32_t bytes);
 int op_window_start(void);
 void op_window_accept(
     uint32_t injected); /* bits of op_injected, for all windows to come; all at first */
 /* Torch's ops in all windows to come are such a share of them; 1 at first. It is only noted here. */
 void op_window_sample(double sampling);
+/* Whether windows to come are flight recorders: the pool alone, in which the oldest events make room
+ * for the newest. */
+void op_window_keep_last(uint32_t on);
 int op_window_stop(op_result **out); /* the caller frees it */
 /* What was recorded so far, while recording goes on; other threads may wait meanwhile. */
 int op_window_peek(op_result **out);
@@ -330,6 +350,8 @@ int op_result_write_trace(const op_result *result, int fd, const char *metadata,
                           const char *trace_name);
 /* The last window of the session file of a process that died. */
 int op_recover(const char *path, op_result **out);
+/* What a session file says of its process, also of one that recorded nothing. */
+int op_recover_look(const char *path, op_left *out);
 
 /* Ranges for another tool, of which the environment names the library. */
 enum op_emit_target { OP_EMIT_ITT = 1, OP_EMIT_NVTX = 2 };

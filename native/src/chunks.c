@@ -65,12 +65,34 @@ static bool pool_is_half_used(void) {
     return pool->used_units * 2 >= pool->segments * pool->segment_units;
 }
 
+/* Of a flight recorder: the oldest chunk that nothing open lies in is forgotten. */
+static op_chunk *forget_one(void) {
+    op_chunk *c = op_spill_take_oldest();
+    if (c) {
+        self->lost += c->count;
+        self->truncated = true;
+        self->pool.header->truncated = 1;
+    }
+    return c;
+}
+
+static op_chunk *find_room_in_pool(uint32_t bytes) {
+    op_chunk *c = op_pool_take(&self->pool, bytes);
+    if (!c)
+        c = forget_one();
+    if (!c && op_pool_grow(&self->pool))
+        c = op_pool_take(&self->pool, bytes);
+    return c;
+}
+
 /* More room for a thread whose chunk is full. Past the budget, or when neither the pool nor the
  * disk has room, the recording ends for this window; what was recorded stays. Short of that a
  * thread that outruns the drain spills a chunk itself: it loses a write's time every 8,000 events
  * rather than an event. Writing drops the lock, so the window may be closed afterwards, and even
  * the session. */
 static op_chunk *find_room(uint32_t window, uint32_t bytes) {
+    if (self->pool.header->keeps_last)
+        return find_room_in_pool(bytes);
     if (self->window_bytes + bytes > self->max_bytes)
         return NULL;
     op_chunk *c = op_pool_take(&self->pool, bytes);

@@ -55,6 +55,12 @@ static bool holds(const op_writable *w, int64_t outer, int64_t inner) {
            w->start_ns[inner] + w->duration_ns[inner] <= w->start_ns[outer] + w->duration_ns[outer];
 }
 
+void op_nest_skip_gap(op_nest *nest, const op_writable *w, uint32_t depth, int64_t at_ns) {
+    for (uint32_t i = 0; nest->nearest && i < depth; i++)
+        if (nest->nearest[i] && ended_by(w, nest->nearest[i] - 1, at_ns))
+            nest->nearest[i] = 0;
+}
+
 typedef struct joining {
     const op_writable *w;
     const int32_t *own; /* parents, each in its own tree */

@@ -13,7 +13,7 @@
 #define OP_SEGMENTS 4u
 #define OP_HEADER_BYTES 4096u
 #define OP_FILE_MAGIC "OPPROF\x1a\n"
-#define OP_FILE_VERSION 3u
+#define OP_FILE_VERSION 4u
 
 /* First page of the session file; the segments follow. What a reader of a dead process's file
  * needs, written before the process can die with anything to read. */
@@ -28,7 +28,10 @@ typedef struct op_file_header {
     op_clock_pair opened, started; /* at session open; at window start */
     double sampling;               /* and what is looked at in the window, as in op_stats */
     uint32_t counted, counters[OP_COUNTERS_MAX];
+    uint32_t keeps_last; /* a flight recorder: what came first was forgotten */
     char names_path[1024], spill_path[1024];
+    uint32_t note_bytes; /* of a whole note; 0 while it is being written */
+    char note[OP_NOTE_BYTES];
 } op_file_header;
 OP_STATIC_ASSERT(sizeof(op_file_header) <= OP_HEADER_BYTES, "the header is one page");
 

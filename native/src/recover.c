@@ -53,22 +53,35 @@ static void unmap(mapping *m) {
 }
 
 /* The writer holds a lock that the kernel drops when it dies. */
-static int check_writer_is_dead(const char *path) {
+static int find_writer(const char *path, bool *is_alive) {
     int fd = op_open_file(path, OPEN_FLAGS, 0);
     if (fd < 0)
         return op_error_errno("%s", path);
-    int rc = flock(fd, LOCK_SH | LOCK_NB) == 0 ? OP_OK : OP_EBUSY;
+    *is_alive = flock(fd, LOCK_SH | LOCK_NB) != 0;
     close(fd);
-    return rc == OP_OK ? rc : op_error_set(rc, "%s: its process still runs", path);
+    return OP_OK;
 }
 
-static int check_header(const char *path, recovery *r) {
+static int check_writer_is_dead(const char *path) {
+    bool is_alive = false;
+    int rc = find_writer(path, &is_alive);
+    return is_alive ? op_error_set(OP_EBUSY, "%s: its process still runs", path) : rc;
+}
+
+static int check_version(const char *path, recovery *r) {
     r->header = (const op_file_header *)r->pool.base;
     if (r->pool.bytes < OP_HEADER_BYTES || memcmp(r->header->magic, OP_FILE_MAGIC, 8) != 0)
         return op_error_set(OP_EFORMAT, "%s: not a session file", path);
     if (r->header->version != OP_FILE_VERSION)
         return op_error_set(OP_EFORMAT, "%s: session file version %u; this release reads %u", path,
                             r->header->version, OP_FILE_VERSION);
+    return OP_OK;
+}
+
+static int check_header(const char *path, recovery *r) {
+    int rc = check_version(path, r);
+    if (rc != OP_OK)
+        return rc;
     if (r->header->window == 0)
         return op_error_set(OP_EFORMAT, "%s: nothing was being recorded", path);
     if (r->header->segment_bytes > OP_SEGMENT_UNITS * (uint64_t)OP_UNIT_BYTES ||
@@ -276,5 +289,35 @@ int op_recover(const char *path, op_result **out) {
     unmap(&r.pool);
     unmap(&r.names);
     unmap(&r.spill);
+    return rc;
+}
+
+/* The paths end, whatever the file says. */
+static void take_paths(const op_file_header *h, op_left *out) {
+    memcpy(out->names_path, h->names_path, sizeof out->names_path - 1);
+    memcpy(out->spill_path, h->spill_path, sizeof out->spill_path - 1);
+}
+
+int op_recover_look(const char *path, op_left *out) {
+    recovery r = {0};
+    bool is_alive = false;
+    *out = (op_left){0};
+    int rc = find_writer(path, &is_alive);
+    if (rc == OP_OK)
+        rc = map_file(path, &r.pool);
+    if (rc == OP_OK)
+        rc = check_version(path, &r);
+    if (rc == OP_OK) {
+        out->pid = r.header->pid;
+        out->is_alive = is_alive;
+        out->window = r.header->window;
+        out->keeps_last = r.header->keeps_last;
+        out->opened_ns = r.header->opened.realtime_ns;
+        uint32_t bytes = __atomic_load_n(&r.header->note_bytes, __ATOMIC_ACQUIRE);
+        out->note_bytes = bytes <= OP_NOTE_BYTES ? bytes : 0;
+        memcpy(out->note, r.header->note, out->note_bytes);
+        take_paths(r.header, out);
+    }
+    unmap(&r.pool);
     return rc;
 }

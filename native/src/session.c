@@ -6,6 +6,7 @@
 #include "result.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define DEFAULT_POOL_BYTES (16ull << 20)
@@ -62,6 +63,20 @@ const char *op_session_path(void) { return self->open && self->pool.fd >= 0 ? se
 
 const char *op_session_clock(void) { return op_clock_name(); }
 
+void op_session_note(const char *text, uint32_t bytes) {
+    pthread_mutex_lock(&self->lock);
+    op_file_header *header = self->open ? self->pool.header : NULL;
+    if (header) {
+        uint32_t kept = bytes < OP_NOTE_BYTES ? bytes : OP_NOTE_BYTES;
+        __atomic_store_n(&header->note_bytes, 0, __ATOMIC_RELEASE);
+        /* Else a process that dies in between leaves half of one note and half of another. */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        memcpy(header->note, text, kept);
+        __atomic_store_n(&header->note_bytes, kept, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
 int op_window_is_open(void) { return op_open_window() != 0; }
 
 static int start_locked(void) {
@@ -83,6 +98,7 @@ static int start_locked(void) {
     self->pool.header->started = self->timeline.pairs[0];
     self->pool.header->truncated = 0;
     self->pool.header->sampling = self->sampling;
+    self->pool.header->keeps_last = self->keeps_last;
     self->pool.header->counted = op_counters_chosen(self->pool.header->counters);
     __atomic_store_n(&self->pool.header->window, window, __ATOMIC_RELEASE);
     __atomic_store_n(&op_window, window, __ATOMIC_RELEASE);
@@ -105,6 +121,12 @@ int op_window_start(void) {
 void op_window_sample(double sampling) {
     pthread_mutex_lock(&self->lock);
     self->sampling = sampling;
+    pthread_mutex_unlock(&self->lock);
+}
+
+void op_window_keep_last(uint32_t on) {
+    pthread_mutex_lock(&self->lock);
+    self->keeps_last = on != 0;
     pthread_mutex_unlock(&self->lock);
 }
 

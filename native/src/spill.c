@@ -56,7 +56,7 @@ static bool index_has_room(void) {
 }
 
 /* Oldest first: the list is newest first, and the oldest are the least likely to be looked at. */
-static op_chunk *take_unpinned(void) {
+op_chunk *op_spill_take_oldest(void) {
     op_chunk **found = NULL;
     uint32_t window = op_recording();
     for (op_chunk **link = &self->full; *link; link = &(*link)->next)
@@ -82,7 +82,7 @@ bool op_spill_one(void) {
     }
     if (spill->broken || !index_has_room())
         return false;
-    op_chunk *c = take_unpinned();
+    op_chunk *c = op_spill_take_oldest();
     if (!c)
         return false;
     if (!make_file()) {

@@ -260,6 +260,23 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     place_in_step(k, raw->os_tid, e->start, row);
 }
 
+/* Chunks before this one are not there: a flight recorder forgot them, or they were torn. What had ended by
+ * then is around nothing that follows. */
+static void skip_gap(walk *k, const op_raw *raw) {
+    if (!raw->count)
+        return;
+    const op_event *first = &raw->events[0];
+    uint32_t line = k->line;
+    int64_t at_ns = op_lines_ns(&k->time, &line, first->start);
+    for (uint32_t depth = 0; depth < first->depth; depth++) {
+        uint32_t row = k->nearest[depth];
+        if (row && k->w.duration_ns[row - 1] >= 0 &&
+            k->w.start_ns[row - 1] + k->w.duration_ns[row - 1] <= at_ns)
+            k->nearest[depth] = 0;
+    }
+    op_nest_skip_gap(&k->calls, &k->w, first->depth, at_ns);
+}
+
 static void walk_threads(walk *k) {
     const op_source *s = k->source;
     uint32_t index = 0;
@@ -272,6 +289,8 @@ static void walk_threads(walk *k) {
             k->step = 0;
             k->cuda_end = 0;
             first_row = k->row;
+        } else if (i && raw->sequence > s->raw[i - 1].sequence + 1) {
+            skip_gap(k, raw);
         }
         op_raw numbered = *raw;
         numbered.thread = index;

@@ -73,7 +73,7 @@ static void newer_versions_are_refused(void) {
     remains left = killed_by(SIGKILL, &here);
     op_result *r;
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION + 1}, 4, NULL);
-    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 4; this release reads 3");
+    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 5; this release reads 4");
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION}, 4, NULL);
     overwrite(left.pool, offsetof(op_file_header, segments), &(uint32_t){4}, 4, NULL);
     CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "does not fit its size");
@@ -111,6 +111,54 @@ static void what_was_looked_at_is_read_back(void) {
     remove_remains(&left);
 }
 
+static op_left look(const char *path) {
+    op_left left;
+    CHECK_OK(op_recover_look(path, &left));
+    return left;
+}
+
+static bool notes(const op_left *left, const char *text) {
+    return left->note_bytes == strlen(text) && memcmp(left->note, text, left->note_bytes) == 0;
+}
+
+static void notes_say_what_a_process_did(void) {
+    op_session_note("nobody hears it", 15); /* no session */
+    open_session(&here);
+    const char *path = op_session_path();
+    op_left left = look(path);
+    CHECK(left.is_alive);
+    CHECK_EQ(left.pid, getpid());
+    CHECK_EQ(left.window, 0);
+    CHECK_EQ(left.note_bytes, 0);
+    CHECK(strcmp(left.names_path, op_the_collector.pool.names_path) == 0);
+    op_session_note("test_a", 6);
+    CHECK(notes((left = look(path), &left), "test_a"));
+    op_session_note("b", 1);
+    CHECK(notes((left = look(path), &left), "b"));
+    char longest[OP_NOTE_BYTES + 1];
+    memset(longest, 'x', sizeof longest);
+    op_session_note(longest, sizeof longest);
+    CHECK_EQ(look(path).note_bytes, OP_NOTE_BYTES);
+    op_session_note(NULL, 0);
+    CHECK_EQ(look(path).note_bytes, 0);
+    op_session_close();
+}
+
+static void dead_processes_are_looked_at(void) {
+    remains left = killed_by(SIGKILL, &here);
+    op_left found = look(left.pool);
+    CHECK(!found.is_alive);
+    CHECK_EQ(found.pid, left.pid);
+    CHECK(found.window != 0);
+    CHECK(strcmp(found.spill_path, left.spill) == 0);
+    const uint32_t beyond = OP_NOTE_BYTES + 1;
+    overwrite(left.pool, offsetof(op_file_header, note_bytes), &beyond, 4, NULL);
+    CHECK_EQ(look(left.pool).note_bytes, 0);
+    overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION + 1}, 4, NULL);
+    CHECK_FAILS(op_recover_look(left.pool, &found), OP_EFORMAT, "version");
+    remove_remains(&left);
+}
+
 static void missing_files_are_named(void) {
     remains left = killed_by(SIGKILL, &here);
     op_result *r;
@@ -128,6 +176,8 @@ int main(void) {
     RUN(other_files_are_refused);
     RUN(newer_versions_are_refused);
     RUN(what_was_looked_at_is_read_back);
+    RUN(notes_say_what_a_process_did);
+    RUN(dead_processes_are_looked_at);
     RUN(missing_files_are_named);
     remove_folder(&here);
     return 0;

@@ -63,6 +63,7 @@ class Collector:
         self._window_sources: tuple[str, ...] = ()
         self._counters = CounterChoice()
         self._cuda = CudaSource()
+        self._is_watching = False
         self._lock = threading.Lock()
         os.register_at_fork(after_in_child=self._after_fork)
         atexit.register(lib.op_session_close)
@@ -76,8 +77,8 @@ class Collector:
 
     @property
     def recording(self) -> bool:
-        """Whether a window is open."""
-        return bool(lib.op_window_is_open())
+        """Whether a window is open, of those that somebody will read: not that of `watch`."""
+        return bool(lib.op_window_is_open()) and not self._is_watching
 
     @property
     def session_path(self) -> Path | None:
@@ -153,6 +154,7 @@ class Collector:
             CaptureBusyError: A window is open already; it goes on unharmed.
             CollectorError: The native collector failed.
         """
+        self.unwatch()
         if self.recording:
             raise CaptureBusyError(
                 "a profile is being recorded in this process already; stop it before starting another"
@@ -195,6 +197,51 @@ class Collector:
             self._cuda.stopped()
             self._tell_of_cuda()
         return self._recording(result[0])
+
+    def watch(self) -> None:
+        """Open a window whose newest events a later process finds, should this one die.
+
+        It has the pool alone, where the oldest events make room, and gives way to any other window. Where
+        one is open already, that one serves.
+
+        Raises:
+            CollectorError: The native collector failed.
+        """
+        if lib.op_window_is_open():
+            return
+        self.open(sources=self._sources)
+        with self._lock:
+            self._active = (self._torch_ops,) if self._torch_ops else ()
+            lib.op_window_sample(EVERY_OP)
+            lib.op_window_keep_last(1)
+            code = lib.op_window_start()
+            lib.op_window_keep_last(0)
+            check(code)
+            self._is_watching = True
+            for source in self._active:
+                source.enable(OpDetails(0), sampling=EVERY_OP)
+
+    def unwatch(self) -> None:
+        """Close the window of `watch`, if it is open still, and forget it."""
+        if self._is_watching:
+            self._is_watching = False
+            with self._lock:
+                self._discard_window()
+
+    def note(self, text: bytes) -> None:
+        """Say what this process does, for whoever finds its session file after its death.
+
+        Args:
+            text: At most `LONGEST_NOTE` bytes of it are kept; empty for nothing.
+
+        Raises:
+            UsageError: A setting in the environment cannot be meant.
+            CollectorError: There is no memory for the pool.
+        """
+        if not lib.op_session_is_open():
+            with self._lock:
+                self._open_session()
+        lib.op_session_note(text, len(text))
 
     def pause(self, *, paused: bool) -> None:
         """Begin no event from here on, or begin them again; what had begun ends as usual."""
@@ -355,6 +402,7 @@ class Collector:
     def _after_fork(self) -> None:
         """A child records nothing of its parent's window, and torch is told so there."""
         self._lock = threading.Lock()
+        self._is_watching = False
         self._disable_sources()
 
 

@@ -37,6 +37,7 @@ COMMANDS = (
     "bisect",
     "merge",
     "import-benchmarks",
+    "recover",
 )
 _SIGNALLED = 128
 

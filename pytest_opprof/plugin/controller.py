@@ -48,16 +48,26 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Hear a worker's last words.
+        """Hear a worker's last words, or find what a dead one left.
 
         Raises:
             pytest.UsageError: It refused to run: it would die of that in silence.
         """
-        del error
+        if error:
+            self._tell_of_deaths(node.config)
         output = getattr(node, "workeroutput", {})
         if output.get(KEY):
             raise pytest.UsageError(*output[KEY])
         self._lost += output.get(LOST, ())
+
+    def _tell_of_deaths(self, config: pytest.Config) -> None:
+        from pytest_opprof.plugin.flight import tell_of_deaths  # noqa: PLC0415  # where there is work
+        from pytest_opprof.report.text import escaped  # noqa: PLC0415  # as above
+
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        for line in tell_of_deaths(config.rootpath):
+            if reporter is not None:
+                reporter.write_line(f"opprof: {escaped(line)}")
 
     # Registered after the plugin's own hooks, so it comes before them.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -68,6 +78,7 @@ class ControllerHooks:
             from pytest_opprof.plugin.opening import open_controller  # noqa: PLC0415  # where there is work
 
             open_controller(session.config, self._folder)
+            self._tell_of_deaths(session.config)
         if SESSION in session.config.stash:
             session.config.stash[SESSION].failures += self._lost
         return (yield)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_opprof.plugin.options import Options, add_options, read_options
+from pytest_opprof.plugin.options import ALWAYS, Options, add_options, read_options
 
 if TYPE_CHECKING:
     from pytest_opprof.plugin.fixtures import Opprof
@@ -112,7 +112,7 @@ def pytest_collection_modifyitems(
     if options.mode == "only":
         _deselect(config, items, keep=chosen)
     marked = [item for item in {*collected, *items} if _is_marked(item)]
-    if marked or options.asks_for_something:
+    if marked or options.asks_for_something or options.mode == ALWAYS:
         from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
 
         open_session(config, marked=marked, chosen=chosen)
@@ -142,6 +142,18 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     from pytest_opprof.plugin.opening import header  # noqa: PLC0415  # as above
 
     return header(session)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Have the process say which test runs, for whoever finds what it left when it died."""
+    session = item.config.stash.get(SESSION, None)
+    if session is None or not session.watches(item):
+        return (yield)
+    from pytest_opprof.plugin.flight import recorded  # noqa: PLC0415  # as above
+
+    with recorded(item, always=session.options.mode == ALWAYS):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

@@ -14,6 +14,7 @@ from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
 from pytest_opprof.plugin.controller import KEY
+from pytest_opprof.plugin.flight import tell_of_deaths
 from pytest_opprof.plugin.hooks import ARMING, ASIDE, OPTIONS, SESSION
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
@@ -129,6 +130,7 @@ def header(session: OpprofSession) -> list[str]:
         return []
     options, baseline = session.options, session.baseline
     problems = [] if session.is_controller else _problems(session)
+    problems += tell_of_deaths(session.config.rootpath)
     first, *others = header_lines(
         version=version(),
         capturing=_capturing(options.capture),

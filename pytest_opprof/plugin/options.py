@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import pytest
 
-_MODES: Final = ("on", "off", "only")
+ALWAYS: Final = "always"
+_MODES: Final = ("on", "off", "only", ALWAYS)
 _MOST_PROCESSES: Final = 100
 _HISTORY: Final = ("saved", "all", "off")
 _MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
@@ -58,7 +59,11 @@ class Option:
 
 OPTIONS: Final = (
     Option(
-        name="opprof", metavar="on|off|only", default="on", help="profile marked tests, none, or them alone"
+        name="opprof",
+        metavar="on|off|only|always",
+        default="on",
+        help="profile marked tests, none, or them alone; always: and keep what ran last in every test, "
+        "should its process die",
     ),
     Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
     Option(
@@ -145,7 +150,7 @@ class Options:
     """What the user asked for, from the command line or the ini file.
 
     Attributes:
-        mode: "on", "off" or "only".
+        mode: "on", "off", "only" or "always".
         history: "saved", "all" or "off".
         gates: Rules of the command line.
         ini_gates: Rules of the ini file, which a test's own stand over.

@@ -28,7 +28,7 @@ from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import measured, unmeasured
-from pytest_opprof.plugin.options import Options
+from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
@@ -109,6 +109,10 @@ class OpprofSession:
         self._created = datetime.now(UTC)
 
     # ---- a test ------------------------------------------------------------------------------
+
+    def watches(self, item: pytest.Item) -> bool:
+        """Whether something is kept of a test whose process dies."""
+        return PLAN in item.stash or self.options.mode == ALWAYS
 
     def stepping_of(self, item: pytest.Item) -> Stepping | None:
         """A test's measurement; None for a test that is not measured."""

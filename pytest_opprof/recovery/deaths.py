@@ -1,0 +1,116 @@
+"""A process that died while it ran a test: what each of its threads was in."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.capture.session_files import recovered
+from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError, StoreError
+from pytest_opprof.recovery.sessions import Note
+from pytest_opprof.results.names import trace_stem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_opprof.capture.recording import Recording
+    from pytest_opprof.capture.session_files import SessionFile
+
+_OPEN: Final = re.compile(rb"\xff{8}")  # a duration of -1
+_DURATION_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastSeen:
+    """What one thread was in, or had been in last, when its process died.
+
+    Attributes:
+        thread: Which one, by the system's number.
+        stack: The ranges and ops that were open, innermost first.
+        last: What began last on the thread; where something is open it is that, or was inside of it.
+    """
+
+    thread: str
+    stack: tuple[str, ...]
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A process that died.
+
+    Attributes:
+        file: Its session file.
+        note: What it said it was doing; None for a process that ran no tests.
+        threads: What each thread was in; those with something open first.
+        recording: What was recorded; None where nothing was.
+        problem: Why there is no recording; empty where there is one.
+    """
+
+    file: SessionFile
+    note: Note | None
+    threads: tuple[LastSeen, ...] = ()
+    recording: Recording | None = None
+    problem: str = ""
+
+    @property
+    def test(self) -> str:
+        """The test that ran; where none did, the process."""
+        return self.note.node_id if self.note else f"process {self.file.pid}"
+
+
+def death_of(file: SessionFile) -> Death:
+    """Read what a dead process left.
+
+    Whatever is wrong with the recording is told, not raised: that the process died is worth knowing anyway.
+    """
+    note = Note.of(file.note)
+    if not file.was_recording:
+        return Death(file=file, note=note, problem="nothing was being recorded")
+    try:
+        recording = recovered(file.path)
+    except (RecoveryError, CollectorError, CaptureBusyError) as error:
+        return Death(file=file, note=note, problem=f"the recording cannot be read: {error}")
+    threads = sorted(_threads(recording, pid=file.pid), key=lambda thread: not thread.stack)
+    return Death(file=file, note=note, threads=tuple(threads), recording=recording)
+
+
+def _threads(recording: Recording, *, pid: int) -> Iterator[LastSeen]:
+    opened: dict[int, list[str]] = {}
+    # Searched as bytes: a recording may hold many millions of events, of which a few are open.
+    for match in _OPEN.finditer(recording.duration_ns.cast("B")):
+        event = match.start() // _DURATION_BYTES
+        opened.setdefault(recording.thread[event], []).append(recording.name(event))
+    for thread in recording.threads:
+        after = bisect_right(recording.thread, thread.index)
+        if after == bisect_left(recording.thread, thread.index):
+            continue
+        yield LastSeen(
+            # The living are named by whoever asks them, which nobody can any more.
+            thread="main thread" if thread.os_tid == pid else f"thread {thread.os_tid}",
+            stack=tuple(reversed(opened.get(thread.index, []))),
+            last=recording.name(after - 1),
+        )
+
+
+def write_trace(death: Death, folder: Path) -> Path | None:
+    """Write the Chrome trace of what was recorded.
+
+    Returns:
+        The file, ``test_step-9f3c-4711.json.gz``; None where nothing was recorded.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    if death.recording is None:
+        return None
+    path = folder / f"{trace_stem(death.test)}-{death.file.pid}.json.gz"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        death.recording.write_chrome_trace(path)
+    except OSError as error:
+        raise StoreError(f"the trace {path} cannot be written: {error}") from error
+    return path

@@ -1,0 +1,106 @@
+"""Sessions that processes left behind: found, told apart, and cleaned up."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from pytest_opprof.capture.folders import session_folders
+from pytest_opprof.capture.session_files import LONGEST_NOTE, SessionFile, read_session_file
+from pytest_opprof.errors import CollectorError, RecoveryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_NAME: Final = re.compile(r"opprof-(?P<user>[0-9]+)-[0-9]+-[0-9a-f]+")
+_KEPT_NS: Final = 7 * 24 * 3600 * 10**9  # a dead process's recording that nobody asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What a process that runs tests says in its session file.
+
+    Attributes:
+        project: Which project's tests, see `project_of`.
+        worker: xdist's name of the process; empty for none.
+        node_id: The test that runs.
+    """
+
+    project: str
+    worker: str
+    node_id: str
+
+    def __bytes__(self) -> bytes:
+        """As the file has it; of a name that is too long, the beginning."""
+        text = f"{self.project}\n{self.worker}\n{self.node_id}"
+        return text.encode("utf-8", "surrogatepass")[:LONGEST_NOTE]
+
+    @classmethod
+    def of(cls, data: bytes) -> Self | None:
+        """Read a note; None where there is none, or one that no test session wrote."""
+        parts = data.decode("utf-8", "replace").split("\n", 2)
+        if len(parts) != len(cls.__slots__):
+            return None
+        project, worker, node_id = parts
+        return cls(project=project, worker=worker, node_id=node_id)
+
+
+def project_of(root: Path) -> str:
+    """A short name for a project's folder, as a path may be longer than a note."""
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+
+
+def left_sessions(folders: Iterable[Path] | None = None) -> Iterator[SessionFile]:
+    """The session files of this user's dead processes, oldest first in each folder.
+
+    Args:
+        folders: Where to look; unless given, where this process would have its own.
+    """
+    for folder in dict.fromkeys(session_folders() if folders is None else folders):
+        found = []
+        for path in _candidates(folder):
+            try:
+                file = read_session_file(path)
+            except (RecoveryError, CollectorError):
+                continue  # of another release, or removed meanwhile
+            if not file.is_alive:
+                found.append(file)
+        yield from sorted(found, key=lambda file: file.opened_ns)
+
+
+def _candidates(folder: Path) -> list[Path]:
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError:
+        return []  # a folder that is not there has nothing in it
+    matches = filter(None, map(_NAME.fullmatch, names))
+    return [folder / match[0] for match in matches if int(match["user"]) == os.getuid()]
+
+
+def is_leftover(file: SessionFile, *, now_ns: int) -> bool:
+    """Whether a dead process's file is of no use: nothing ran, or nobody asked for a week."""
+    return (not file.was_recording and not file.note) or now_ns - file.opened_ns > _KEPT_NS
+
+
+def remove(file: SessionFile) -> None:
+    """Remove a dead process's files, the one that tells of the others last."""
+    spilled = re.compile(rf"opprof-{os.getuid()}-{file.pid}-[0-9a-f]+\.spill")
+    if file.names_path.name == f"{file.path.name}.names":
+        _remove(file.names_path)
+    if file.spill_path is not None and spilled.fullmatch(file.spill_path.name):
+        _remove(file.spill_path)
+    _remove(file.path)
+
+
+def _remove(path: Path) -> None:
+    try:
+        found = path.lstat()
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid():
+            path.unlink()
+    except OSError:
+        return  # gone already, or in a folder that takes nothing now: the next session tries again

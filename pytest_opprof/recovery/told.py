@@ -1,0 +1,52 @@
+"""Deaths in sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_opprof.recovery.deaths import Death, LastSeen
+
+_MOST_THREADS: Final = 8
+_MOST_FRAMES: Final = 12
+_SECOND_NS: Final = 10**9
+
+
+def told(death: Death, *, trace: Path | None) -> Iterator[str]:
+    """What is known of a death: the test, what ran last on each thread, where the trace is.
+
+    Args:
+        death: The process that died.
+        trace: The file that its recording was written to; None for none.
+    """
+    began = datetime.fromtimestamp(death.file.opened_ns / _SECOND_NS, tz=UTC)
+    who = f"process {death.file.pid}" if death.note is None else death.note.node_id
+    worker = f"{death.note.worker}, " if death.note and death.note.worker else ""
+    where = "died" if death.note is None else f"did not end: {worker}process {death.file.pid} died in it"
+    yield f"{who} {where} (began {began:%Y-%m-%d %H:%M:%S} UTC)"
+    if death.recording is None:
+        yield f"    {death.problem}"
+        return
+    for thread in death.threads[:_MOST_THREADS]:
+        yield f"    {_of_thread(thread)}"
+    more = len(death.threads) - _MOST_THREADS
+    if more > 0:
+        yield f"    and {more} more threads"
+    stats = death.recording.stats
+    cut = ""
+    if stats.truncated:
+        cut = ", older ones were forgotten" if death.file.keeps_last else ", later ones had no room"
+    yield f"    {stats.events:,} events{cut}" + (f"; trace: {trace}" if trace else "")
+
+
+def _of_thread(thread: LastSeen) -> str:
+    if not thread.stack:
+        return f"{thread.thread}: in nothing; last: {thread.last}"
+    stack = " < ".join(thread.stack[:_MOST_FRAMES])
+    more = f" < {len(thread.stack) - _MOST_FRAMES} more" if len(thread.stack) > _MOST_FRAMES else ""
+    inside = "" if thread.last == thread.stack[0] else f" (last inside: {thread.last})"
+    return f"{thread.thread}: {stack}{more}{inside}"
