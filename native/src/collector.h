@@ -17,7 +17,7 @@ typedef struct op_collector {
     pthread_cond_t changed; /* a write ended, or the drain has work */
     bool open;
     bool truncated;
-    double sampling;    /* of windows to come, as the next */
+    double sampling; /* of windows to come, as the next */
     bool keeps_last;
     uint32_t uncounted; /* threads of the window without the counters asked for */
     uint32_t session;   /* only grows */

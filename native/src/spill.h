@@ -36,7 +36,7 @@ static inline const uint32_t *op_spilled_args(const op_chunk *c) {
 }
 
 /* All with the collector's lock held, which they drop while they write or wait. */
-bool op_spill_one(void); /* true: wrote a chunk, or waited for others, so try again */
+bool op_spill_one(void);              /* true: wrote a chunk, or waited for others, so try again */
 op_chunk *op_spill_take_oldest(void); /* of the window, and that nothing open lies in; NULL: none */
 void op_spill_start_drain(void);
 /* Afterwards no drain thread runs: one left running makes the user's os.fork() warn. */

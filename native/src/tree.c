@@ -260,8 +260,8 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     place_in_step(k, raw->os_tid, e->start, row);
 }
 
-/* Chunks before this one are not there: a flight recorder forgot them, or they were torn. What had ended by
- * then is around nothing that follows. */
+/* Chunks before this one are not there: a flight recorder forgot them, or they were torn. What had
+ * ended by then is around nothing that follows. */
 static void skip_gap(walk *k, const op_raw *raw) {
     if (!raw->count)
         return;

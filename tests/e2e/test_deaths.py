@@ -61,7 +61,10 @@ def dying(project: Project, *, death: str = "SIGKILL", mark: str = MARKED) -> No
     project.write("test_it.py", DIES.format(mark=mark, death=DEATHS[death]))
 
 
-@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize(
+    "death",
+    ["SIGKILL", "SIGSEGV", *(pytest.param(death, marks=pytest.mark.slow) for death in ("SIGABRT", "exit"))],
+)
 def test_the_next_session_says_what_ran_last(project: Project, sessions: Path, death: str) -> None:
     dying(project, death=death)
     project.pytest("-p", "no:faulthandler")

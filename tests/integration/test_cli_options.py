@@ -157,6 +157,8 @@ OF_BISECT = {
     *("bisect pattern", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
     "bisect --store",
 }
+# Each is given in tests/e2e/test_deaths.py, where processes die.
+OF_RECOVER = {"recover folder", "recover --output", "recover --remove"}
 # Of `ab`, the test of whole runs that shows what the argument does.
 OF_AB = {
     "ab base": "a_slower_op_is_found_and_named",
@@ -332,5 +334,5 @@ def test_every_proof_of_ab_gives_its_argument() -> None:
 
 
 def test_every_argument_has_its_proof() -> None:
-    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_AB.keys()
+    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_RECOVER | OF_AB.keys()
     assert set(arguments_of(whole_parser())) == known

@@ -1,0 +1,92 @@
+"""What a recording that ended in death says of each thread, and how that is told."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from pytest_opprof.recovery.deaths import Death, death_of
+from pytest_opprof.recovery.sessions import left_sessions
+from pytest_opprof.recovery.told import told
+
+PROGRAM = """
+import os, signal, sys, threading
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof import record_function
+
+def nest(depth):
+    if depth:
+        with record_function(f"r{depth}"):
+            nest(depth - 1)
+    else:
+        inside.release()
+        threading.Event().wait()
+
+collector = Collector.instance()
+collector.note(b"p\\n\\ntest_a")
+%s
+inside = threading.Semaphore(0)
+depths = [int(depth) for depth in sys.argv[1:]]
+for depth in depths:
+    threading.Thread(target=nest, args=(depth,), daemon=True).start()
+for _ in depths:
+    inside.acquire()
+with record_function("done"):
+    pass
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def dead(folder: Path, *depths: int, start: str = "collector.start()") -> Death:
+    command = [sys.executable, "-c", PROGRAM % start, *map(str, depths)]
+    done = subprocess.run(command, env={**os.environ, "OPPROF_DIR": str(folder)}, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (file,) = left_sessions([folder])
+    return death_of(file)
+
+
+def test_open_ranges_stand_innermost_first(tmp_path: Path) -> None:
+    death = dead(tmp_path, 3)
+    other, main = death.threads
+    assert (other.stack, other.last) == (("r1", "r2", "r3"), "r1")
+    assert (main.thread, main.stack, main.last) == ("main thread", (), "done")
+    assert list(told(death, trace=Path("x.json.gz")))[1:] == [
+        f"    {other.thread}: r1 < r2 < r3",
+        "    main thread: in nothing; last: done",
+        "    4 events; trace: x.json.gz",
+    ]
+
+
+def test_many_threads_and_deep_stacks_are_counted(tmp_path: Path) -> None:
+    death = dead(tmp_path, *range(1, 10), 20)
+    assert len(death.threads) == 11
+    lines = list(told(death, trace=None))
+    assert "    and 3 more threads" in lines
+    assert sum("r12 < 8 more" in line for line in lines) <= 1
+    deepest = max(death.threads, key=lambda thread: len(thread.stack))
+    assert deepest.stack == tuple(f"r{depth}" for depth in range(1, 21))
+
+
+def test_a_process_that_recorded_nothing_is_told_too(tmp_path: Path) -> None:
+    death = dead(tmp_path, start="")
+    assert death.recording is None
+    assert death.test == "test_a"
+    assert list(told(death, trace=None))[1:] == ["    nothing was being recorded"]
+
+
+def test_what_a_flight_recorder_forgot_is_told(tmp_path: Path) -> None:
+    much = "collector.watch()\nfor _ in range(600_000):\n with record_function('x'): pass"
+    death = dead(tmp_path, 1, start=much)
+    assert death.recording is not None
+    assert 0 < len(death.recording) < 600_000
+    assert "events, older ones were forgotten" in list(told(death, trace=None))[-1]
+
+
+def test_a_damaged_recording_is_told_as_such(tmp_path: Path) -> None:
+    death = dead(tmp_path, 1)
+    death.file.names_path.unlink()
+    again = death_of(death.file)
+    assert again.recording is None
+    assert again.problem.startswith("the recording cannot be read: ")
+    assert again.test == "test_a"
