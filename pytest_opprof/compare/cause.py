@@ -33,7 +33,7 @@ class Causes:
         if row.kind.is_on_device:
             return f"launched by {row.parent_op}" if row.parent_op else ""
         caller = self._caller(row.name) if row.name in self._after else row.parent_op
-        source = self._source(pair)
+        source = self.source(pair)
         if source:
             place = f"in {source}"
         elif not caller:
@@ -45,8 +45,8 @@ class Causes:
         separator = " " if place.startswith("in ") else ", "
         return f"new{separator}{place}" if place else "new"
 
-    def _source(self, pair: RowPair) -> str | None:
-        """The user's line that calls an op more often than before, by the largest rise."""
+    def source(self, pair: RowPair) -> str | None:
+        """``f, model.py:41``: the user's line that calls an op more often now, by the largest rise."""
         head, base = pair.head, pair.base
         if head is None or not head.places:
             return None if head is None else head.source

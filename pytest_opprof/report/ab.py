@@ -6,10 +6,12 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.overview import short_names
+from pytest_opprof.report.rows import time_row
 from pytest_opprof.report.section import change_table
-from pytest_opprof.report.terminal import VERDICT_STYLES, counts_in_words, short_names, worst_style
+from pytest_opprof.report.summary import control_in_words, time_totals
+from pytest_opprof.report.terminal import VERDICT_STYLES, worst_style
 from pytest_opprof.report.text import Line, Style, escaped, table
-from pytest_opprof.units import Unit, format_change, format_precise_duration, format_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +25,6 @@ _MOST_FOLDED = 20
 # These are told in a sentence too.
 _TOLD = frozenset(Verdict) - {Verdict.PASS, Verdict.NEW}
 _NARROWEST = 40
-_MOST_NAMES = 3
 _INDENT = "    "
 
 
@@ -35,7 +36,7 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
         width: the columns of the terminal.
         verbosity: below 0 the last line alone; above 0 every test, and the reasons of those that passed.
     """
-    last = Line(_totals(comparison), worst_style(comparison.counts))
+    last = Line(time_totals(comparison), worst_style(comparison.counts))
     if verbosity < 0:
         return [last]
     shown, folded = _shown(comparison.tests, verbosity=verbosity)
@@ -77,12 +78,8 @@ def _table(tests: Sequence[TestTimes], *, width: int) -> list[Line]:
 
 def _cells(test: TestTimes, *, name: str) -> list[str]:
     verdict = test.verdict.label if test.verdict else "not run"
-    cause = test.cause or ("" if test.verdict is Verdict.PASS else test.reason)
-    if test.times is None:
-        return [name, "", "", "", verdict, cause]
-    base_ns, head_ns = map(format_precise_duration, test.times.medians)
-    change = format_change(test.times.change_ppm, unit=Unit.PPM)
-    return [name, base_ns, head_ns, change, verdict, cause]
+    row = time_row(test)
+    return [name, row.base, row.head, row.change, verdict, row.why]
 
 
 def _reason(test: TestTimes, *, width: int) -> list[Line]:
@@ -98,17 +95,8 @@ def _exact_changes(test: TestComparison | None, *, width: int) -> list[Line]:
 
 
 def _control(control: Control, *, width: int) -> list[Line]:
-    if control.noise_ppm is None:
-        told = "no two processes of the base, so no noise floor"
-    else:
-        floor = f"noise floor {format_quantity(control.noise_ppm, unit=Unit.PPM)} ({control.noisiest})"
-        flagged = ", ".join(control.flagged[:_MOST_NAMES]) + (
-            ", ..." if len(control.flagged) > _MOST_NAMES else ""
-        )
-        found = f"{flagged} differs from itself, so times are not judged" if flagged else "nothing flagged"
-        told = f"{found}, {floor}"
     style = Style.WARN if control.flagged else Style.PLAIN
-    return _wrapped(f"control (base against base): {told}", style=style, width=width)
+    return _wrapped(f"control (base against base): {control_in_words(control)}", style=style, width=width)
 
 
 def _wrapped(text: str, *, style: Style, width: int) -> list[Line]:
@@ -116,13 +104,3 @@ def _wrapped(text: str, *, style: Style, width: int) -> list[Line]:
         escaped(text), width=max(width, _NARROWEST), subsequent_indent=_INDENT, break_on_hyphens=False
     )
     return [Line(line, style) for line in wrapped]
-
-
-def _totals(comparison: TimeComparison) -> str:
-    words = counts_in_words(comparison.counts)
-    not_run = sum(test.verdict is None for test in comparison.tests)
-    if not_run:
-        words.append(f"{not_run} not run")
-    base, head = comparison.base_processes, comparison.head_processes
-    sides = f"{base} processes a side" if base == head else f"{base} and {head} processes"
-    return f"{', '.join(words) or 'no test was measured'} · {sides}"

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.metrics.device import DIRECTIONS, OP_COUNTS, TOTAL_OF_COUNT
+from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.results.run import OpKind, TestResult
+    from pytest_opprof.results.run import TestResult
 
 _BY_DIRECTION = tuple(f"copies_{key}" for key in DIRECTIONS)
 # What says it better where it changes as much, by the names of an op's metrics.
@@ -29,7 +32,7 @@ _BETTER_OF = _BETTER | {
     TOTAL_OF_COUNT[name].name: tuple(TOTAL_OF_COUNT[other].name for other in better)
     for name, better in _BETTER.items()
 }
-_Key = tuple[str | None, "OpKind | None", bool]
+_Key = tuple[str | None, OpKind | None, bool]
 
 
 def telling_changes(test: TestComparison) -> list[Change]:
@@ -41,9 +44,7 @@ def telling_changes(test: TestComparison) -> list[Change]:
     return [
         change
         for change in test.changes
-        if not (
-            _is_told_by_its_own(change, by_key[_key(change)]) or _is_told_inside(change, test.changes, inside)
-        )
+        if not (_is_told_by_its_own(change, by_key[_key(change)]) or _is_told_inside(change, by_key, inside))
     ]
 
 
@@ -65,16 +66,18 @@ def _is_told_by_its_own(change: Change, others: dict[str, Change]) -> bool:
     return any(other and (other.rise, other.verdict) == (change.rise, change.verdict) for other in better)
 
 
-def _is_told_inside(change: Change, changes: tuple[Change, ...], inside: dict[str, set[str]]) -> bool:
+def _is_told_inside(
+    change: Change, by_key: Mapping[_Key, Mapping[str, Change]], inside: Mapping[str, set[str]]
+) -> bool:
     """Whether an op inside it has the same, or is itself there more often."""
     if change.op is None or change.metric not in OP_COUNTS or change.op not in inside:
         return False
     return any(
-        other.op in inside[change.op]
-        and not other.background
-        and other.metric in {COUNT.name, change.metric}
-        and _goes_along(other, change)
-        for other in changes
+        _goes_along(by_key[key].get(metric), change)
+        for name in inside[change.op]
+        for kind in OpKind
+        if (key := (name, kind, False)) in by_key
+        for metric in (COUNT.name, change.metric)
     )
 
 

@@ -6,18 +6,15 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import OP_METRICS, TOTALS
-from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.rows import change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table
-from pytest_opprof.results.samples import Samples, range_text
-from pytest_opprof.units import Unit, format_change, format_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_opprof.compare.comparison import Change, TestComparison
+    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.report.rows import Row
 
 _MOST_ROWS = 15
 _CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")
@@ -63,29 +60,16 @@ def failure_section(
     return [*lines, "", *(line for note in notes for line in note)] if notes else lines
 
 
-def value_text(samples: Samples | None, *, unit: Unit) -> str:
-    """What one side measured; what it has no row of, it ran no time."""
-    return format_quantity(0, unit=unit) if samples is None else range_text(samples, unit=unit)
-
-
-def change_text(change: Change) -> str:
-    """How much changed: ``+2``, ``-0.3 MiB``, ``0`` of another name; ``?`` where the ranges overlap."""
-    is_known = change.rise or change.rewrite is not None
-    return format_change(change.rise, unit=change.about.unit) if is_known else "?"
-
-
 def change_table(test: TestComparison, *, width: int) -> list[str]:
     """What changed of a test, op by op; nothing where nothing that is judged did."""
-    # What only informs, and says so among the advisories, is no row; totals come last, as a sum does.
-    shown = [change for change in telling_changes(test) if change.verdict not in {None, Verdict.PASS}]
-    shown.sort(key=lambda change: change.op is None)
-    ops = [change for change in shown if change.op is not None]
-    totals = [change for change in shown if change.op is None]
+    shown = change_rows(test)
+    ops = [row for row in shown if not row.is_total]
+    totals = [row for row in shown if row.is_total]
     if not shown:
         return []
     lines = table(
         _CHANGE_HEADERS,
-        [_change_cells(change) for change in (*ops[:_MOST_ROWS], *totals)],
+        [_cells(row) for row in (*ops[:_MOST_ROWS], *totals)],
         width=width,
         names=_CHANGE_HEADERS.index("op"),
         sentences=_CHANGE_HEADERS.index("cause"),
@@ -96,45 +80,21 @@ def change_table(test: TestComparison, *, width: int) -> list[str]:
     return lines
 
 
-def _change_cells(change: Change) -> list[str]:
-    unit = change.about.unit
-    cause = change.cause or change.reason
-    if change.verdict is Verdict.INCONCLUSIVE:
-        cause = f"inconclusive: {change.reason}"
-    elif change.reason and change.cause and change.verdict in {Verdict.ACCEPTED, Verdict.REGRESSED}:
-        cause = f"{change.cause}; {change.reason}"
-    return [
-        name_of(change) + (" (background)" if change.background else ""),
-        change.metric if change.op is not None else change.metric.rpartition(".")[2],
-        value_text(change.base, unit=unit),
-        value_text(change.head, unit=unit),
-        change_text(change),
-        cause,
-    ]
+def _cells(row: Row) -> list[str]:
+    return [row.what, row.metric, row.base, row.head, row.change, row.why]
 
 
 def _limits(test: TestComparison, *, width: int) -> list[str]:
-    broken = [limit for limit in test.limits if limit.verdict is not Verdict.PASS]
+    broken = limit_rows(test)
     if not broken:
         return []
-    rows = []
-    for limit in broken:
-        verdict = "over" if limit.verdict is Verdict.REGRESSED else f"inconclusive: {limit.reason}"
-        unit = _unit_of(limit.path)
-        measured = "nothing" if limit.value is None else value_text(limit.value, unit=unit)
-        rows.append([limit.path, limit.limit, measured, verdict])
     return table(
         _LIMIT_HEADERS,
-        rows,
+        [[row.what, row.base, row.head, row.why or row.change] for row in broken],
         width=width,
         names=_LIMIT_HEADERS.index("limit"),
         sentences=_LIMIT_HEADERS.index("verdict"),
     )
-
-
-def _unit_of(path: str) -> Unit:
-    metric = TOTALS.get(path) or OP_METRICS.get(path.rpartition(".")[2])
-    return metric.unit if metric else Unit.COUNT
 
 
 def _next_steps(

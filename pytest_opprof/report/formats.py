@@ -1,0 +1,28 @@
+"""Every format of a report by its name: commands and options take what is registered here."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.junit import junit
+from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_comment
+from pytest_opprof.report.openmetrics import openmetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_opprof.report.summary import Judged
+
+# Each makes one text of a comparison that was read from a document, whoever wrote that.
+FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
+    {
+        "markdown": markdown_comment,
+        "summary": job_summary,
+        "gitlab": gitlab_note,
+        "junit": junit,
+        "annotations": github_annotations,
+        "openmetrics": openmetrics,
+    }
+)

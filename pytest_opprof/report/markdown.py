@@ -1,0 +1,284 @@
+"""A comparison as Markdown: a pull request's comment, a job's summary, a merge request's note.
+
+The verdict stands first, then the rows that fail the tests, then what somebody may want to open. What fails
+is never cut in silence: rows get shorter, and where that is not enough the first lines say how many lack.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.report.markdown_folds import Fold, folds_of
+from pytest_opprof.report.markdown_text import (
+    fold,
+    link,
+    name_in_code,
+    quantity,
+    sentence_in_code,
+    size,
+    table_head,
+    table_line,
+)
+from pytest_opprof.report.overview import short_names
+from pytest_opprof.report.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_opprof.report.rows import Row
+    from pytest_opprof.report.summary import Judged
+
+# GitHub refuses a comment of more than 65,536 characters, a summary of more than 1 MiB, GitLab a note of
+# more than 1,000,000 characters. Each page keeps well below.
+COMMENT_LIMIT = 60_000
+SUMMARY_LIMIT = 1_000_000
+NOTE_LIMIT = 500_000
+# A table that is read in ten seconds has no more rows; only what fails tests makes it longer.
+_MOST_ROWS = 10
+_MOST_NOTES = 5
+_HEADERS = ("test", "verdict", "metric", "base", "head", "change", "why")
+_NUMBERS = ("base", "head", "change")
+_SELF_REPORTED = (
+    "The numbers are the pull request's own: its code measured itself. Verdicts were computed anew from "
+    "them, against a baseline of this repository."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """Addresses that a page leads on to, of whoever renders it; None for what there is not.
+
+    Attributes:
+        summary: the page of the job.
+        document: the comparison document.
+        traces: the traces of tests that regressed.
+    """
+
+    summary: str | None = None
+    document: str | None = None
+    traces: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Widths:
+    """How many characters a row's texts may have; no cause at all at 0."""
+
+    name: int
+    cause: int
+
+
+_WIDTHS = (_Widths(name=120, cause=160), _Widths(name=60, cause=60), _Widths(name=32, cause=0))
+
+
+def markdown_comment(
+    comparison: Judged,
+    *,
+    marker: str | None = None,
+    limit: int = COMMENT_LIMIT,
+    links: Links | None = None,
+    self_reported: bool = False,
+) -> str:
+    """The comment of a pull request.
+
+    Args:
+        comparison: with times or without.
+        marker: an HTML comment of the caller's, which finds the comment again; it is the first line.
+        limit: bytes that the page may have.
+        links: where to read on.
+        self_reported: say that the pull request's own code produced the numbers.
+    """
+    links = links or Links()
+    page = _Page(limit=limit, rest=_linked("the job summary", links.summary), links=links)
+    return page.text(Summary.of(comparison), before=marker, after=_SELF_REPORTED if self_reported else None)
+
+
+def job_summary(
+    comparison: Judged,
+    *,
+    limit_bytes: int = SUMMARY_LIMIT,
+    links: Links | None = None,
+    self_reported: bool = False,
+) -> str:
+    """The summary of a job of GitHub Actions: the same with room for more.
+
+    Args:
+        comparison: with times or without.
+        limit_bytes: that the page may have.
+        links: where to read on.
+        self_reported: say that the pull request's own code produced the numbers.
+    """
+    links = links or Links()
+    page = _Page(limit=limit_bytes, rest=_linked("the comparison document", links.document), links=links)
+    return page.text(Summary.of(comparison), before=None, after=_SELF_REPORTED if self_reported else None)
+
+
+def gitlab_note(
+    comparison: Judged,
+    *,
+    marker: str | None = None,
+    limit: int = NOTE_LIMIT,
+    links: Links | None = None,
+    self_reported: bool = False,
+) -> str:
+    """The note of a merge request of GitLab, which has no summaries of jobs.
+
+    Args:
+        comparison: with times or without.
+        marker: as in `markdown_comment`.
+        limit: bytes that the page may have.
+        links: where to read on.
+        self_reported: say that the merge request's own code produced the numbers.
+    """
+    links = links or Links()
+    page = _Page(limit=limit, rest=_linked("the job's artifacts", links.summary), links=links)
+    said = _SELF_REPORTED.replace("pull request", "merge request") if self_reported else None
+    return page.text(Summary.of(comparison), before=marker, after=said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What a page may hold, and where its readers find the rest.
+
+    Attributes:
+        limit: in bytes.
+        rest: Markdown that names the place of what had to be left out.
+        links: for the last line.
+    """
+
+    limit: int
+    rest: str
+    links: Links
+
+    def text(self, summary: Summary, *, before: str | None, after: str | None) -> str:
+        """The page.
+
+        Args:
+            summary: of the comparison.
+            before: its first line.
+            after: a sentence under its headline.
+        """
+        head = [*filter(None, [before]), *_headline(summary), *([after, ""] if after else [])]
+        foot = self._foot()
+        # Room for the sentences that count what is missing.
+        room = self.limit - size("\n".join([*head, *foot])) - 4 * size(self.rest) - 200
+        lead, more = _ordered(summary)
+        names = short_names([test.node_id for test in summary.tests])
+        table, missing = _table(lead, more, names=names, room=room)
+        room -= size("\n".join(table)) + 1
+        folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
+        alarm = [f"**{missing} more regressions, see {self.rest}.**", ""] if missing else []
+        cut = [f"{omitted} rows omitted, see {self.rest}.", ""] if omitted else []
+        return "\n".join([*head, *alarm, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
+
+    def _foot(self) -> list[str]:
+        known = {
+            "Job": self.links.summary,
+            "Comparison document": self.links.document,
+            "Traces": self.links.traces,
+        }
+        links = [_linked(label, address) for label, address in known.items() if address]
+        return [" · ".join(links)] if links else []
+
+
+def _linked(label: str, address: str | None) -> str:
+    return link(label, address) if address else label
+
+
+def _headline(summary: Summary) -> list[str]:
+    """The verdict, the counts, the two sides, what is to say about the whole."""
+    base = summary.exact.base
+    sides = [name_in_code(base.title)] if base else []
+    sides.append(name_in_code(summary.exact.head.title))
+    held_to = " → ".join(sides) if base else f"{sides[0]}, compared with nothing"
+    notes = [f"- {sentence_in_code(note)}" for note in summary.notes[:_MOST_NOTES]]
+    return [
+        f"### opprof: {summary.headline}",
+        "",
+        f"{summary.totals}  ",
+        held_to,
+        "",
+        *notes,
+        *([""] if notes else []),
+    ]
+
+
+def _ordered(summary: Summary) -> tuple[list[Row], list[Row]]:
+    """The rows of the first table, and those that fail tests beyond it.
+
+    Each failing test has one there, however many fail. Where few do, the table has the rest of their rows,
+    and what else changed, until it is as long as can be read at a glance.
+    """
+    failing = [test.failing_rows for test in summary.tests if test.is_failing]
+    rest = list(itertools.chain.from_iterable(rows[1:] for rows in failing))
+    others = (row for test in summary.tests for row in test.rows if not test.is_failing and _is_telling(row))
+    leads = [rows[0] for rows in failing]
+    room = max(_MOST_ROWS - len(leads), 0)
+    if len(rest) > room:
+        return leads + rest[:room], rest[room:]
+    all_of_them = list(itertools.chain.from_iterable(failing))
+    return all_of_them + list(itertools.islice(others, room - len(rest))), []
+
+
+def _is_telling(row: Row) -> bool:
+    return row.source is None or row.source.rise != 0 or row.source.rewrite is not None
+
+
+def _table(
+    lead: Sequence[Row], more: Sequence[Row], *, names: dict[str, str], room: int
+) -> tuple[list[str], int]:
+    """The first table and the fold under it, in the widest rows that fit, and how many rows did not."""
+    if not lead:
+        return [], 0
+    head = table_head(_HEADERS, right=_NUMBERS)
+    around = fold(f"{len(more)} more rows of these tests", head) if more else []
+    room -= size("\n".join([*head, *around])) + 2
+    for widths in _WIDTHS:
+        lines = list(_lines_within(itertools.chain(lead, more), names=names, widths=widths, room=room))
+        if len(lines) == len(lead) + len(more):
+            break
+    missing = len(lead) + len(more) - len(lines)
+    first, others = lines[: len(lead)], lines[len(lead) :]
+    folded = fold(f"{len(others)} more rows of these tests", [*head, *others]) if others else []
+    return [*head, *first, "", *folded], missing
+
+
+def _lines_within(rows: Iterable[Row], *, names: dict[str, str], widths: _Widths, room: int) -> Iterator[str]:
+    """The lines of as many rows as there is room for; no more than that is made."""
+    for row in rows:
+        line = _line(row, name=names[row.test], widths=widths)
+        room -= size(line) + 1
+        if room < 0:
+            return
+        yield line
+
+
+def _line(row: Row, *, name: str, widths: _Widths) -> str:
+    return table_line(
+        [
+            name_in_code(name, width=widths.name),
+            f"**{row.verdict.label}**" if row.verdict else "",
+            what_in_code(row, width=widths.name),
+            *map(quantity, (row.base, row.head, row.change)),
+            sentence_in_code(row.why, width=widths.cause) if widths.cause else "",
+        ]
+    )
+
+
+def what_in_code(row: Row, *, width: int) -> str:
+    """What a row is about: ``aten::clone`` count."""
+    return " ".join(filter(None, (name_in_code(row.what, width=width), row.metric)))
+
+
+def _fitting(folds: Iterable[Fold], *, room: int) -> tuple[list[str], int]:
+    """The folds for which there is room, in their order, and how many rows the others have."""
+    lines: list[str] = []
+    omitted = 0
+    for one in folds:
+        rows, left = one.within(room)
+        omitted += left
+        if rows:
+            lines += rows
+            room -= size("\n".join(rows)) + 1
+    return lines, omitted

@@ -1,0 +1,198 @@
+"""What a page of Markdown shows once somebody opens it: why tests fail, what else changed, all tests."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.markdown_text import (
+    fold,
+    name_in_code,
+    name_in_summary,
+    quantity,
+    sentence_in_code,
+    size,
+    table_head,
+    table_line,
+)
+from pytest_opprof.report.overview import overview, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_opprof.report.rows import Row
+    from pytest_opprof.report.summary import Summary, TestSummary
+
+_MOST_ROWS = 15
+_MOST_ADVISORIES = 5
+_OF_A_TEST = ("op", "metric", "base", "head", "change", "why")
+_OF_TESTS = ("test", "verdict", "op", "metric", "change", "why")
+_OF_TIMES = ("test", "verdict", "base", "head", "change")
+_OF_FIELDS = ("what", "base", "head")
+_NUMBERS = ("base", "head", "change")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """A part of a page that can be left out, or cut.
+
+    Attributes:
+        title: HTML.
+        head: lines that it always has.
+        count: how many rows there are.
+        rows: lines of a table under them, made one by one, as there may be a million and room for ten.
+        tail: lines under the table.
+    """
+
+    title: str
+    head: Sequence[str]
+    count: int
+    rows: Iterable[str]
+    tail: Sequence[str] = ()
+
+    def within(self, room: int) -> tuple[list[str], int]:
+        """Its lines, none where not even one row fits, and how many rows are missing."""
+        kept: list[str] = []
+        left = room - size("\n".join(fold(self.title, [*self.head, *self.tail]))) - 1
+        for row in self.rows:
+            left -= size(row) + 1
+            if left < 0:
+                break
+            kept.append(row)
+        if not kept and (self.count or left < 0):
+            return [], max(self.count, 1)
+        return fold(self.title, [*self.head, *kept, *self.tail]), self.count - len(kept)
+
+
+def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
+    """All folds, what is worth most first.
+
+    Args:
+        summary: of the comparison.
+        shown: the rows that the page has already.
+    """
+    known = set(map(id, shown))
+    name = summary.exact.base.name if summary.exact.base else None
+    for test in summary.tests:
+        if test.is_failing:
+            yield _why(test, known=known, baseline=name)
+    yield from _others(summary, known=known)
+    yield from _all_tests(summary)
+    yield _environment(summary)
+
+
+def _why(test: TestSummary, *, known: set[int], baseline: str | None) -> Fold:
+    """One failing test: the whole reason, its other rows, what cannot block, what to do next."""
+    others = [row for row in test.rows if id(row) not in known]
+    head = [sentence_in_code(test.reason, width=1_000), ""] if test.reason else []
+    rows = [
+        table_line([name_in_code(row.what), row.metric, *_numbers(row), sentence_in_code(row.why)])
+        for row in others[:_MOST_ROWS]
+    ]
+    if rows:
+        head += table_head(_OF_A_TEST, right=_NUMBERS)
+    advisories = test.exact.advisories[:_MOST_ADVISORIES] if test.exact is not None else ()
+    tail = [
+        *([""] if rows else []),
+        *([f"... and {len(others) - _MOST_ROWS} more rows", ""] if len(others) > _MOST_ROWS else []),
+        *(f"- advisory: {sentence_in_code(advisory)}" for advisory in advisories),
+        *(f"- {step}" for step in _next_steps(test, baseline=baseline)),
+    ]
+    assert test.verdict is not None, "a test that fails has a verdict"
+    title = f"{name_in_summary(test.node_id)} {test.verdict.label}"
+    return Fold(title=title, head=head, count=len(rows), rows=rows, tail=tail)
+
+
+def _next_steps(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
+    quoted = shlex.quote(test.node_id)
+    if baseline:
+        command = f"pytest {quoted} --opprof-baseline={shlex.quote(baseline)}"
+        yield f"see it again: {name_in_code(command, width=4_000)}"
+    rises = [row for row in test.failing_rows if row.source is not None and row.verdict is Verdict.REGRESSED]
+    if rises:
+        command = f'opprof accept {quoted} --reason "..."'
+        yield f"intended? {name_in_code(command, width=4_000)}"
+    if any(row.metric == "limit" and row.verdict is Verdict.REGRESSED for row in test.failing_rows):
+        yield "intended? raise the limit in the test's marker"
+
+
+def _others(summary: Summary, *, known: set[int]) -> Iterator[Fold]:
+    """What changed and fails nothing."""
+    found = [
+        row for test in summary.tests if not test.is_failing for row in test.rows if id(row) not in known
+    ]
+    if not found:
+        return
+    names = short_names([test.node_id for test in summary.tests])
+    rows = (
+        table_line(
+            [
+                name_in_code(names[row.test]),
+                row.verdict.label if row.verdict else "",
+                name_in_code(row.what),
+                row.metric,
+                quantity(row.change),
+                sentence_in_code(row.why),
+            ]
+        )
+        for row in found
+    )
+    many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
+    head = table_head(_OF_TESTS, right=_NUMBERS)
+    yield Fold(title=f"What else changed: {many}", head=head, count=len(found), rows=rows)
+
+
+def _all_tests(summary: Summary) -> Iterator[Fold]:
+    """Every test in a row, with its totals, or with its times of an A/B."""
+    ran = [test for test in summary.tests if test.did_run]
+    if not ran:
+        return
+    if summary.times is None:
+        headers, cells = overview([test.exact for test in ran if test.exact is not None])
+        rows = (
+            table_line(
+                [name_in_code(name), verdict, *map(_total, totals), sentence_in_code(worst, width=120)]
+            )
+            for name, verdict, *totals, worst in cells
+        )
+        head = table_head(headers, right=headers[2:-1])
+    else:
+        names = short_names([test.node_id for test in ran])
+        rows = (_times_line(test, name=names[test.node_id]) for test in ran)
+        head = table_head(_OF_TIMES, right=_NUMBERS)
+    title = f"All tests: {len(ran)}" if len(ran) != 1 else "The test"
+    yield Fold(title=title, head=head, count=len(ran), rows=rows)
+
+
+def _total(text: str) -> str:
+    """A total, and in brackets how much more that is."""
+    value, bracket, change = text.partition(" (")
+    return f"{quantity(value)} ({quantity(change.removesuffix(')'))})" if bracket else quantity(value)
+
+
+def _times_line(test: TestSummary, *, name: str) -> str:
+    row = next((row for row in test.rows if row.metric == "time"), None)
+    verdict = test.verdict.label if test.verdict else "not run"
+    return table_line([name_in_code(name), verdict, *(_numbers(row) if row else ["", "", ""])])
+
+
+def _numbers(row: Row) -> list[str]:
+    return [quantity(text) for text in (row.base, row.head, row.change)]
+
+
+def _environment(summary: Summary) -> Fold:
+    """What both sides ran on; what differs stands first."""
+    head = summary.exact.head.environment.fingerprint
+    base = summary.exact.base.environment.fingerprint if summary.exact.base else head
+    fields = sorted({*base, *head}, key=lambda field: (base.get(field) == head.get(field), field))
+    differing = sum(base.get(field) != head.get(field) for field in fields)
+    rows = [
+        table_line(
+            [name_in_code(field), name_in_code(base.get(field, "")), name_in_code(head.get(field, ""))]
+        )
+        for field in fields
+    ]
+    told = f"{differing} differ" if differing else "the same on both sides" if summary.exact.base else "head"
+    return Fold(title=f"Environment: {told}", head=table_head(_OF_FIELDS), count=len(rows), rows=rows)

@@ -1,0 +1,60 @@
+"""The exact totals of a run as OpenMetrics, for GitLab's metrics report, which compares values as text.
+
+So nothing is here that differs without a change of code: no time, no rounded value, no total that is not the
+same in every step; and lines stand in the order of names.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import TOTALS, Family
+from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.text import escaped
+
+if TYPE_CHECKING:
+    from pytest_opprof.metrics import Metric
+    from pytest_opprof.report.summary import Judged
+
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
+_END = "# EOF"
+
+
+def openmetrics(comparison: Judged) -> str:
+    """One line for each exact total of each test of the head."""
+    heads = {
+        test.node_id: test.exact.head.totals
+        for test in Summary.of(comparison).tests
+        if test.exact is not None and test.exact.head is not None and test.did_run
+    }
+    lines: list[str] = []
+    for metric in TOTALS.values():
+        if metric.family is not Family.EXACT:
+            continue
+        values = {
+            node_id: totals[metric.name].low
+            for node_id, totals in heads.items()
+            if metric.name in totals and totals[metric.name].is_constant
+        }
+        if values:
+            lines += _family(metric, values)
+    return "\n".join([*lines, _END, ""])
+
+
+def _family(metric: Metric, values: dict[str, int]) -> list[str]:
+    name = f"opprof_{_NOT_IN_NAMES.sub('_', metric.name)}"
+    return [
+        f"# HELP {name} {metric.label} in each step",
+        f"# TYPE {name} gauge",
+        *(f'{name}{{test="{_label(node_id)}"}} {value}' for node_id, value in sorted(values.items())),
+    ]
+
+
+def _label(text: str) -> str:
+    """A label's value that two tests never share.
+
+    GitLab takes all behind a number sign for a comment, wherever it stands: it is written as an escape.
+    """
+    plain = escaped(text.replace("\\", "\\\\")).replace("#", "\\x23")
+    return plain.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,130 @@
+"""What is said of a change, in the same words on a terminal, in a comment and on a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.sessions import name_of
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import OP_METRICS, TOTALS
+from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.results.samples import Samples, range_text
+from pytest_opprof.units import Unit, format_change, format_precise_duration, format_quantity
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
+    from pytest_opprof.compare.time_comparison import TestTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One change of one test. All texts are as the document has them: whoever shows them escapes them.
+
+    Attributes:
+        test: the test's node id.
+        what: the op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself.
+        metric: the metric's name; ``limit`` for a limit, ``time`` for the time of an A/B.
+        base: the value before; of a limit what is allowed.
+        head: the value now.
+        change: the difference with its sign, ``over`` of a limit.
+        why: where it comes from, or why its verdict is what it is.
+        verdict: None for what is advisory.
+        source: the change that it tells; None for limits, times and tests.
+    """
+
+    test: str
+    what: str = ""
+    metric: str = ""
+    base: str = ""
+    head: str = ""
+    change: str = ""
+    why: str = ""
+    verdict: Verdict | None = None
+    source: Change | None = None
+
+    @property
+    def is_total(self) -> bool:
+        """Whether it is about the test as a whole, and not about one of its ops."""
+        return self.source is not None and self.source.op is None
+
+
+def change_rows(test: TestComparison) -> list[Row]:
+    """What changed of a test: the ops, the worst first, then the totals, as a sum stands last."""
+    # What only informs, and says so among the advisories, is no row.
+    shown = [change for change in telling_changes(test) if change.verdict not in {None, Verdict.PASS}]
+    shown.sort(key=lambda change: change.op is None)
+    return [_change_row(test.node_id, change) for change in shown]
+
+
+def limit_rows(test: TestComparison) -> list[Row]:
+    """The limits of a test that it is over, or that cannot be judged."""
+    return [_limit_row(test.node_id, limit) for limit in test.limits if limit.verdict is not Verdict.PASS]
+
+
+def time_row(test: TestTimes) -> Row:
+    """The time of a test of an A/B, by the medians that were judged; its verdict and cause are the test's."""
+    base = head = change = ""
+    if test.times is not None:
+        base, head = map(format_precise_duration, test.times.medians)
+        change = format_change(test.times.change_ppm, unit=Unit.PPM)
+    return Row(
+        test=test.node_id,
+        metric="time",
+        base=base,
+        head=head,
+        change=change,
+        why=test.cause or ("" if test.verdict is Verdict.PASS else test.reason),
+        verdict=test.verdict,
+    )
+
+
+def value_text(samples: Samples | None, *, unit: Unit) -> str:
+    """What one side measured; what it has no row of, it ran no time."""
+    return format_quantity(0, unit=unit) if samples is None else range_text(samples, unit=unit)
+
+
+def change_text(change: Change) -> str:
+    """How much changed: ``+2``, ``-0.3 MiB``, ``0`` of another name; ``?`` where the ranges overlap."""
+    is_known = change.rise or change.rewrite is not None
+    return format_change(change.rise, unit=change.about.unit) if is_known else "?"
+
+
+def _change_row(node_id: str, change: Change) -> Row:
+    unit = change.about.unit
+    why = change.cause or change.reason
+    if change.verdict is Verdict.INCONCLUSIVE:
+        why = f"inconclusive: {change.reason}"
+    elif change.reason and change.cause and change.verdict in {Verdict.ACCEPTED, Verdict.REGRESSED}:
+        why = f"{change.cause}; {change.reason}"
+    return Row(
+        test=node_id,
+        what=name_of(change) + (" (background)" if change.background else ""),
+        metric=change.metric if change.op is not None else change.metric.rpartition(".")[2],
+        base=value_text(change.base, unit=unit),
+        head=value_text(change.head, unit=unit),
+        change=change_text(change),
+        why=why,
+        verdict=change.verdict,
+        source=change,
+    )
+
+
+def _limit_row(node_id: str, limit: LimitResult) -> Row:
+    is_over = limit.verdict is Verdict.REGRESSED
+    unit = _unit_of(limit.path)
+    return Row(
+        test=node_id,
+        what=limit.path,
+        metric="limit",
+        base=limit.limit,
+        head="nothing" if limit.value is None else value_text(limit.value, unit=unit),
+        change="over" if is_over else "?",
+        why="" if is_over else f"inconclusive: {limit.reason}",
+        verdict=limit.verdict,
+    )
+
+
+def _unit_of(path: str) -> Unit:
+    metric = TOTALS.get(path) or OP_METRICS.get(path.rpartition(".")[2])
+    return metric.unit if metric else Unit.COUNT

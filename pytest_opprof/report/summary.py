@@ -1,0 +1,226 @@
+"""A comparison as every report tells it: the headline, how many of what, and test by test its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.time_comparison import TimeComparison
+from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
+from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
+from pytest_opprof.results.run import MeasurementStatus, Outcome
+from pytest_opprof.units import Unit, format_quantity
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.compare.time_comparison import Control, TestTimes
+
+# What a comparison document may hold: the exact gates alone, or with the times of an A/B.
+Judged: TypeAlias = Comparison | TimeComparison
+
+# A document does not know what its session was told to fail on: a report calls failed what fails by default.
+FAILING = parse_fail_on(DEFAULT_FAIL_ON).verdicts
+# Their rows need no sentence of their own where they have none.
+_QUIET = frozenset({Verdict.PASS, Verdict.NEW, None})
+_WORDS = {Verdict.ERROR: "in error", Verdict.PASS: "passed"}
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestSummary:
+    """One test of a comparison.
+
+    Attributes:
+        node_id: the test's.
+        verdict: of all its gates; None for what was only measured, or did not run.
+        reason: one sentence that says why.
+        rows: its time in an A/B, the limits it broke, its ops, its totals; at least one where it fails.
+        exact: both sides, and what the exact gates say; None where an A/B has no counts of it.
+        times: its times; None but in an A/B.
+    """
+
+    __test__ = False  # not a test class for pytest to collect
+
+    node_id: str
+    verdict: Verdict | None
+    reason: str
+    rows: tuple[Row, ...]
+    exact: TestComparison | None
+    times: TestTimes | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it fails a session by default."""
+        return self.verdict in FAILING
+
+    @property
+    def failing_rows(self) -> tuple[Row, ...]:
+        """The rows that fail it; none of a test that passes."""
+        return tuple(row for row in self.rows if row.verdict in FAILING) if self.is_failing else ()
+
+    @property
+    def did_run(self) -> bool:
+        """Whether there is a verdict on it, or at least a measurement."""
+        return self.verdict is not None or (self.exact is not None and is_measured(self.exact))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A comparison, test by test; failures first.
+
+    Attributes:
+        exact: what the exact gates say.
+        times: the A/B that it belongs to; None for a comparison without times.
+        tests: all of them.
+    """
+
+    exact: Comparison
+    times: TimeComparison | None
+    tests: tuple[TestSummary, ...]
+
+    @classmethod
+    def of(cls, judged: Judged) -> Summary:
+        """Put together what belongs to each test."""
+        if isinstance(judged, Comparison):
+            return cls(exact=judged, times=None, tests=tuple(map(_of_counts, judged.tests)))
+        exact = {test.node_id: test for test in judged.exact.tests}
+        tests = tuple(_of_times(test, exact.get(test.node_id)) for test in judged.tests)
+        return cls(exact=judged.exact, times=judged, tests=tests)
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many tests got which verdict."""
+        return (self.times or self.exact).counts
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the headline says: the worst of the tests' verdicts; None where there is none.
+
+        A regression stands over a measurement that did not work, and new tests leave it a PASS.
+        """
+        found = [verdict for verdict in Verdict if self.counts[verdict]]
+        if Verdict.REGRESSED in found:
+            return Verdict.REGRESSED
+        if Verdict.PASS in found and found[0] is Verdict.NEW:
+            return Verdict.PASS
+        return found[0] if found else None
+
+    @property
+    def headline(self) -> str:
+        """``REGRESSED: 2 of 41 tests``, in words of ours alone."""
+        ran = sum(test.did_run for test in self.tests)
+        tests = f"{ran} {'test' if ran == 1 else 'tests'}"
+        if self.verdict is None:
+            return f"measured {tests}" if ran else "no test was measured"
+        many = self.counts[self.verdict]
+        return f"{self.verdict.label}: {tests if many == ran else f'{many} of {tests}'}"
+
+    @property
+    def totals(self) -> str:
+        """How many tests got which verdict, and what was lost: the last line on a terminal."""
+        return exact_totals(self.exact) if self.times is None else time_totals(self.times)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to say about the whole."""
+        if self.times is None:
+            return self.exact.notes
+        return (*self.times.notes, f"control (base against base): {control_in_words(self.times.control)}")
+
+
+def _of_counts(test: TestComparison) -> TestSummary:
+    rows = _with_reason([*limit_rows(test), *change_rows(test)], test)
+    return TestSummary(node_id=test.node_id, verdict=test.verdict, reason=test.reason, rows=rows, exact=test)
+
+
+def _of_times(test: TestTimes, exact: TestComparison | None) -> TestSummary:
+    rows = [time_row(test)] if test.times is not None else []
+    if exact is not None:
+        rows += [*limit_rows(exact), *change_rows(exact)]
+    rows_and_reason = _with_reason(rows, test)
+    return TestSummary(
+        node_id=test.node_id,
+        verdict=test.verdict,
+        reason=test.reason,
+        rows=rows_and_reason,
+        exact=exact,
+        times=test,
+    )
+
+
+def _with_reason(rows: list[Row], test: TestComparison | TestTimes) -> tuple[Row, ...]:
+    """The rows, and before them one with the reason alone where nothing in them says it."""
+    is_said = any(row.verdict is test.verdict for row in rows)
+    if is_said or test.verdict in _QUIET:
+        return tuple(rows)
+    return (Row(test=test.node_id, why=test.reason, verdict=test.verdict), *rows)
+
+
+def is_measured(test: TestComparison) -> bool:
+    """Whether a test ran, and there are numbers of it."""
+    head = test.head
+    return (
+        head is not None
+        and head.outcome is Outcome.PASSED
+        and head.measurement.status is not MeasurementStatus.NOT_RUN
+    )
+
+
+def counts_in_words(counts: Counter[Verdict]) -> list[str]:
+    """How many tests got which verdict, the worst first: ``1 regressed``, ``3 passed``."""
+    return [
+        f"{counts[verdict]} {_WORDS.get(verdict, verdict.value)}" for verdict in Verdict if counts[verdict]
+    ]
+
+
+def exact_totals(comparison: Comparison) -> str:
+    """``1 regressed, 3 passed · nothing dropped``."""
+    words = counts_in_words(comparison.counts)
+    measured = sum(test.verdict is None and is_measured(test) for test in comparison.tests)
+    if measured:
+        words.append(f"{measured} measured")
+    parts = [", ".join(words) or "nothing measured", _losses(comparison)]
+    if comparison.not_run:
+        parts.append(f"{comparison.not_run} other {'test' if comparison.not_run == 1 else 'tests'} not run")
+    return " · ".join(parts)
+
+
+def time_totals(comparison: TimeComparison) -> str:
+    """``1 regressed, 3 passed · 12 processes a side``."""
+    words = counts_in_words(comparison.counts)
+    not_run = sum(test.verdict is None for test in comparison.tests)
+    if not_run:
+        words.append(f"{not_run} not run")
+    base, head = comparison.base_processes, comparison.head_processes
+    sides = f"{base} processes a side" if base == head else f"{base} and {head} processes"
+    return f"{', '.join(words) or 'no test was measured'} · {sides}"
+
+
+def control_in_words(control: Control) -> str:
+    """What an A/B found between the processes of its base: ``nothing flagged, noise floor 1.9 %``."""
+    if control.noise_ppm is None:
+        return "no two processes of the base, so no noise floor"
+    floor = f"noise floor {format_quantity(control.noise_ppm, unit=Unit.PPM)} ({control.noisiest})"
+    more = ", ..." if len(control.flagged) > _MOST_NAMES else ""
+    flagged = ", ".join(control.flagged[:_MOST_NAMES]) + more
+    found = f"{flagged} differs from itself, so times are not judged" if flagged else "nothing flagged"
+    return f"{found}, {floor}"
+
+
+def _losses(comparison: Comparison) -> str:
+    captures = [test.head.capture for test in comparison.tests if test.head is not None]
+    dropped = sum(capture.dropped for capture in captures)
+    truncated = sum(capture.truncated for capture in captures)
+    sampled = sum(capture.is_sampled for capture in captures)
+    torn = sum(bool(capture.device_gap) for capture in captures)
+    told = [f"{dropped} events dropped"] if dropped else [] if truncated else ["nothing dropped"]
+    if truncated:
+        told.append(f"{truncated} {'recording' if truncated == 1 else 'recordings'} cut off")
+    if torn:
+        told.append(f"{torn} {'test' if torn == 1 else 'tests'} with devices recorded in part")
+    if sampled:
+        told.append(f"{sampled} {'test' if sampled == 1 else 'tests'} sampled")
+    return ", ".join(told)

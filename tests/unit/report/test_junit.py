@@ -1,0 +1,67 @@
+"""JUnit XML as a CI server reads it."""
+
+from xml.etree import ElementTree as ET
+
+from compared import cloning, compared, mixed, named, slower
+from strategies import simple_run
+
+from pytest_opprof.report.junit import junit
+from pytest_opprof.report.summary import Judged
+from pytest_opprof.results.run import Outcome
+
+
+def cases(comparison: Judged) -> dict[str, ET.Element]:
+    suites = ET.fromstring(junit(comparison).encode())  # noqa: S314 - just written
+    return {case.attrib["name"]: case for case in suites.iter("testcase")}
+
+
+def test_each_verdict_has_its_element() -> None:
+    found = cases(mixed())
+    assert {name: [child.tag for child in case][1:] for name, case in found.items()} == {
+        "broken": ["error"],
+        "worse": ["failure"],
+        "limited": ["failure"],
+        "unlike": ["failure"],
+        **{name: [] for name in ("other", "better", "new", "same")},
+    }
+    suite = ET.fromstring(junit(mixed()).encode())[0]  # noqa: S314
+    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "8",
+        "failures": "3",
+        "errors": "1",
+        "skipped": "0",
+    }
+
+
+def test_a_failure_has_the_section_that_pytest_shows() -> None:
+    case = cases(cloning())["test_step"]
+    assert (case.get("classname"), case.get("file")) == ("tests.test_model", "tests/test_model.py")
+    failure = case.find("failure")
+    assert failure is not None
+    assert failure.attrib["message"].startswith("REGRESSED: 4 more ops in each step than main@1a2b3c4")
+    lines = (failure.text or "").splitlines()
+    assert "aten::clone  count      0     2      +2  new, called by the test" in lines
+    assert 'intended? opprof accept tests/test_model.py::test_step --reason "..."' in lines
+    properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+    assert properties == {
+        "opprof.verdict": "REGRESSED",
+        "opprof.ops.count": "25",
+        "opprof.ranges.count": "0",
+    }
+
+
+def test_an_ab_has_the_time_of_a_step() -> None:
+    case = cases(slower())["test_1"]
+    assert 0.0043 < float(case.attrib["time"]) < 0.0045
+    failure = case.find("failure")
+    assert failure is not None
+    assert (failure.text or "").startswith("time 4.00 ms -> 4.40 ms (+9.8 %): slower by 9.8 %")
+
+
+def test_what_did_not_run_is_skipped_and_classes_are_part_of_the_class_name() -> None:
+    failed = named("TestModel::test_step[a]", {}, outcome=Outcome.FAILED)
+    (case,) = cases(compared(None, simple_run(failed))).values()
+    skipped = case.find("skipped")
+    assert skipped is not None
+    assert skipped.get("message") == "the test ended as failed"
+    assert case.get("classname") == "tests.test_model.TestModel"

@@ -1,0 +1,155 @@
+"""Pages for pull requests: what stands where, and what gives way where there is no room."""
+
+import pytest
+from compared import cloning, compared, mixed, named, regressions, slower
+from rendered import comments, elements, pages, tables, text_of
+from strategies import simple_run
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.errors import UsageError
+from pytest_opprof.report.markdown import Links, gitlab_note, job_summary, markdown_comment
+
+MARKER = "<!-- opprof:sticky v1 key=0123456789abcdef head=5d6e7f8 run=1.1 -->"
+FAILING = {"ERROR", "REGRESSED", "MISSING", "INCONCLUSIVE"}
+
+
+def test_the_verdict_is_the_first_thing_to_read() -> None:
+    marker, headline, *_ = markdown_comment(cloning(), marker=MARKER).splitlines()
+    assert (marker, headline) == (MARKER, "### opprof: REGRESSED: 1 test")
+    for page in pages(markdown_comment(cloning(), marker=MARKER)):
+        assert comments(page) == [MARKER.removeprefix("<!--").removesuffix("-->")]
+        assert next(elements(page)).tag == "h3"
+
+
+def test_rows_say_op_numbers_and_cause() -> None:
+    for page in pages(markdown_comment(cloning())):
+        head, *rows = tables(page)[0]
+        assert head == ["test", "verdict", "metric", "base", "head", "change", "why"]
+        assert rows == [
+            ["test_step", "REGRESSED", "aten::clone count", "0", "2", "+2", "new, called by the test"],
+            ["test_step", "REGRESSED", "aten::copy_ count", "12", "14", "+2", "called by aten::clone"],
+            ["test_step", "REGRESSED", "ops, total count", "21", "25", "+4", ""],
+        ]
+        assert "main@1a2b3c4 → 5d6e7f8+dirty" in text_of(page)
+
+
+def test_every_verdict_is_counted_and_failures_come_first() -> None:
+    for page in pages(markdown_comment(mixed())):
+        text = text_of(page)
+        assert "opprof: REGRESSED: 2 of 8 tests" in text
+        assert (
+            "1 in error, 2 regressed, 1 inconclusive, 1 changed, 1 improved, 1 new, 1 passed · nothing dropped"
+            in text
+        )
+        verdicts = [row[1] for row in tables(page)[0][1:]]
+        failing = [verdict in FAILING for verdict in verdicts]
+        assert failing == sorted(failing, reverse=True)
+        assert len(verdicts) == 10
+        (all_tests,) = (table for table in tables(page) if table[0][-1] == "worst change")
+        assert len(all_tests) == 1 + 8
+
+
+def test_what_to_do_next_can_be_copied() -> None:
+    for page in pages(markdown_comment(cloning())):
+        said = [text_of(code) for code in page.iter("code")]
+        assert 'opprof accept tests/test_model.py::test_step --reason "..."' in said
+        assert "pytest tests/test_model.py::test_step --opprof-baseline=main" in said
+
+
+def test_an_ab_tells_times_and_the_machines_noise() -> None:
+    for page in pages(markdown_comment(slower())):
+        rows = {(row[0], row[2]): row for row in tables(page)[0][1:]}
+        assert rows["test_1", "time"][3:] == [
+            *("4.00 ms", "4.40 ms", "+9.8 %"),
+            "aten::addmm +359 us: same calls, slower",
+        ]
+        assert rows["test_0", "aten::addmm count"][3:6] == ["2", "3", "+1"]
+        assert "2 regressed · 12 processes a side" in text_of(page)
+        assert "control (base against base): nothing flagged, noise floor" in text_of(page)
+
+
+def test_one_run_is_told_without_a_baseline() -> None:
+    page, _ = pages(markdown_comment(compared(None, simple_run(named("test_step", {"aten::mul": 3})))))
+    assert "opprof: measured 1 test" in text_of(page)
+    assert "compared with nothing" in text_of(page)
+    assert ["test_step", "measured", "3", "3.0 us", ""] in tables(page)[0]
+
+
+def test_nothing_at_all_is_said_too() -> None:
+    assert markdown_comment(compared(None, simple_run())).startswith("### opprof: no test was measured\n")
+
+
+def test_links_are_those_of_the_caller() -> None:
+    links = Links(summary="https://ci.example/run/1?a=b c", document="https://ci.example/d", traces=None)
+    for page in pages(markdown_comment(cloning(), links=links, self_reported=True)):
+        assert [(text_of(link), link.get("href")) for link in page.iter("a")] == [
+            ("Job", "https://ci.example/run/1?a=b%20c"),
+            ("Comparison document", "https://ci.example/d"),
+        ]
+        assert "The numbers are the pull request's own" in text_of(page)
+    assert "own" not in markdown_comment(cloning())
+    assert "The numbers are the merge request's own" in gitlab_note(cloning(), self_reported=True)
+    with pytest.raises(UsageError, match=r"'javascript:x' is no address"):
+        markdown_comment(cloning(), links=Links(traces="javascript:x"))
+
+
+@pytest.mark.parametrize("many", [11, 60, 200])
+def test_regressions_are_kept_before_all_else(many: int) -> None:
+    comparison = regressions(many, ops=2)
+    text = markdown_comment(comparison)
+    assert len(text) <= 60_000
+    for page in pages(text):
+        shown = [tuple(row[:3]) for table in tables(page) for row in table if row[1:2] == ["REGRESSED"]]
+        expected = {
+            (f"test_{at}", "REGRESSED", what)
+            for at in range(many)
+            for what in ("aten::item0 count", "aten::item1 count", "ops, total count")
+        }
+        assert expected <= set(shown)
+        # Not folded: of each test the worst.
+        assert len(tables(page)[0]) == 1 + many
+    assert "more regressions" not in text
+
+
+def test_what_has_no_room_is_counted_at_the_top() -> None:
+    comparison = regressions(300, ops=40)
+    links = Links(summary="https://ci.example/1")
+    text = markdown_comment(comparison, links=links)
+    assert len(text.encode()) <= 60_000
+    shown = sum(line.startswith("| `test_") for line in text.splitlines())
+    missing = 300 * 41 - shown
+    assert f"**{missing} more regressions, see [the job summary](<https://ci.example/1>).**" in text
+    assert text.index("more regressions") < text.index("| `test_")
+    assert "rows omitted, see [the job summary]" in text
+    # A summary has room for all of them.
+    summary = job_summary(comparison)
+    assert len(summary.encode()) <= 1_000_000
+    assert "more regressions" not in summary
+
+
+def test_rows_get_shorter_before_any_is_left_out() -> None:
+    comparison = regressions(
+        120, ops=4, stem=f"a_rather_long_name{'_' * 40}of_an_op::that_is_called_more_often_"
+    )
+    text = markdown_comment(comparison)
+    assert "more regressions" not in text
+    assert "a_rather_long_...ed_more_often_3" in text
+
+
+@pytest.mark.parametrize("limit", [2_000, 5_000, 20_000, 60_000])
+@pytest.mark.parametrize("comparison", [mixed(), regressions(30, ops=3)], ids=["mixed", "regressions"])
+def test_a_page_keeps_within_its_limit(limit: int, comparison: Comparison) -> None:
+    for text in (
+        markdown_comment(comparison, limit=limit, marker=MARKER),
+        gitlab_note(comparison, limit=limit),
+    ):
+        assert len(text.encode()) <= limit
+        for page in pages(text):
+            assert all(len(row) == len(table[0]) for table in tables(page) for row in table)
+    assert len(job_summary(comparison, limit_bytes=limit).encode()) <= limit
+
+
+def test_a_note_sends_its_readers_to_the_artifacts() -> None:
+    text = gitlab_note(regressions(30, ops=3), limit=3_000, marker=MARKER)
+    assert text.startswith(MARKER)
+    assert "more regressions, see the job's artifacts." in text

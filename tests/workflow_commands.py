@@ -1,0 +1,37 @@
+"""Workflow commands, read by the rules of GitHub's runner (`ActionCommand.TryParseV2`)."""
+
+from dataclasses import dataclass
+
+_DATA = {"%0D": "\r", "%0A": "\n", "%25": "%"}
+_PROPERTY = {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ",", "%25": "%"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """``::kind name=value,name=value::message``."""
+
+    kind: str
+    properties: dict[str, str]
+    message: str
+
+
+def commands(text: str) -> list[Command]:
+    """One command for each line; a line that is none is a failure."""
+    return [_command(line) for line in text.split("\n") if line]
+
+
+def _command(line: str) -> Command:
+    assert line.startswith("::"), line
+    head, found, message = line.removeprefix("::").partition("::")
+    assert found, line
+    kind, _, written = head.partition(" ")
+    # As the runner does: split at commas first, then unescape.
+    pairs = (pair.partition("=") for pair in written.split(",") if pair)
+    properties = {name.strip(): _unescaped(value, _PROPERTY) for name, _, value in pairs}
+    return Command(kind=kind, properties=properties, message=_unescaped(message, _DATA))
+
+
+def _unescaped(text: str, known: dict[str, str]) -> str:
+    for written, meant in known.items():
+        text = text.replace(written, meant)
+    return text
