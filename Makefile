@@ -128,6 +128,10 @@ fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS 
 bench: install $(VENV)/.peers ## our costs against torch.profiler's and other peers', side by side
 	$(BIN)/python -m benchmarks
 
+.PHONY: soak
+soak: install ## one process that records 10,000 windows, 1,000,000,000 events and 20 minutes: what grows?
+	$(BIN)/python -m benchmarks.soak
+
 .PHONY: bench-gates
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less
 	$(BIN)/python -m benchmarks.gates.false_alarms $(if $(TRIALS),--trials $(TRIALS))

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from children import run_python
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture import counters
-from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.session_files import recovered
 
 DIES = """
 import os, signal
@@ -33,9 +32,7 @@ def recording_of_the_dead(folder: Path, *, imports: str = "", arguments: str = "
         DIES.format(imports=imports, arguments=arguments), environment={"OPPROF_DIR": str(folder)}
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    result = ffi.new("op_result **")
-    check(lib.op_recover(done.stdout.strip().encode(), result))
-    return Recording(result[0], sources=("ranges",))
+    return recovered(Path(done.stdout.strip()))
 
 
 def test_a_whole_recording_is_no_sample(tmp_path: Path) -> None:

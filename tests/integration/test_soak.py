@@ -1,0 +1,36 @@
+"""The soak in small: nothing grows from one window to the next, and no event is lost in silence."""
+
+from pathlib import Path
+
+from children import run_python
+
+ROOT = Path(__file__).resolve().parents[2]
+# 120 windows, of which one has three times the events that its budget has room for.
+SOAK = """
+import os
+from pathlib import Path
+from benchmarks import soak
+run = soak.soak(Path(os.environ["OPPROF_DIR"]), windows=120, events=2_000, seconds=0, tell=lambda *_: None)
+after = run.readings[70:]
+assert run.windows == 120
+assert run.lost == 0
+assert 0.95 < run.largest / (32 << 20) < 1.05, run.largest
+for what in ("descriptors", "threads", "files", "disk", "objects"):
+    assert len({getattr(reading, what) for reading in after}) == 1, (what, after)
+held = [row for row in soak.rows(run) if not row.what.startswith("ns ")]
+assert len(held) == 8
+print("held")
+"""
+
+
+def test_windows_leave_nothing_behind(tmp_path: Path) -> None:
+    done = run_python(
+        SOAK,
+        environment={
+            "OPPROF_DIR": str(tmp_path),
+            "OPPROF_MAX_BYTES": str(32 << 20),
+            "PYTHONPATH": str(ROOT),
+        },
+    )
+    assert done.stdout.splitlines()[-1:] == ["held"], done.stderr
+    assert not list(tmp_path.iterdir())
