@@ -44,7 +44,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         "options": list(own_options(config)),
         "arguments": fresh_arguments(config, cache=str(Path(path).parent / "cache")),
         "sys_path": [entry for entry in sys.path if entry],
-        "modules": _files_of_modules(),
+        "modules": files_of_modules(),
         "tests": [_test(item, is_chosen=item in chosen) for item in collected],
     }
     Path(path).write_text(json.dumps(listing), encoding="ascii")
@@ -60,10 +60,12 @@ def _test(item: pytest.Item, *, is_chosen: bool) -> dict[str, Any]:
     }
 
 
-def _files_of_modules() -> dict[str, str]:
+def files_of_modules() -> dict[str, str]:
+    """The file of each imported module that has one, by the module's name."""
     found = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if isinstance(file, str):
+        # A relative one is no place: torch.classes says `_classes.py`, wherever it is asked.
+        if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 - one of thousands
             found[name] = file
     return found
