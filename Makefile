@@ -14,6 +14,9 @@ SHELL := /bin/bash
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
+# The suite starts some thousand processes: each module is compiled once, not in each of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 OPPROF_TORCH ?= torch==2.13.0
@@ -33,6 +36,10 @@ NATIVE := $(if $(wildcard $(VENV)/.rebuilding),,$(shell find native -type f 2>/d
 # How `make dev` installs: the C code is built again at import.
 REBUILDING := --no-build-isolation -Ceditable.rebuild=true -Ceditable.verbose=false
 
+# pip compiles what it installs on one core; all cores do it in half the time or less. A few packages ship
+# files of other Pythons, which do not compile.
+COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib/python3*/site-packages pytest_opprof || true
+
 # A bare --parallel is as many compilers at once as there are files.
 JOBS := $(shell nproc)
 
@@ -49,7 +56,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $$flags $(VENV)
 
 $(VENV)/.installed: pyproject.toml $(NATIVE) | $(BIN)/python
-	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev]'
+	$(PIP) install --quiet --no-compile $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev]'
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.torch: | $(BIN)/python
@@ -97,17 +105,15 @@ ctest: install ## the C unit tests
 
 .PHONY: test
 test: install ## what CI runs: lint, C tests, the demo, the suite with small counts
-	@$(MAKE) lint
-	@$(MAKE) ctest
-	@$(MAKE) demo MUTATION=all
-	$(BIN)/pytest -n 2 -m "not slow"
+	@$(MAKE) --jobs=3 --output-sync=target lint ctest demo MUTATION=all
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 .PHONY: test-all
 test-all: install $(VENV)/.peers ## the same with every test and full counts
 	@$(MAKE) lint
 	@OPPROF_COUNTS=all $(MAKE) sanitize
 	@$(MAKE) demo MUTATION=all
-	OPPROF_COUNTS=all $(BIN)/pytest -n 2
+	OPPROF_COUNTS=all $(BIN)/pytest -n 2 --dist worksteal
 
 .PHONY: sanitize
 sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point
@@ -149,7 +155,8 @@ test-gpu: install ## on a machine with a GPU: the same programs under ours and u
 .PHONY: dev
 dev: $(BIN)/python ## an editable install that rebuilds the C code at import
 	$(PIP) install --quiet 'scikit-build-core>=0.11' 'cffi>=1.17' 'cmake>=3.25' 'ninja>=1.11'
-	$(PIP) install --quiet $(REBUILDING) --editable '.[dev]'
+	$(PIP) install --quiet --no-compile $(REBUILDING) --editable '.[dev]'
+	@$(COMPILE)
 	@touch $(VENV)/.rebuilding $(VENV)/.installed
 	@$(MAKE) install
 
