@@ -104,12 +104,12 @@ ctest: install ## the C unit tests
 	$(CTEST) --test-dir build/c --parallel $(JOBS) --output-on-failure
 
 .PHONY: test
-test: install ## what CI runs: lint, C tests, the demo, the suite with small counts
+test: install axe ## what CI runs: lint, C tests, the demo, the suite with small counts
 	@$(MAKE) --jobs=3 --output-sync=target lint ctest demo MUTATION=all
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 .PHONY: test-all
-test-all: install $(VENV)/.peers ## the same with every test and full counts
+test-all: install axe $(VENV)/.peers ## the same with every test and full counts
 	@$(MAKE) lint
 	@OPPROF_COUNTS=all $(MAKE) sanitize
 	@$(MAKE) demo MUTATION=all
@@ -151,6 +151,18 @@ docs: install $(VENV)/.site ## the site, in build/docs; a warning is an error
 test-gpu: install ## on a machine with a GPU: the same programs under ours and under torch.profiler
 	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m gpu $(if $(WRITE),--write)
 	$(BIN)/pytest tests/gpu
+
+# What checks the HTML report for people who use no mouse, or see little; its tests are skipped without it.
+AXE := build/browser/node_modules/axe-core/axe.min.js
+
+$(AXE):
+	@if command -v npm >/dev/null; then \
+	  npm install --prefix build/browser --no-audit --no-fund --ignore-scripts --silent axe-core@4 \
+	    || echo "axe-core: npm cannot install it; going on without it, its tests are skipped"; \
+	else echo "axe-core: there is no npm; its tests are skipped"; fi
+
+.PHONY: axe
+axe: $(AXE) ## axe-core, with which the tests look at the HTML report (needs npm)
 
 .PHONY: dev
 dev: $(BIN)/python ## an editable install that rebuilds the C code at import

@@ -10,6 +10,7 @@ from benchmarks import (
     cuda,
     growth,
     history,
+    html_report,
     post_processing,
     python_calls,
     ranges,
@@ -29,6 +30,7 @@ _BENCHES = {
     "cuda": cuda.rows,
     "growth": growth.rows,
     "history": history.rows,
+    "html": html_report.rows,
     "unused": unused_plugin.rows,
 }
 

@@ -40,7 +40,7 @@ def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[L
     for trend in trends:
         yield from _summary(trend, width=width)
     yield ""
-    titles = [title for trend in trends for title in (_label(trend), "change")]
+    titles = [title for trend in trends for title in (trend_label(trend), "change")]
     rows = [_row(trends, at) for at in range(len(points) - shown, len(points))]
     headers = ["date", "commit", "name", *titles, ""]
     lines = table(headers, rows, width=width, names=2, sentences=len(headers) - 1, right=titles)
@@ -104,11 +104,11 @@ def _row(trends: Sequence[Trend], at: int) -> list[str]:
         point = trend.points[at]
         cells += [_value(trend, point), _change(trend, at)]
         if point.is_change:
-            told |= dict.fromkeys([f"{_MARK} {_label(trend)} changed", *point.because])
+            told |= dict.fromkeys([f"{_MARK} {trend_label(trend)} changed", *point.because])
     return [*cells, ", ".join(told)]
 
 
-def _label(trend: Trend) -> str:
+def trend_label(trend: Trend) -> str:
     """What a column is called: a total as in all tables, an op's metric as it is written."""
     return trend.path.metric.label if trend.path.op is None else str(trend.path)
 

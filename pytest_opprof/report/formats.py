@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.junit import junit
 from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.openmetrics import openmetrics
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 # Each makes one text of a comparison that was read from a document, whoever wrote that.
 FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
     {
+        "html": html_report,
         "markdown": markdown_comment,
         "summary": job_summary,
         "gitlab": gitlab_note,

@@ -184,15 +184,8 @@ def _numbers(row: Row) -> list[str]:
 
 def _environment(summary: Summary) -> Fold:
     """What both sides ran on; what differs stands first."""
-    head = summary.exact.head.environment.fingerprint
-    base = summary.exact.base.environment.fingerprint if summary.exact.base else head
-    fields = sorted({*base, *head}, key=lambda field: (base.get(field) == head.get(field), field))
-    differing = sum(base.get(field) != head.get(field) for field in fields)
-    rows = [
-        table_line(
-            [name_in_code(field), name_in_code(base.get(field, "")), name_in_code(head.get(field, ""))]
-        )
-        for field in fields
-    ]
+    fields = summary.environment
+    differing = sum(field.differs for field in fields)
+    rows = [table_line(map(name_in_code, (field.name, field.base, field.head))) for field in fields]
     told = f"{differing} differ" if differing else "the same on both sides" if summary.exact.base else "head"
     return Fold(title=f"Environment: {told}", head=table_head(_OF_FIELDS), count=len(rows), rows=rows)

@@ -28,7 +28,7 @@ _MEMORY = TOTALS["cpu_memory.allocated"]
 def overview(tests: Sequence[TestComparison]) -> tuple[list[str], list[list[str]]]:
     """The titles of a table's columns, and a row for each test: its name first, its worst change last."""
     names = short_names([test.node_id for test in tests])
-    metrics = _metrics_of(tests)
+    metrics = summary_metrics(tests)
     times = _times_of(tests)
     labels = [metric.label for metric in (*metrics, *times)]
     rows = [
@@ -37,7 +37,7 @@ def overview(tests: Sequence[TestComparison]) -> tuple[list[str], list[list[str]
             test.verdict.label if test.verdict else "measured",
             *(_total_cell(test, metric) for metric in metrics),
             *(_time_cell(test.head, time) for time in times),
-            _worst_change(test),
+            worst_change(test),
         ]
         for test in tests
     ]
@@ -51,7 +51,7 @@ def short_names(node_ids: Sequence[str]) -> dict[str, str]:
     return {node_id: name if how_often[name] == 1 else node_id for node_id, name in short.items()}
 
 
-def _metrics_of(tests: Iterable[TestComparison]) -> list[Metric]:
+def summary_metrics(tests: Iterable[TestComparison]) -> list[Metric]:
     """The totals worth a column: ranges where some test has nothing else, kernels, and memory if measured."""
     heads = [test.head.totals for test in tests if test.head is not None and test.head.totals]
     metrics = [OPS_COUNT]
@@ -90,7 +90,8 @@ def _time_cell(test: TestResult | None, metric: Metric) -> str:
     return format_duration(samples.low) if samples is not None else ""
 
 
-def _worst_change(test: TestComparison) -> str:
+def worst_change(test: TestComparison) -> str:
+    """The change of a test that says most, in a few words; empty where nothing changed."""
     broken = [limit for limit in test.limits if limit.verdict is Verdict.REGRESSED]
     if broken:
         return f"{broken[0].path} over its limit ({broken[0].limit})"

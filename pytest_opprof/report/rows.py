@@ -112,7 +112,7 @@ def _change_row(node_id: str, change: Change) -> Row:
 
 def _limit_row(node_id: str, limit: LimitResult) -> Row:
     is_over = limit.verdict is Verdict.REGRESSED
-    unit = _unit_of(limit.path)
+    unit = unit_of(limit.path)
     return Row(
         test=node_id,
         what=limit.path,
@@ -125,6 +125,7 @@ def _limit_row(node_id: str, limit: LimitResult) -> Row:
     )
 
 
-def _unit_of(path: str) -> Unit:
+def unit_of(path: str) -> Unit:
+    """What the metric that a limit is on counts."""
     metric = TOTALS.get(path) or OP_METRICS.get(path.rpartition(".")[2])
     return metric.unit if metric else Unit.COUNT

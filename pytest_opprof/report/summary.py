@@ -30,6 +30,20 @@ _MOST_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentField:
+    """A field of both sides' fingerprints; empty on a side that lacks it."""
+
+    name: str
+    base: str
+    head: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether the sides have different values of it."""
+        return self.base != self.head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestSummary:
     """One test of a comparison.
 
@@ -129,6 +143,17 @@ class Summary:
         if self.times is None:
             return self.exact.notes
         return (*self.times.notes, f"control (base against base): {control_in_words(self.times.control)}")
+
+    @property
+    def environment(self) -> tuple[EnvironmentField, ...]:
+        """What both sides ran on; what differs stands first."""
+        head = self.exact.head.environment.fingerprint
+        base = self.exact.base.environment.fingerprint if self.exact.base else head
+        fields = (
+            EnvironmentField(name=name, base=base.get(name, ""), head=head.get(name, ""))
+            for name in sorted({*base, *head})
+        )
+        return tuple(sorted(fields, key=lambda field: not field.differs))
 
 
 def _of_counts(test: TestComparison) -> TestSummary:

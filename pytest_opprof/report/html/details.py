@@ -1,0 +1,97 @@
+"""One test as the script of a page reads it: both sides as documents have them, and its changes in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.compare.sessions import name_of
+from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.html.packing import columns
+from pytest_opprof.report.rows import change_text, unit_of, value_text
+from pytest_opprof.results.document import result_to_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
+    from pytest_opprof.report.html.trends import MetricTrend
+    from pytest_opprof.report.summary import TestSummary
+    from pytest_opprof.results.run import TestResult
+
+
+def test_details(
+    test: TestSummary,
+    *,
+    times: Mapping[str, Any] | None,
+    trends: Sequence[MetricTrend],
+    timelines: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Everything that a page shows of a test once it is opened.
+
+    Args:
+        test: the judged test.
+        times: what an A/B says of it, as its document has it; None without one.
+        trends: its metrics over the runs of a history.
+        timelines: steps of its traces.
+    """
+    exact = test.exact
+    return {
+        "node_id": test.node_id,
+        "verdict": test.verdict,
+        "reason": exact.reason if exact and times else test.reason,
+        "changes": [] if exact is None else _changes(exact),
+        "limits": [] if exact is None else [_limit(limit) for limit in exact.limits],
+        "advisories": [] if exact is None else exact.advisories,
+        "base": _side(exact.base if exact else None),
+        "head": _side(exact.head if exact else None),
+        "times": times,
+        "trends": [trend.to_page() for trend in trends],
+        "timelines": timelines,
+    }
+
+
+def _side(side: TestResult | None) -> Mapping[str, Any] | None:
+    if side is None:
+        return None
+    document = result_to_document(side)
+    return document | {"ops": columns(document["ops"]), "tree": columns(document["tree"])}
+
+
+def _changes(test: TestComparison) -> list[dict[str, Any]]:
+    """All changes, totals last, as a sum stands; those marked that no other tells better."""
+    telling = set(map(id, telling_changes(test)))
+    changes = sorted(test.changes, key=lambda change: change.op is None)
+    return [_change(change) | {"telling": id(change) in telling} for change in changes]
+
+
+def _change(change: Change) -> dict[str, Any]:
+    about = change.about
+    return {
+        "op": change.op,
+        "kind": change.kind,
+        "background": change.background,
+        "name": name_of(change) + (" (background)" if change.background else ""),
+        "label": about.label,
+        "family": about.family,
+        "worse": about.worse,
+        "base": value_text(change.base, unit=about.unit),
+        "head": value_text(change.head, unit=about.unit),
+        "change": change_text(change),
+        "before": change.base.mean if change.base else 0,
+        "now": change.head.mean if change.head else 0,
+        "rise": change.rise,
+        "verdict": change.verdict,
+        "cause": change.cause,
+        "reason": change.reason,
+    }
+
+
+def _limit(limit: LimitResult) -> dict[str, Any]:
+    measured = "nothing" if limit.value is None else value_text(limit.value, unit=unit_of(limit.path))
+    return {
+        "path": limit.path,
+        "limit": limit.limit,
+        "measured": measured,
+        "verdict": limit.verdict,
+        "reason": limit.reason,
+    }

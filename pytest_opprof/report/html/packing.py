@@ -1,0 +1,54 @@
+"""Data in a page: JSON that no parser of HTML takes for markup; packed, of what is opened later."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# Inside of a script element only `<` could end it; the others cost little and leave nothing to think about.
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_LEVEL = 6
+_RANGE = ("sum", "min", "max")  # of samples of which a document has no more
+
+
+def script_json(value: Any) -> str:
+    r"""JSON to stand in a script element.
+
+    >>> script_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+
+
+def packed_json(value: Mapping[str, Any]) -> str:
+    """JSON as gzip in base64, a JSON string itself; the same value gives the same text."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return json.dumps(base64.b64encode(gzip.compress(text.encode("ascii"), _LEVEL, mtime=0)).decode("ascii"))
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rows of a document by columns, which take two thirds of the rows' space once they are packed.
+
+    A column is a list of values, null for what a row lacks; of text ``{"words", "at"}``, each word once; of
+    samples ``{"sum", "min", "max"}``, with null for the last two where the first is the value itself.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {
+        "length": len(rows),
+        "columns": {name: _column([row.get(name) for row in rows]) for name in names},
+    }
+
+
+def _column(values: list[Any]) -> Any:
+    if all(value is None or isinstance(value, str) for value in values):
+        places = {word: place for place, word in enumerate(dict.fromkeys(values))}
+        return {"words": list(places), "at": [places[value] for value in values]}
+    if any(isinstance(value, dict) and tuple(value) == _RANGE for value in values):
+        ranges = [value if isinstance(value, dict) else {"sum": value} for value in values]
+        return {part: [value.get(part) for value in ranges] for part in _RANGE}
+    return values

@@ -1,0 +1,170 @@
+"""A comparison as one HTML file: readable without a network, and harmless whatever its names hold.
+
+Data reaches the page as JSON that no HTML parser can take for markup; its script makes elements of it whose
+text is set as text. The page's own policy forbids every request, every other script, and to parse markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.compare.time_document import time_comparison_to_document
+from pytest_opprof.errors import UsageError
+from pytest_opprof.report.html.details import test_details
+from pytest_opprof.report.html.index import page_index
+from pytest_opprof.report.html.packing import packed_json, script_json
+from pytest_opprof.report.html.timeline import timelines
+from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.terminal import VERDICT_STYLES
+from pytest_opprof.report.text import Style, escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pytest_opprof.report.html.trends import MetricTrend
+    from pytest_opprof.report.summary import Judged
+
+# In the order in which they stand in the page: each uses what is above it.
+_SCRIPTS = (
+    *("dom", "units", "data", "table", "boxes", "tree", "flame", "charts", "timeline", "ops", "test"),
+    *("list", "page"),
+)
+_TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
+
+
+def html_report(
+    comparison: Judged,
+    *,
+    history: Mapping[str, Sequence[MetricTrend]] | None = None,
+    traces: Mapping[str, Sequence[Path]] | None = None,
+) -> str:
+    """A comparison as a page.
+
+    Args:
+        comparison: of two runs, of one run with nothing, or an A/B.
+        history: the metrics of tests over earlier runs, by node id.
+        traces: Chrome traces of tests, by node id: the first step of each is drawn.
+
+    Raises:
+        UsageError: jinja2 is not installed.
+        StoreError: a trace cannot be read.
+        DocumentError: a file holds no trace.
+    """
+    summary, static = Summary.of(comparison), _static()
+    text: str = _template().render(
+        **_heading(summary),
+        style=static.style,
+        script=static.script,
+        policy=static.policy,
+        index=_markup(script_json(page_index(summary))),
+        packed=map(_markup, _packed(summary, history=history or {}, traces=traces or {})),
+    )
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Static:
+    """What is the same in every page: the style, the script, and the policy that allows these two alone."""
+
+    style: Any
+    script: Any
+    policy: str
+
+
+@functools.cache
+def _static() -> _Static:
+    files = importlib.resources.files(__package__)
+    style = files.joinpath("page.css").read_text(encoding="utf-8")
+    parts = [files.joinpath("scripts", f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    # A function of its own: nothing of it is reachable from outside.
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+    rules = (
+        "default-src 'none'",
+        f"script-src '{_hash(script)}'",
+        f"style-src '{_hash(style)}'",
+        "img-src data:",  # the icon, which is empty: without one a browser asks the server for it
+        "base-uri 'none'",
+        "form-action 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+    return _Static(style=_markup(style), script=_markup(script), policy="; ".join(rules))
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+
+
+def _markup(text: str) -> Any:
+    """Text that is markup already: our own, or JSON without a character that HTML knows."""
+    import markupsafe  # noqa: PLC0415 - it comes with jinja2
+
+    return markupsafe.Markup(text)  # noqa: S704 - the callers say why it is safe
+
+
+@functools.cache
+def _template() -> Any:
+    try:
+        import jinja2  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise UsageError("the HTML report needs jinja2: pip install 'pytest-opprof[report]'") from error
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False, keep_trailing_newline=True
+    )
+    source = importlib.resources.files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(source)
+
+
+def _packed(
+    summary: Summary,
+    *,
+    history: Mapping[str, Sequence[MetricTrend]],
+    traces: Mapping[str, Sequence[Path]],
+) -> Iterator[str]:
+    times = {}
+    if summary.times is not None:
+        document = time_comparison_to_document(summary.times)
+        times = {test["node_id"]: test for test in document["times"]["tests"]}
+    for test in summary.tests:
+        details = test_details(
+            test,
+            times=times.get(test.node_id),
+            trends=history.get(test.node_id, ()),
+            timelines=timelines(traces.get(test.node_id, ())),
+        )
+        yield packed_json(details)
+
+
+def _heading(summary: Summary) -> dict[str, Any]:
+    """What stands over the tests, as text that shows what it cannot print."""
+    base, head = summary.exact.base, summary.exact.head
+    verdict, _, rest = summary.headline.rpartition(": ")
+    fields = [
+        {
+            "name": escaped(one.name),
+            "base": escaped(one.base),
+            "head": escaped(one.head),
+            "differs": one.differs,
+        }
+        for one in summary.environment
+    ]
+    return {
+        "title": f"opprof: {summary.headline}",
+        "verdict": verdict,
+        "tone": _TONES[VERDICT_STYLES[summary.verdict]] if summary.verdict else "plain",
+        "headline": rest,
+        "totals": summary.totals,
+        "base": escaped(base.title) if base else None,
+        "head": escaped(head.title),
+        "created": f"{summary.exact.created:%Y-%m-%d %H:%M} UTC",
+        "version": escaped(summary.exact.opprof_version),
+        "notes": [escaped(note) for note in summary.notes],
+        "environment": fields,
+        "differing": sum(field["differs"] for field in fields),
+    }

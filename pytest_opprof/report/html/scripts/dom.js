@@ -1,0 +1,66 @@
+// Elements made one by one. Text gets in as text alone: nothing here, or anywhere else, parses markup.
+
+const SVG_SPACE = "http://www.w3.org/2000/svg";
+// What Python's str.isprintable() refuses: control, format, unassigned and separating characters.
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+
+/** Text of a document as a reader may see it: what would be obeyed or not be seen is written as an escape. */
+function shown(text) {
+  return String(text).replace(UNPRINTABLE, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") {
+      element.addEventListener(name, value);
+    } else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined && child !== "") {
+      element.append(child instanceof Node ? child : shown(child));
+    }
+  }
+  return element;
+}
+
+/** An HTML element; an attribute that is a function listens to the event of that name. */
+function make(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+function draw(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG_SPACE, tag), attributes, children);
+}
+
+/** A section under a heading; null where there is nothing to put in. */
+function section(title, ...children) {
+  return children.some((child) => child) ? make("section", {}, make("h3", {}, title), ...children) : null;
+}
+
+/** A verdict as the reports print it, in its colour. */
+function badge(verdict, otherwise = "measured") {
+  const tones = {
+    error: "bad", regressed: "bad", missing: "bad",
+    inconclusive: "warn", accepted: "warn", changed: "warn",
+    improved: "good", new: "good", pass: "good",
+  };
+  return make("span", { class: `badge ${tones[verdict] ?? "plain"}` }, verdict ? verdict.toUpperCase() : otherwise);
+}
+
+/** A labelled field that calls back at each change of its text. */
+function searchField(label, changed) {
+  const input = make("input", { type: "search", autocomplete: "off", spellcheck: "false", input: () => changed(input.value) });
+  return { element: make("label", { class: "field" }, make("span", {}, label), input), input };
+}
+
+/** One of several values, as radio buttons under a common label. */
+function choice(label, options, chosen, changed) {
+  const name = `choice-${choice.made++}`;
+  return make("fieldset", { class: "choice" }, make("legend", {}, label), options.map(([value, title]) =>
+    make("label", {},
+      make("input", { type: "radio", name, value, checked: value === chosen, change: () => changed(value) }), title)));
+}
+choice.made = 0;

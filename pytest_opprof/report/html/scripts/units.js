@@ -1,0 +1,80 @@
+// Nanoseconds, bytes and counts for a reader: what units.py says in Python.
+
+/** One decimal, rounded as Python rounds: what lies in the middle goes to the even digit. */
+function oneDecimal(value) {
+  const size = Math.abs(value);
+  let text = size.toFixed(1);
+  if (Number.isInteger(size * 4) && !Number.isInteger(size * 2)) {
+    const tenths = Math.floor(size * 10);
+    text = ((tenths + (tenths % 2)) / 10).toFixed(1);
+  }
+  return value < 0 ? `-${text}` : text;
+}
+
+function scaled(value, units, smallest) {
+  for (const [name, scale] of units) {
+    if (Number(oneDecimal(Math.abs(value) / scale)) >= 1) {
+      return `${oneDecimal(value / scale)} ${name}`;
+    }
+  }
+  return `${value.toFixed(0)} ${smallest}`;
+}
+
+const TIMES = [["s", 1e9], ["ms", 1e6], ["us", 1e3]];
+const SIZES = [["TiB", 1024 ** 4], ["GiB", 1024 ** 3], ["MiB", 1024 ** 2], ["KiB", 1024]];
+
+/** A value of a unit: "12", "4.4 ms", "1.2 MiB". */
+function quantity(value, unit) {
+  switch (unit) {
+    case "ns": return scaled(value, TIMES, "ns");
+    case "bytes": return scaled(value, SIZES, "B");
+    case "ppm": return `${oneDecimal((value * 100) / 1e6)} %`;
+    case "thousandths": return oneDecimal(value / 1000);
+    default: return Number.isInteger(value) ? String(value) : oneDecimal(value);
+  }
+}
+
+/** A difference with its sign. */
+function difference(value, unit) {
+  return (value > 0 ? "+" : "") + quantity(value, unit);
+}
+
+/** Nanoseconds in three figures, for a reader who compares two of them. */
+function preciseTime(value) {
+  for (const [name, scale] of TIMES) {
+    if (Number((Math.abs(value) / scale).toPrecision(3)) >= 1) {
+      return `${Number((value / scale).toPrecision(3)) >= 1000 ? (value / scale).toFixed(0) : (value / scale).toPrecision(3)} ${name}`;
+    }
+  }
+  return `${value.toFixed(0)} ns`;
+}
+
+/** What a document has of a metric, as numbers; null where it has nothing of it. */
+function samplesOf(found, steps) {
+  if (found === null || found === undefined) {
+    return null;
+  }
+  if (typeof found === "number") {
+    return { low: found, high: found, mean: found, values: null, steps };
+  }
+  if (Array.isArray(found)) {
+    const sum = found.reduce((all, value) => all + value, 0);
+    return { low: Math.min(...found), high: Math.max(...found), mean: sum / (found.length || 1), values: found, steps };
+  }
+  return { low: found.min, high: found.max, mean: steps ? found.sum / steps : 0, values: null, steps };
+}
+
+/** A metric over the steps: "12", or "12 to 14" where they differ so much that it shows. */
+function rangeText(samples, unit) {
+  const [low, high] = [quantity(samples.low, unit), quantity(samples.high, unit)];
+  return low === high ? low : `${low} to ${high}`;
+}
+
+/** How much a step has more now than before; 0 where the ranges overlap. Of times, by the fastest step. */
+function riseOf(base, head, isTime) {
+  const [before, now] = [base ?? { low: 0, high: 0 }, head ?? { low: 0, high: 0 }];
+  if (isTime) {
+    return now.low - before.low;
+  }
+  return now.low > before.high ? now.low - before.high : Math.min(now.high - before.low, 0);
+}

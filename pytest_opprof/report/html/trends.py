@@ -1,0 +1,47 @@
+"""What a page shows of a history: values, so that the report knows no store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_opprof.units import Unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendPoint:
+    """A metric in one run.
+
+    Attributes:
+        title: the run's date and commit.
+        value: of a step, in the metric's unit; None where the run cannot say.
+        is_change: whether the trend changes here.
+        because: what of the environment is not as in the run before, in words.
+    """
+
+    title: str
+    value: float | None
+    is_change: bool = False
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricTrend:
+    """A metric of a test over the runs of a history, oldest first.
+
+    Attributes:
+        label: what the metric is called.
+        unit: what its values count.
+        points: one per run.
+        note: why there are no change points although there could be; empty otherwise.
+    """
+
+    label: str
+    unit: Unit
+    points: tuple[TrendPoint, ...]
+    note: str = ""
+
+    def to_page(self) -> dict[str, Any]:
+        """The trend as the script of the page reads it."""
+        return asdict(self)

@@ -1,0 +1,56 @@
+"""The list of tests of the HTML report, in a browser."""
+
+from pages import NEW, OTHER, SAME, WORSE
+from report_tabs import fill_in, shown_tests, texts
+
+from benchmarks.browser import Browser, Tab
+
+
+def test_the_list_begins_with_the_failures(tab: Tab) -> None:
+    assert shown_tests(tab) == [WORSE, OTHER, NEW, SAME]
+    assert texts(tab, "h1") == ["REGRESSED 1 of 4 tests"]
+
+
+def test_a_heading_sorts_and_says_so(tab: Tab) -> None:
+    tab.click("thead tr:last-child th:nth-child(4) button")
+    assert shown_tests(tab)[0] == NEW
+    assert tab.run("document.querySelector('thead tr:last-child th:nth-child(4)').ariaSort") == "descending"
+    tab.click("thead tr:last-child th:nth-child(4) button")
+    assert shown_tests(tab)[-1] == NEW
+    assert tab.run("document.querySelectorAll('th[aria-sort=ascending]').length") == 1
+
+
+def test_tests_are_filtered_by_text_and_by_verdict(tab: Tab) -> None:
+    fill_in(tab, "Filter tests", "TEST_MODEL")
+    assert shown_tests(tab) == [WORSE, OTHER, SAME]
+    assert texts(tab, "main [role=status]") == ["3 of 4 tests"]
+    tab.run(
+        "[...document.querySelectorAll('.chips button')].find((one) => one.textContent === 'PASS 1').click()"
+    )
+    assert shown_tests(tab) == [SAME]
+    assert tab.run("document.querySelector('.chips [aria-pressed=true]').textContent") == "PASS 1"
+
+
+def test_everything_is_reached_by_keyboard(tab: Tab) -> None:
+    for _ in range(60):
+        tab.press("Tab")
+        if tab.run("document.activeElement.tagName") == "A":
+            break
+    tab.press("Enter")
+    tab.wait("document.activeElement.id === 'opened'")
+    assert WORSE in texts(tab, "h2")[0]
+    tab.run("history.back()")
+    tab.wait("document.activeElement.tagName === 'A'")
+    assert tab.run("document.activeElement.textContent") == WORSE
+
+
+def test_the_theme_is_the_systems_until_it_is_chosen(browser: Browser, small: str) -> None:
+    tab = Tab(browser, scheme="dark")
+    tab.open(small)
+    back = "getComputedStyle(document.body).backgroundColor"
+    assert tab.run(back) == "rgb(15, 20, 25)"
+    tab.click("#theme")
+    assert (tab.run(back), texts(tab, "#theme")) == ("rgb(255, 255, 255)", ["Theme: light"])
+    tab.click("#theme")
+    assert tab.run(back) == "rgb(15, 20, 25)"
+    tab.close()

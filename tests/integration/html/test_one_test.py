@@ -1,0 +1,152 @@
+"""One test of the HTML report, opened in a browser."""
+
+from pathlib import Path
+
+from compared import slower
+from pages import WORSE, small_comparison
+from report_tabs import boxes, fill_in, open_test, rows_of, texts, written
+
+from benchmarks.browser import Browser, Tab
+from benchmarks.made_comparison import made_comparison
+from pytest_opprof import profile, record_function
+from pytest_opprof.report.html.page import html_report
+from pytest_opprof.report.html.timeline import traces_by_test
+from pytest_opprof.results.names import trace_stem
+
+
+def test_a_test_tells_which_cells_changed_and_why(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    changes = {(row[0], row[1]): row[2:6] for row in rows_of(tab, "What changed")}
+    assert changes["aten::clone", "count"] == ["2", "5", "+3", "REGRESSED"]
+    assert changes["aten::empty", "count"][:3] == ["0", "5", "+5"]
+    ops = {row[0]: row for row in rows_of(tab, "Ops")}
+    assert ops["aten::clone"][2:5] == ["2", "5", "+3"]
+    assert ops["aten::linear"][2:5] == ["4", "4", ""]
+    totals = {row[0]: row for row in rows_of(tab, "Totals")}
+    assert totals["ops"][1:4] == ["10", "18", "+8"]
+
+
+def test_ops_are_sorted_filtered_and_opened(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    fill_in(tab, "Filter ops", "aten::")
+    names = [row[0] for row in rows_of(tab, "Ops")]
+    assert "forward" not in names
+    tab.click("[aria-label=Ops] thead tr:last-child th:nth-child(5) button")
+    assert rows_of(tab, "Ops")[0][0] == "aten::empty"
+    tab.run("document.querySelector('[aria-label=Ops] .opens').click()")
+    assert tab.run("document.querySelector('[aria-label=Ops] .opens').ariaExpanded") == "true"
+    assert "same in every step" in texts(tab, ".opdetail")[0]
+    tab.run("document.querySelector('.controls input[type=checkbox]').click()")
+    assert {row[0] for row in rows_of(tab, "Ops")} >= {"aten::empty", "aten::clone"}
+    assert "aten::addmm" not in {row[0] for row in rows_of(tab, "Ops")}
+
+
+def test_each_steps_value_is_drawn_and_told(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    tab.run("[...document.querySelectorAll('.opens')].find((one) => one.textContent === 'forward').click()")
+    labels = tab.run("[...document.querySelectorAll('.opdetail svg')].map((one) => one.ariaLabel)")
+    assert labels == ["Steps: base: 1.0 us; head: 1.0 us, 5.0 us, 3.0 us"]
+    assert tab.run("document.querySelectorAll('.opdetail svg circle').length") == 3
+
+
+def test_the_call_tree_shows_what_is_new(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    assert boxes(tab) == ["ProfilerStep*", "forward", "linear", "addmm", "clone", "+ empty"]
+    clone = tab.run(
+        "[...document.querySelectorAll('.flame .box')].find((one) => one.textContent === 'clone')"
+        ".getAttribute('aria-label')"
+    )
+    assert clone.startswith("aten::clone · calls 2 → 5 (+3)")
+    assert tab.run("document.querySelector('.flame .onesided').className").split()[1] == "up3"
+    tab.run("document.querySelector('.flame input[value=base]').click()")
+    assert boxes(tab) == ["ProfilerStep*", "forward", "linear", "addmm", "clone"]
+
+
+def test_a_click_zooms_and_escape_shows_all(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    width = "document.querySelector('.flame [data-box=\"2\"]').style.width"
+    before = tab.run(width)
+    tab.click(".flame [data-box='2']")
+    assert (before, tab.run(width)) == ("40%", "100%")
+    assert "clone" not in boxes(tab)
+    tab.press("Escape")
+    assert tab.run(width) == before
+    assert "clone" in boxes(tab)
+
+
+def test_arrows_go_from_box_to_box(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    tab.run("document.querySelector('.flame [tabindex=\"0\"].box').focus()")
+    tab.press("ArrowDown", "ArrowDown", "ArrowRight")
+    assert tab.run("document.activeElement.textContent") == "clone"
+    assert texts(tab, ".flame .boxinfo")[0].startswith("aten::clone")
+    tab.press("Enter", "ArrowUp", "ArrowUp", "ArrowUp")
+    assert tab.run("document.activeElement.textContent") == "ProfilerStep*"
+    assert tab.run("document.querySelectorAll('.flame .box[tabindex=\"0\"]').length") == 1
+
+
+def test_ops_are_found_in_the_call_tree(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    fill_in(tab, "Find", "addmm")
+    assert texts(tab, ".flame .hit") == ["addmm"]
+    assert texts(tab, ".flame [role=status]") == ["1 found, 20.0 % of the width"]
+    tab.run(
+        "[...document.querySelectorAll('.opens')].find((one) => one.textContent === 'aten::clone').click()"
+    )
+    tab.run("document.querySelector('.opdetail button').click()")
+    assert texts(tab, ".flame .hit") == ["clone"]
+
+
+def test_the_history_shows_where_a_metric_changed(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    label = tab.run("document.querySelector('.trends').ariaLabel")
+    assert label == "ops: 5 runs, changed to 10 at 2026-01-04 0000004, 15 at 2026-01-06 0000006"
+    runs = rows_of(tab, "Runs of ops")
+    assert runs[0] == ["2026-01-06 0000006", "15", "changed", "torch"]
+    assert runs[3][1] == "?"
+
+
+def test_printing_shows_the_rows_that_wait_for_a_click(browser: Browser, tmp_path: Path) -> None:
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(made_comparison(tests=1, ops=60))) + "#test-0")
+    tab.wait("document.querySelector('[aria-label=Ops]')")
+    shown = len(rows_of(tab, "Ops"))
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    assert shown == 40 < len(rows_of(tab, "Ops"))
+    tab.close()
+
+
+def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(slower())))
+    times = {row[1]: row[3:6] for row in rows_of(tab, "Tests")}
+    assert times["tests/test_a.py::test_1"] == ["4.00 ms", "4.40 ms", "+9.8 %"]
+    open_test(tab, "tests/test_a.py::test_1")
+    tab.wait("document.querySelector('.dots')")
+    assert tab.run("document.querySelectorAll('.dots circle.head').length") == 24
+    assert tab.run("document.querySelectorAll('.dots rect.base').length") == 24
+    assert "base, 12 processes, median 4.00 ms" in texts(tab, ".dots text.axis")
+    assert {row[0] for row in rows_of(tab, "Times of ops")} == {"aten::addmm", "load"}
+    assert tab.complaints == []
+    tab.close()
+
+
+def test_a_step_is_drawn_thread_by_thread(browser: Browser, tmp_path: Path) -> None:
+    with profile() as prof:
+        for _ in range(2):
+            with record_function("forward"), record_function("inside"):
+                pass
+            prof.step()
+    (tmp_path / "traces").mkdir()
+    prof.export_chrome_trace(str(tmp_path / "traces" / f"{trace_stem(WORSE)}.head.json.gz"))
+    comparison = small_comparison()
+    traces = traces_by_test(tmp_path / "traces", [test.node_id for test in comparison.tests])
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(comparison, traces=traces)))
+    open_test(tab, WORSE)
+    told = tab.run(
+        "[...document.querySelectorAll('.timeline .box')].map((one) => one.getAttribute('aria-label'))"
+    )
+    assert [words.split(" · ")[0] for words in told[1:]][-2:] == ["forward", "inside"]
+    assert tab.complaints == []
+    tab.close()
