@@ -144,8 +144,9 @@ bench-gates: install ## false alarms and power of the gates, in hours; stopped, 
 	$(BIN)/python -m benchmarks.gates.power $(if $(TRIALS),--trials $(TRIALS))
 
 .PHONY: docs
-docs: install $(VENV)/.site ## the site, in build/docs; a warning is an error
+docs: install $(VENV)/.site ## the site, in build/docs, where a warning is an error; then each example in it is run
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs build/docs
+	$(BIN)/pytest tests/documentation
 
 .PHONY: test-gpu
 test-gpu: install ## on a machine with a GPU: the same programs under ours and under torch.profiler

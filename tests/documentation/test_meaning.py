@@ -1,0 +1,40 @@
+"""What is shown means what is printed, or does not."""
+
+import pytest
+from documentation.meaning import means
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("saved as main@569ba9a", "saved as main@1a2b3c4"),
+        ("self CPU  11.7 us", "self CPU 4.1 ms"),
+        ("2026-11-22 05:58  569ba9a", "2025-01-02 03:04 1a2b3c4"),
+        ("one\ntwo\nthree", "...\nthree"),
+        ("one\ntwo\nthree", "one\n..."),
+        ("one\ntwo\nthree", "one\n...\nthree"),
+        ("one\nthree", "one\n...\nthree"),
+        ("a b c", "a ... c"),
+        ("======== opprof =======", "===== opprof ===="),
+        ("one\n\ntwo  \n", "one\ntwo"),
+    ],
+)
+def test_what_differs_from_run_to_run_may_differ(printed: str, shown: str) -> None:
+    assert means(printed, shown)
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("12 ops", "13 ops"),
+        ("one\ntwo", "one"),
+        ("one", "one\ntwo"),
+        ("one\ntwo", "two\n..."),
+        ("one\ntwo\nthree", "...\ntwo"),
+        ("one\ntwo\nthree", "...\nthree\n...\ntwo\n..."),
+        ("", "one"),
+        ("PASS", "REGRESSED"),
+    ],
+)
+def test_what_says_something_else_does_not(printed: str, shown: str) -> None:
+    assert not means(printed, shown)

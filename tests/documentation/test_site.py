@@ -1,0 +1,138 @@
+"""The site has every page, and its references have all that there is."""
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opprof_docs.commands import command_lines
+from opprof_docs.contracts import SCHEMAS, schema_lines
+from opprof_docs.errors import error_lines
+from opprof_docs.measured import (
+    fingerprint_lines,
+    op_lines,
+    preset_lines,
+    total_lines,
+    verdict_lines,
+    watched_lines,
+)
+from opprof_docs.options import marker_lines, option_lines
+
+from pytest_opprof import errors
+from pytest_opprof.cli.main import COMMANDS, whole_parser
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
+from pytest_opprof.plugin.marker import ARGUMENTS
+from pytest_opprof.plugin.options import OPTIONS
+
+
+def cells(lines: Iterator[str]) -> list[list[str]]:
+    """The rows of the tables among some lines, without their heads."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("| ")]
+    assert len({len(row) for row in rows}) == 1, "a cell broke out of its table"
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def first(lines: Iterator[str]) -> list[str]:
+    return [row[0].strip("`") for row in cells(lines)]
+
+
+def test_options_are_all_there_with_their_defaults() -> None:
+    rows = {row[1].strip("`"): row for row in cells(option_lines())}
+    assert list(rows) == [option.dest for option in OPTIONS]
+    assert rows["opprof_store"][3] == "`dir:.opprof`"
+    assert rows["opprof_history"][0] == r"`--opprof-history=saved\|all\|off`"
+
+
+def test_arguments_of_the_marker_are_all_there() -> None:
+    assert first(marker_lines()) == list(ARGUMENTS)
+
+
+def test_metrics_are_all_there() -> None:
+    assert first(total_lines()) == list(TOTALS)
+    assert first(op_lines()) == [f"<op>.{name}" for name in OP_METRICS]
+    assert first(watched_lines()) == list(WATCHED_OPS)
+    assert first(preset_lines()) == list(PRESETS)
+    assert first(fingerprint_lines()) == list(FINGERPRINT_FIELDS)
+
+
+def test_only_watched_totals_are_gates_unasked() -> None:
+    rows = {row[0].strip("`"): row for row in cells(total_lines())}
+    assert {name for name, row in rows.items() if row[-1] == "yes"} == {
+        name for name, metric in TOTALS.items() if metric.watched
+    }
+    assert rows["device.queue_depth"][4] == "less"
+
+
+def test_verdicts_say_what_fails() -> None:
+    rows = {row[0]: row[1:] for row in cells(verdict_lines())}
+    assert list(rows) == [verdict.label for verdict in Verdict]
+    assert rows["REGRESSED"] == ["`regressed`", "by default"]
+    assert rows["NEW"] == ["`new`", "on request"]
+    assert rows["PASS"] == ["", "never"]
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    told = {row[1].strip("`"): int(row[0]) for row in cells(error_lines()) if row[1]}
+    assert told == {
+        name: each.exit_code
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, errors.OpprofError)
+    }
+
+
+def test_each_command_has_a_section_with_each_argument() -> None:
+    text = "\n".join(command_lines())
+    for command in COMMANDS:
+        assert re.search(rf"^# opprof {command}\b", text, re.MULTILINE), command
+    (commands,) = (
+        action for action in whole_parser()._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    shown = text.partition("# opprof compare\n")[2].partition("\n# ")[0]
+    for action in commands.choices["compare"]._actions:
+        for option in set(action.option_strings) - {"-h", "--help"}:
+            assert f"`{option}" in shown
+    assert "default: dir:.opprof" in shown
+
+
+def test_each_field_of_each_schema_is_there() -> None:
+    text = "\n".join(schema_lines())
+    for path in SCHEMAS.glob("*.json"):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        assert f"# {schema['title']}" in text
+        for name in fields(schema):
+            assert f"| `{name}` |" in text, f"{path.name}: {name}"
+
+
+def fields(schema: object) -> Iterator[str]:
+    """The names of all fields of documents, at any depth of the definitions."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for part in schema.get("$defs", {}).values():
+            yield from fields(part)
+
+
+def test_every_page_is_in_the_index(repository: Path) -> None:
+    index = (repository / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^([\w-]+)$", index, re.MULTILINE)
+    pages = {path.stem for path in (repository / "docs").glob("*.md")} - {"index"}
+    assert sorted(listed) == sorted(pages)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_links_lead_to_files(name: str, repository: Path) -> None:
+    text = (repository / name).read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text):
+        assert (repository / target).exists(), target
+
+
+def test_figures_of_the_readme_are_measured_ones(repository: Path) -> None:
+    readme = (repository / "README.md").read_text(encoding="utf-8")
+    _, _, after = readme.partition("## What it costs")
+    figures = [line for line in after.partition("\n## ")[0].splitlines() if line.startswith("| ")][2:]
+    measured = (repository / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert len(figures) > 3
+    for row in figures:
+        assert row.removesuffix(" |") in measured, row
