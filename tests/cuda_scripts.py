@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 NO_STEP: Final = -1
 DIRECTIONS: Final = {1: "htod", 2: "dtoh", 8: "dtod", 10: "ptop", 9: "htoh"}  # by CUpti_ActivityMemcpyKind
 WHOLE: Final = ""  # in place of a range's name
+FIRST_BLOCK: Final = 0x7F00_0000_0000
+LARGEST: Final = 2**30  # bytes of a block
 WAITS: Final = ("sync_device", "sync_stream", "sync_event")
 
 
@@ -50,7 +52,17 @@ class Mark:
     kind: str
 
 
-Line = Work | Wait | Mark
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A line that takes memory of a device, or gives back what the thread took last."""
+
+    gives_back: bool
+    nbytes: int
+    device: int
+    api: str
+
+
+Line = Work | Wait | Mark | Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +85,8 @@ class Expected:
         lost: Launches of which no kernel comes.
         unlaunched: Records of work by no call.
         untimed: Records of work without times.
+        held: By thread: the blocks that it took and did not give back, last last.
+        blocks: How many blocks were taken.
         ranges: How many ranges there are.
         steps: How many steps.
     """
@@ -84,6 +98,8 @@ class Expected:
     lost: int = 0
     unlaunched: int = 0
     untimed: int = 0
+    held: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    blocks: int = 0
     ranges: int = 0
     steps: int = 0
 
@@ -105,13 +121,13 @@ def write(stretches: Iterable[Stretch], *, shuffle: int = 0, late: int = 0) -> t
             step += 1
         for thread, body in enumerate(stretch.threads):
             lines.append(f"thread {thread}")
-            lines += _write_body(body, step, expected)
+            lines += _write_body(body, step, expected, thread=thread)
         lines.append("join")
     expected.steps = step + 1
     return "\n".join(lines), expected
 
 
-def _write_body(body: Iterable[Line], step: int, expected: Expected) -> Iterable[str]:
+def _write_body(body: Iterable[Line], step: int, expected: Expected, *, thread: int) -> Iterable[str]:
     around: list[str] = []
     for line in body:
         match line:
@@ -130,10 +146,33 @@ def _write_body(body: Iterable[Line], step: int, expected: Expected) -> Iterable
                 expected.records += 2
                 expected.add(around, step, {"syncs": 1})
                 yield f"{line.kind} device={line.device} stream={line.stream}"
+            case Memory():
+                yield from _write_memory(line, around, step, expected, thread=thread)
             case Work():
                 _expect(line, around, step, expected)
                 yield _text(line)
     yield from ["end"] * len(around)
+
+
+def _write_memory(
+    line: Memory, around: list[str], step: int, expected: Expected, *, thread: int
+) -> Iterable[str]:
+    held = expected.held.setdefault(thread, [])
+    if line.gives_back and not held:
+        return
+    expected.records += 2 + line.api.startswith("nested")
+    expected.nested += line.api.startswith("nested")
+    if line.gives_back:
+        block, device, nbytes = held.pop()
+        expected.add(around, step, {"memory": -nbytes})
+    else:
+        block, device, nbytes = expected.blocks, line.device, line.nbytes
+        held.append((block, device, nbytes))
+        expected.blocks += 1
+        expected.add(around, step, {"memory": nbytes})
+    what = "free" if line.gives_back else "malloc"
+    # A block is told from others by its address, of a device or not.
+    yield f"{what} address={FIRST_BLOCK + block * LARGEST} device={device} bytes={nbytes} api={line.api}"
 
 
 def _text(work: Work) -> str:
@@ -200,7 +239,14 @@ _lost = st.builds(
 )
 _waits = st.builds(Wait, kind=st.sampled_from(WAITS), **_places)
 _marks = st.builds(Mark, kind=st.sampled_from(["begin", "begin", "end", "failed", "record"]))
-_bodies = st.lists(st.one_of(_works, _works, _marks, _marks, _waits, _lost), max_size=12).map(tuple)
+_memory = st.builds(
+    Memory,
+    gives_back=st.booleans(),
+    nbytes=st.integers(1, LARGEST),
+    device=st.integers(0, 1),
+    api=st.sampled_from(["runtime", "driver", "nested", "nested_own"]),
+)
+_bodies = st.lists(st.one_of(_works, _works, _marks, _marks, _memory, _waits, _lost), max_size=12).map(tuple)
 _stretches = st.builds(
     Stretch, steps=st.booleans(), threads=st.lists(_bodies, min_size=1, max_size=3).map(tuple)
 )

@@ -46,10 +46,11 @@ WORK: dict[str, dict[str, int]] = {
     },
     "flops": {"flops": 100},
     "memory": {"cpu_memory": 4_096, "allocations": 1},
+    "memory of a device": {"device_memory": 512, "device_allocations": 1},
 }
-_OF_HOST = ("flops", "cpu_memory", "allocations")
+_NOT_IN_DEVICE = ("flops", "cpu_memory", "allocations", "device_memory", "device_allocations")
 _ROWS_OF_DEVICE = {"kernels": OpKind.KERNEL, "copies": OpKind.MEMCPY, "memsets": OpKind.MEMSET}
-_SOURCES = ("ranges", "ops", "cuda", "memory", "flops")
+_SOURCES = ("ranges", "ops", "cuda", "memory", "memory-cuda", "flops")
 
 
 @dataclass
@@ -107,7 +108,8 @@ def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.p
             row,
             flops=each(inclusive[row.name]["flops"]) if inclusive[row.name]["flops"] else None,
             cpu_memory=each(inclusive[row.name]["cpu_memory"]) if inclusive[row.name]["cpu_memory"] else None,
-            device={name: each(n) for name, n in inclusive[row.name].items() if name not in _OF_HOST},
+            device_memory=each(taken) if (taken := inclusive[row.name]["device_memory"]) else None,
+            device={name: each(n) for name, n in inclusive[row.name].items() if name not in _NOT_IN_DEVICE},
         )
         for row in bare.ops
     ]
@@ -117,6 +119,9 @@ def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.p
         "cpu_memory.allocated": each(does["cpu_memory"]),
         "cpu_memory.allocations": each(does["allocations"]),
         "cpu_memory.peak": each(does["cpu_memory"]),
+        "device_memory.allocated": each(does["device_memory"]),
+        "device_memory.allocations": each(does["device_allocations"]),
+        "device_memory.peak": each(does["device_memory"]),
     }
     return replace(
         bare,

@@ -45,6 +45,8 @@ class Group:
     step_self_ns: tuple[int, ...] = ()
     cpu_memory: int = 0
     step_cpu_memory: tuple[int, ...] = ()
+    device_memory: int = 0
+    step_device_memory: tuple[int, ...] = ()
     flops: int = 0
     step_flops: tuple[int, ...] = ()
     step_counted_flops: tuple[int, ...] = ()
@@ -74,6 +76,7 @@ def op(name: str, *counts: int, **others: object) -> Group:
         "step_total_ns": tuple(9 * c for c in counts),
         "step_self_ns": tuple(5 * c for c in counts),
         "step_cpu_memory": (0,) * len(counts),
+        "step_device_memory": (0,) * len(counts),
         "step_flops": (0,) * len(counts),
     }
     return Group(name=name, step_counts=counts, **(fields | others))  # type: ignore[arg-type]

@@ -93,6 +93,7 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         cpu_time_total_ns=samples(steps),
         self_cpu_time_total_ns=samples(steps),
         cpu_memory=st.none() | samples(steps, least=-BIGGEST),
+        device_memory=st.none() | samples(steps, least=-BIGGEST),
         flops=st.none() | samples(steps),
         device=st.dictionaries(st.sampled_from(sorted(OP_DEVICE_METRICS)), samples(steps), max_size=3),
         parent_op=st.none() | names,

@@ -244,8 +244,13 @@ enum op_cuda {
  * look. */
 int op_cuda_open(const char *named, const char *const *paths, uint32_t count);
 int op_cuda_is_loaded(void); /* 1: something in this process has loaded libcuda */
-/* Whether windows to come record it; only where it is ready. */
+enum op_cuda_part {
+    OP_CUDA_WORK = 1,  /* calls, and what runs on devices */
+    OP_CUDA_MEMORY = 2 /* of devices: what calls take and give back */
+};
+/* What of it windows to come record, 0: nothing; only where it is ready. */
 void op_cuda_record(int wanted);
+int op_cuda_parts(void); /* enum op_cuda_part: what the last window to begin records */
 /* Why the last window that should have recorded it did not, or not all of it; "": it did. */
 const char *op_cuda_problem(void);
 const char *op_cuda_library(void); /* the file; "": none */
@@ -289,8 +294,9 @@ enum op_group_by {
 };
 /* `by` is bits of op_group_by; events are also apart by so many innermost calls of their stacks, and
  * the lines these were at (two lines may read as one entry: rows of one stack, if rarely).
- * Rows in the order of their first start. `samples` is 8 arrays of rows x steps one after the
- * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops.
+ * Rows in the order of their first start. `samples` is 9 arrays of rows x steps one after the
+ * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops,
+ * device_memory.
  * Both belong to the result until the next call. */
 int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
                      uint64_t *count, const int64_t **samples);

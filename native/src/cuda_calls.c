@@ -230,24 +230,37 @@ typedef struct sweep {
     placing *p;
     uint64_t next, end; /* in `order` */
     uint32_t depth;     /* events that may be open */
+    op_cuda_memory_queue memory;
     op_event *out;
 } sweep;
+
+static uint16_t depth_at(sweep *s, uint64_t ticks) {
+    while (s->depth && s->p->ends[s->depth - 1] <= ticks)
+        s->depth--;
+    return (uint16_t)(s->depth < UINT16_MAX ? s->depth : UINT16_MAX);
+}
+
+static void put_memory_before(sweep *s, uint64_t ticks) {
+    for (; op_cuda_memory_take(s->p->window, &s->memory, ticks, s->out); s->out++)
+        s->out->depth = depth_at(s, s->out->start);
+}
 
 static void put_calls_before(sweep *s, uint64_t ticks) {
     for (; s->next < s->end && s->p->order[s->next] != OP_CUDA_OUTSIDE; s->next++) {
         uint32_t place = s->p->order[s->next];
         const op_cuda_call *c = &s->p->calls[place];
         if (c->start >= ticks)
-            return;
-        while (s->depth && s->p->ends[s->depth - 1] <= c->start)
-            s->depth--;
+            break;
+        put_memory_before(s, c->start);
         *s->out++ = (op_event){.start = c->start,
                                .end = c->end,
                                .name = c->name,
                                .aux = place,
                                .kind = c->kind,
-                               .depth = (uint16_t)(s->depth < UINT16_MAX ? s->depth : UINT16_MAX)};
+                               .depth = depth_at(s, c->start)};
+        op_cuda_memory_enqueue(s->p->window, &s->memory, place);
     }
+    put_memory_before(s, ticks);
 }
 
 static bool may_be_around(uint8_t kind) {
@@ -311,7 +324,7 @@ static void merge_all(placing *p, const op_raw *raw, uint32_t raw_count, uint8_t
 
 static int merge(placing *p, const op_raw *raw, uint32_t raw_count) {
     op_cuda_window *w = p->window;
-    uint64_t events = w->placed;
+    uint64_t events = w->placed + w->memory.listed;
     for (uint32_t i = 0; i < raw_count; i++)
         events += raw[i].count;
     w->raw = op_malloc(((size_t)raw_count + p->thread_count + 1) * sizeof *w->raw);
@@ -340,6 +353,8 @@ static int place(placing *p, const op_raw *raw, uint32_t raw_count) {
     if (rc != OP_OK || (rc = find_threads(p)) || (rc = order_calls(p)))
         return rc;
     fold_nested(p);
+    if ((rc = op_cuda_memory_list(w, &w->memory)) != OP_OK)
+        return rc;
     return merge(p, raw, raw_count);
 }
 
@@ -377,4 +392,5 @@ void op_cuda_window_release(op_cuda_window *w) {
     free(w->index.calls);
     free(w->has_work);
     free(w->row_of);
+    op_cuda_memory_free(&w->memory);
 }

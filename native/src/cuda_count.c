@@ -72,7 +72,7 @@ static int leave_out_captured(const op_cuda_window *w, uint64_t marks, op_stats 
 int op_cuda_count(const op_cuda_window *w, op_stats *stats) {
     const op_cuda_records *r = w->records;
     uint64_t marks = 0;
-    stats->device_dropped = r->dropped;
+    stats->device_dropped = r->dropped + w->memory.adrift;
     stats->device_untimed = r->untimed;
     stats->device_overhead_ns = r->overhead_ns;
     for (uint64_t i = 0; i < r->call_count; i++) {

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-enum { CUDA = 1 }; /* torch's number of the kind of device */
-
 typedef struct item {
     uint64_t start, end; /* ticks; end 0: not known */
     uint32_t lane;
@@ -197,7 +195,7 @@ static int add_lanes(const adding *a) {
         const op_cuda_lane *lane = &a->lanes.lanes[i];
         all[r->thread_count + i] = (op_thread_info){
             .index = UINT32_MAX,
-            .device_type = CUDA,
+            .device_type = OP_CUDA_DEVICE_TYPE,
             .device_index = (int32_t)lane->device,
             .resource = lane->stream == OP_CUPTI_NO_STREAM ? -1 : (int64_t)lane->stream};
     }

@@ -3,6 +3,7 @@
 #ifndef OP_CUDA_WINDOW_H
 #define OP_CUDA_WINDOW_H
 
+#include "cuda_memory.h"
 #include "cupti_records.h"
 #include "lines.h"
 #include "result.h"
@@ -21,6 +22,8 @@ typedef struct op_cuda_pause {
     uint64_t from, to; /* ticks */
 } op_cuda_pause;
 
+enum { OP_CUDA_DEVICE_TYPE = 1 }; /* torch's number of the kind of device */
+
 #define OP_CUDA_OUTSIDE                                                                                \
     UINT32_MAX /* a call that does not belong to the window, and its work neither                      \
                 */
@@ -31,7 +34,7 @@ typedef struct op_cuda_index {
     uint64_t mask;
 } op_cuda_index;
 
-typedef struct op_cuda_window {
+struct op_cuda_window {
     const op_cuda_records *records;
     op_cuda_thread *threads; /* that are known; in any order */
     uint32_t thread_count;
@@ -46,7 +49,8 @@ typedef struct op_cuda_window {
     uint8_t *has_work; /* by call: some of it is on record; filled in with the rows of devices */
     uint32_t *row_of;  /* by call: filled in as the rows are made; OP_CUDA_OUTSIDE: none */
     uint64_t placed;   /* calls among the events */
-} op_cuda_window;
+    op_cuda_memory_lists memory;
+};
 
 int op_cuda_place_calls(op_cuda_window *window, const op_raw *raw, uint32_t raw_count);
 /* All but `records`, which are not the window's. */
@@ -67,11 +71,17 @@ int op_cuda_add_rows(const op_cuda_rows *rows);
 /* What is missing: launches without their work, and work without its launch. */
 int op_cuda_count(const op_cuda_window *window, op_stats *stats);
 
-/* Argument blocks of calls and of work: op_device_call and op_device_work behind a header. */
+/* Argument blocks of calls, of memory and of work, in this order: op_device_call, op_memory and
+ * op_device_work behind a header. */
 #define OP_CUDA_CALL_WORDS (1 + (uint32_t)(sizeof(op_device_call) / 4))
+#define OP_CUDA_MEMORY_WORDS (1 + OP_ARGS_MEMORY_WORDS)
 #define OP_CUDA_WORK_WORDS (1 + (uint32_t)(sizeof(op_device_work) / 4))
 uint64_t op_cuda_arg_words(const op_cuda_window *window);
-void op_cuda_put_call_args(const op_cuda_window *window, uint32_t *words); /* of all calls */
+/* How many words stand before those of memory, and before those of work. */
+uint64_t op_cuda_words_before_memory(const op_cuda_window *window);
+uint64_t op_cuda_words_before_work(const op_cuda_window *window);
+void op_cuda_put_call_args(const op_cuda_window *window, uint32_t *words);   /* of all calls */
+void op_cuda_put_memory_args(const op_cuda_window *window, uint32_t *words); /* of all of it */
 void op_cuda_put_work_args(const op_cuda_work *work, uint32_t *words);
 
 #endif

@@ -17,8 +17,9 @@ static struct {
     pthread_mutex_t control;
     op_cupti_library library;
     op_cupti_clock clock; /* fixed when CUPTI was found */
-    bool ready, wanted, recording;
-    bool forked; /* a child of a process that had started CUDA: it must not touch it */
+    bool ready, recording;
+    int wanted, recorded_parts; /* enum op_cuda_part */
+    bool forked;                /* a child of a process that had started CUDA: it must not touch it */
     uint32_t recorded;
     op_cuda_device *devices; /* found with CUPTI, and not asked for again */
     uint32_t device_count;
@@ -140,8 +141,15 @@ int op_cuda_open(const char *named, const char *const *paths, uint32_t count) {
 
 void op_cuda_record(int wanted) {
     pthread_mutex_lock(&self.control);
-    self.wanted = wanted != 0;
+    self.wanted = wanted;
     pthread_mutex_unlock(&self.control);
+}
+
+int op_cuda_parts(void) {
+    pthread_mutex_lock(&self.control);
+    int parts = self.recorded_parts;
+    pthread_mutex_unlock(&self.control);
+    return parts;
 }
 
 const char *op_cuda_problem(void) { return self.problem; }
@@ -176,11 +184,24 @@ static int register_callbacks(void) {
     return cupti->ActivityRegisterCallbacks(op_cupti_buffers_request, op_cupti_buffers_complete);
 }
 
+/* What CUPTI refuses of it takes nothing from the rest. */
+static int start_memory(void) {
+    if (!(self.wanted & OP_CUDA_MEMORY))
+        return 0;
+    int rc = op_cupti_kinds_enable_memory(&self.library);
+    if (rc == OP_CUPTI_SUCCESS)
+        return OP_CUDA_MEMORY;
+    snprintf(self.problem, sizeof self.problem, "CUPTI records no memory of devices here: %s",
+             op_cupti_words(&self.library, rc));
+    return 0;
+}
+
 static bool start_locked(void) {
     self.problem[0] = 0;
     if (self.recording || !self.wanted || !self.ready)
         return false;
     set_recorded(OP_CUDA_NOT_RECORDED);
+    self.recorded_parts = 0;
     op_cupti_drain_clear();
     op_cupti_buffers_prepare();
     int rc = register_callbacks();
@@ -193,6 +214,7 @@ static bool start_locked(void) {
         return false;
     }
     self.recording = true;
+    self.recorded_parts = OP_CUDA_WORK | start_memory();
     set_recorded(OP_CUDA_RECORDED);
     op_cupti_drain_start();
     return true;
@@ -226,7 +248,7 @@ static void stop_locked(void) {
     const op_cupti_functions *cupti = &self.library.cupti;
     size_t dropped = 0;
     self.recording = false;
-    bool ours = op_cupti_kinds_are_enabled(&self.library);
+    bool ours = op_cupti_kinds_are_enabled(&self.library, self.recorded_parts & OP_CUDA_MEMORY);
     op_cupti_drain_until(now()); /* in case that the next does not help */
     op_cupti_kinds_disable_host(&self.library);
     /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.

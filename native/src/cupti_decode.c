@@ -178,6 +178,33 @@ static void take_call(decoding *d, const op_cupti_call *c) {
     r->call_count++;
 }
 
+/* Pinned and other memory of the host is none of a device's; managed memory may be either's, and is
+ * counted as CUPTI does, for the device that was current. */
+static bool is_of_device(const op_cupti_memory *m) {
+    return m->memory_kind == OP_CUPTI_ON_DEVICE || m->memory_kind == OP_CUPTI_ARRAY ||
+           m->memory_kind == OP_CUPTI_MANAGED;
+}
+
+static void take_memory(decoding *d, const op_cupti_memory *m) {
+    op_cuda_records *r = d->out;
+    if (m->timestamp >= d->decoder->until || !is_of_device(m) || !m->address)
+        return;
+    void *array = r->memory;
+    op_cuda_memory *to = next_of(&array, r->memory_count, &r->memory_capacity, sizeof *to, &d->left);
+    r->memory = array;
+    if (!to) {
+        r->dropped++;
+        return;
+    }
+    int64_t given_back = m->bytes ? -(int64_t)m->bytes : OP_BYTES_UNKNOWN;
+    *to = (op_cuda_memory){.at = op_cupti_clock_ticks(&d->decoder->clock, m->timestamp),
+                           .address = m->address,
+                           .bytes = m->operation == OP_CUPTI_ALLOCATED ? (int64_t)m->bytes : given_back,
+                           .correlation = m->correlation,
+                           .device = m->device};
+    r->memory_count++;
+}
+
 static void take(decoding *d, const op_cupti_record *record) {
     switch (record->kind) {
     case OP_CUPTI_KERNEL:
@@ -199,6 +226,9 @@ static void take(decoding *d, const op_cupti_record *record) {
     case OP_CUPTI_SYNC:
         take_sync(d, (const void *)record);
         break;
+    case OP_CUPTI_MEMORY:
+        take_memory(d, (const void *)record);
+        break;
     case OP_CUPTI_OVERHEAD: {
         const op_cupti_overhead *o = (const void *)record;
         d->out->overhead_ns += o->end > o->start ? o->end - o->start : 0;
@@ -210,7 +240,8 @@ static void take(decoding *d, const op_cupti_record *record) {
 }
 
 void op_cupti_decode(op_cupti_decoder *decoder, uint8_t *data, size_t valid, op_cuda_records *out) {
-    uint64_t used = out->call_capacity * sizeof *out->calls + out->work_capacity * sizeof *out->work;
+    uint64_t used = out->call_capacity * sizeof *out->calls + out->work_capacity * sizeof *out->work +
+                    out->memory_capacity * sizeof *out->memory;
     decoding d = {.decoder = decoder,
                   .out = out,
                   .left = used < decoder->most_bytes ? decoder->most_bytes - used : 0};
@@ -224,5 +255,6 @@ void op_cupti_decode(op_cupti_decoder *decoder, uint8_t *data, size_t valid, op_
 void op_cuda_records_clear(op_cuda_records *r) {
     free(r->calls);
     free(r->work);
+    free(r->memory);
     *r = (op_cuda_records){0};
 }

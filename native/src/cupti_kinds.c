@@ -24,6 +24,7 @@ static const uint16_t driver_calls[] = {
     249, 250, 251, 411, 412, 413,                     /* cuMemset */
     216, 218, 220, 428, 429, 430,                     /* Async */
     243, 245, 598, 599, 600, 601, 611, 612,           /* cuMemAlloc, cuMemFree */
+    244, 371,                                         /* cuMemAllocPitch, -Managed */
     17,  121, 126, 440, 295, 436, /* cuCtx-, cuEvent-, cuStreamSynchronize, -WaitEvent */
 };
 enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };
@@ -68,6 +69,10 @@ int op_cupti_kinds_enable(const op_cupti_library *l) {
     return OP_CUPTI_SUCCESS;
 }
 
+int op_cupti_kinds_enable_memory(const op_cupti_library *l) {
+    return l->cupti.ActivityEnable(OP_CUPTI_MEMORY);
+}
+
 static void disable(const op_cupti_library *l, bool of_host) {
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].of_host == of_host)
@@ -75,22 +80,28 @@ static void disable(const op_cupti_library *l, bool of_host) {
 }
 
 void op_cupti_kinds_disable_host(const op_cupti_library *l) {
+    l->cupti.ActivityDisable(OP_CUPTI_MEMORY);
     disable(l, true);
     choose_calls(l, 0);
 }
 
 void op_cupti_kinds_disable_devices(const op_cupti_library *l) { disable(l, false); }
 
-bool op_cupti_kinds_are_enabled(const op_cupti_library *l) {
+static bool holds(const int *kinds_on, uint32_t count, op_cupti_kind kind) {
+    for (uint32_t i = 0; i < count && i < 64; i++)
+        if (kinds_on[i] == (int)kind)
+            return true;
+    return false;
+}
+
+bool op_cupti_kinds_are_enabled(const op_cupti_library *l, bool with_memory) {
     int enabled[64];
-    uint32_t size = sizeof enabled, count = 0, found = 0, needed = 0;
+    uint32_t size = sizeof enabled, count = 0;
     if (!l->cupti.ActivityGetEnabledKinds ||
         l->cupti.ActivityGetEnabledKinds(NULL, enabled, &size, &count) != OP_CUPTI_SUCCESS)
         return true; /* it cannot be asked */
-    for (int i = 0; i < KINDS; i++) {
-        needed += !kinds[i].optional;
-        for (uint32_t j = 0; !kinds[i].optional && j < count && j < 64; j++)
-            found += enabled[j] == (int)kinds[i].kind;
-    }
-    return found == needed;
+    for (int i = 0; i < KINDS; i++)
+        if (!kinds[i].optional && !holds(enabled, count, kinds[i].kind))
+            return false;
+    return !with_memory || holds(enabled, count, OP_CUPTI_MEMORY);
 }

@@ -25,6 +25,14 @@ typedef struct op_cuda_work {
     op_device_work work;
 } op_cuda_work;
 
+/* Memory of a device, taken or given back by a call. */
+typedef struct op_cuda_memory {
+    uint64_t at; /* ticks */
+    uint64_t address;
+    int64_t bytes; /* negative: given back; OP_BYTES_UNKNOWN: the same, and how much is not said */
+    uint32_t correlation, device;
+} op_cuda_memory;
+
 /* Ids of names that are told by an address or by a number. */
 typedef struct op_cupti_names {
     struct op_cupti_kernel_name *slots; /* by the address of CUPTI's own copy, which stays */
@@ -36,7 +44,8 @@ typedef struct op_cupti_names {
 typedef struct op_cuda_records {
     op_cuda_call *calls;
     op_cuda_work *work;
-    uint64_t call_count, call_capacity, work_count, work_capacity;
+    op_cuda_memory *memory;
+    uint64_t call_count, call_capacity, work_count, work_capacity, memory_count, memory_capacity;
     uint64_t dropped;     /* records for which there was no room, CUPTI's or here */
     uint64_t untimed;     /* work whose times CUPTI does not know */
     uint64_t overhead_ns; /* what CUPTI says it took itself */

@@ -24,9 +24,10 @@ enum op_kind {
     OP_DEVICE_RANGE = 15, /* from the first to the last kernel launched in a range */
     OP_OUTPUTS = 16,      /* records only: what the op around it gave back (OP_ARGS_OUTPUTS) */
     OP_COUNTERS = 17,     /* records only: what was counted in the event around it (OP_ARGS_FIELDS) */
-    OP_STACK = 18, /* records only, after an event's begin: the number of its C++ stack's innermost
-                    * frame is in aux (OP_ARGS_STACK) */
-    OP_MODULE = 19 /* records only: a file that the frames lie in, under its path (OP_ARGS_MODULE) */
+    OP_STACK = 18,  /* records only, after an event's begin: the number of its C++ stack's innermost
+                     * frame is in aux (OP_ARGS_STACK) */
+    OP_MODULE = 19, /* records only: a file that the frames lie in, under its path (OP_ARGS_MODULE) */
+    OP_DEVICE_MEMORY = 20 /* on the way into the columns only: OP_MEMORY by CUPTI; aux is its place */
 };
 
 #define OP_SCOPE_MASK 0x0f      /* at::RecordScope; ranges of other sources: OP_SCOPE_USER */

@@ -195,7 +195,7 @@ static bool assign(grouping *g, uint64_t row) {
 static bool sample(grouping *g) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count, plane = g->count * steps;
-    int64_t *samples = op_calloc(plane * 8 + 1, sizeof *samples);
+    int64_t *samples = op_calloc(plane * 9 + 1, sizeof *samples);
     if (!samples)
         return false;
     for (uint64_t row = 0; row < c->count; row++) {
@@ -212,8 +212,10 @@ static bool sample(grouping *g) {
         if (c->duration_ns[row] >= 0)
             samples[plane + at] += c->duration_ns[row];
         samples[2 * plane + at] += c->self_ns[row];
-        if (g->r->memory_count)
+        if (g->r->memory_count) {
             samples[5 * plane + at] += g->memory.cpu[row];
+            samples[8 * plane + at] += g->memory.device[row];
+        }
         if (g->r->flops) {
             samples[6 * plane + at] += g->r->flops[row];
             samples[7 * plane + at] += g->r->flops[c->count + row];

@@ -109,9 +109,19 @@ static int no_memory_to_follow(const op_result *r) {
                         (unsigned long long)r->memory_count);
 }
 
-static void set_bytes(op_result *r, uint64_t row, int64_t bytes) {
-    uint32_t *at = r->args + r->columns.args[row] + offsetof(op_memory, bytes) / sizeof(uint32_t);
-    memcpy(at, &bytes, sizeof bytes);
+static void set_number(op_result *r, uint64_t row, size_t offset, int64_t value) {
+    memcpy(r->args + r->columns.args[row] + offset / sizeof(uint32_t), &value, sizeof value);
+}
+
+enum { MOST_DEVICES = 64 }; /* of which totals are kept */
+
+/* By then, of what was taken in the window: CUDA itself does not say what of a device a process has. */
+static void set_total(op_result *r, uint64_t row, const op_memory *m, int64_t in_use[MOST_DEVICES]) {
+    if (!is_on_device(m) || m->total_allocated >= 0 || m->device_index < 0 ||
+        m->device_index >= MOST_DEVICES)
+        return;
+    in_use[m->device_index] += m->bytes;
+    set_number(r, row, offsetof(op_memory, total_allocated), in_use[m->device_index]);
 }
 
 /* What free() gives back has the size that it had when it was taken. What was taken before the
@@ -122,6 +132,7 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
         return OP_OK;
     moment *moments = in_time(r);
     blocks in_use = {0};
+    int64_t totals[MOST_DEVICES] = {0};
     if (!moments || make_blocks(r, &in_use) != OP_OK) {
         free(moments);
         return no_memory_to_follow(r);
@@ -134,10 +145,11 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
         block *known = block_at(&in_use, m.address);
         if (m.bytes < 0) {
             if (m.bytes == OP_BYTES_UNKNOWN || known->bytes == 0)
-                set_bytes(r, row, -known->bytes);
+                set_number(r, row, offsetof(op_memory, bytes), m.bytes = -known->bytes);
             if (known->bytes == 0)
                 flags[row] |= OP_FLAG_CREDITED;
         }
+        set_total(r, row, &m, totals);
         known->address = m.address;
         known->bytes = m.bytes > 0 ? m.bytes : 0;
     }

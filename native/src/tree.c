@@ -42,8 +42,10 @@ static int copy_args(const op_source *s, op_result *r) {
             memcpy(r->args + words, s->raw[i].args, s->raw[i].arg_words * sizeof(uint32_t));
         words += s->raw[i].arg_words;
     }
-    if (s->cuda)
+    if (s->cuda) {
         op_cuda_put_call_args(s->cuda, r->args + recorded);
+        op_cuda_put_memory_args(s->cuda, r->args + recorded + op_cuda_words_before_memory(s->cuda));
+    }
     return OP_OK;
 }
 
@@ -80,7 +82,7 @@ typedef struct walk {
     bool no_memory;
     op_nest calls;
     uint64_t cuda_row, cuda_end; /* the last call of CUDA on the thread, and its end in ticks */
-    uint64_t cuda_args;          /* word offset of its calls' argument blocks */
+    uint64_t cuda_args;          /* word offset of CUDA's argument blocks */
 } walk;
 
 /* The record below it, or the nearest further down where that one is async. */
@@ -208,6 +210,20 @@ static void add_cuda_call(walk *k, const op_raw *raw, const op_event *e, uint64_
     place_in_step(k, raw->os_tid, e->start, row);
 }
 
+/* It belongs to the op around its call, and to that call's step. */
+static void add_device_memory(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
+    const op_cuda_window *cuda = k->source->cuda;
+    op_writable *w = &k->w;
+    uint64_t row = k->row++, call = cuda->row_of[cuda->memory.caller[e->aux]];
+    put_record(k, raw, e, row);
+    w->kind[row] = OP_MEMORY;
+    w->parent[row] = parent_of(k, e->depth, first_row);
+    w->args[row] = (uint32_t)(1 + k->cuda_args + op_cuda_words_before_memory(cuda) +
+                              (uint64_t)e->aux * OP_CUDA_MEMORY_WORDS);
+    w->step[row] = w->step[call];
+    w->flags[row] |= (w->flags[call] & OP_FLAG_BACKGROUND) | op_memory_note(k->result, row);
+}
+
 /* The stack of the event just before it. */
 static void add_stack(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     bool has_args = e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words;
@@ -238,6 +254,10 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     }
     if (k->source->cuda && (e->kind == OP_RUNTIME || e->kind == OP_DRIVER)) {
         add_cuda_call(k, raw, e, first_row);
+        return;
+    }
+    if (k->source->cuda && e->kind == OP_DEVICE_MEMORY) {
+        add_device_memory(k, raw, e, first_row);
         return;
     }
     uint64_t row = k->row++;
@@ -376,8 +396,7 @@ static int build_with_cuda(const op_source *s, op_result *r, walk *k) {
                                .result = r,
                                .columns = &k->w,
                                .lines = &k->time,
-                               .work_args =
-                                   k->cuda_args + cuda->records->call_count * OP_CUDA_CALL_WORDS};
+                               .work_args = k->cuda_args + op_cuda_words_before_work(cuda)};
     rc = op_cuda_add_rows(&rows);
     r->stats.events = r->columns.count;
     return rc == OP_OK ? op_cuda_count(cuda, &r->stats) : rc;

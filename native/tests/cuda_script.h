@@ -9,7 +9,14 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-enum { MOST_WORKS = 512, MOST_RANGES = 256, MOST_THREADS = 4, MOST_DEPTH = 6, SCRIPT_BYTES = 1 << 17 };
+enum {
+    MOST_WORKS = 512,
+    MOST_RANGES = 256,
+    MOST_BLOCKS = 128,
+    MOST_THREADS = 4,
+    MOST_DEPTH = 6,
+    SCRIPT_BYTES = 1 << 17
+};
 
 /* What one line starts on a device. It is told from others by its name, `k7`, or by its bytes. */
 typedef struct expected_work {
@@ -26,7 +33,19 @@ typedef struct expected_range {
     int parent; /* -1: none */
     uint64_t self_ns, total_ns;
     uint32_t self_records, total_records;
+    int64_t self_bytes, total_bytes; /* of devices' memory, taken less given back */
 } expected_range;
+
+/* A block of a device's memory, told from others by its address. */
+typedef struct expected_block {
+    uint64_t bytes;
+    uint32_t device;
+    int range, step; /* in which it was taken; -1: none */
+    int freed_range, freed_step;
+    bool freed;
+} expected_block;
+
+static inline uint64_t block_at(uint64_t id) { return 0x7f0000000000u + 0x10000u * id; }
 
 typedef struct cuda_script {
     uint64_t random;
@@ -34,7 +53,9 @@ typedef struct cuda_script {
     size_t used;
     expected_work works[MOST_WORKS];
     expected_range ranges[MOST_RANGES];
-    int work_count, range_count, steps;
+    expected_block blocks[MOST_BLOCKS];
+    int work_count, range_count, block_count, steps;
+    int held[MOST_THREADS];      /* 1 + the block that the thread took last and has still; 0: none */
     uint32_t calls, syncs, lost; /* records of calls, of waiting; launches whose kernels never come */
     int open[MOST_THREADS][MOST_DEPTH];
     int depth[MOST_THREADS];
@@ -97,10 +118,10 @@ static inline void account(cuda_script *s, const expected_work *w) {
 
 /* ---- activities ---------------------------------------------------------------------------- */
 
-/* By a call of the runtime, of the driver, of both, or none. */
-static inline bool say_door(cuda_script *s) {
+/* By a call of the runtime, of the driver, of both, or none, of the first so many. */
+static inline bool say_door(cuda_script *s, uint32_t most) {
     static const char *const doors[] = {"runtime", "driver", "nested", "nested_own", "none"};
-    uint32_t door = one_in(s, 3) ? below(s, 5) : 0;
+    uint32_t door = one_in(s, 3) ? below(s, most) : 0;
     if (s->plain && door > 1)
         door = 1;
     say(s, " api=%s", doors[door]);
@@ -146,10 +167,55 @@ static inline void say_work(cuda_script *s, int thread, int step) {
         w->records = one_in(s, 20) ? 1000 : 1 + below(s, 5);
         say(s, " nodes=%u graph=%u", w->records, id + 1);
     }
-    w->has_call = say_door(s);
+    w->has_call = say_door(s, 5);
     say_fate(s, w);
     say(s, "\n");
     account(s, w);
+}
+
+static inline void account_bytes(cuda_script *s, int range, int64_t bytes) {
+    if (range >= 0)
+        s->ranges[range].self_bytes += bytes;
+    for (int r = range; r >= 0; r = s->ranges[r].parent)
+        s->ranges[r].total_bytes += bytes;
+}
+
+/* A thread gives back what it took itself: what others do beside it, it does not know. */
+static inline void say_free(cuda_script *s, int thread, int step) {
+    int id = s->held[thread] - 1;
+    expected_block *b = &s->blocks[id];
+    s->held[thread] = 0;
+    b->freed = true;
+    b->freed_range = range_of(s, thread);
+    b->freed_step = step;
+    say(s, "free address=%llu device=%u bytes=%llu", (unsigned long long)block_at((uint64_t)id),
+        b->device, one_in(s, 4) ? 0ull : (unsigned long long)b->bytes); /* CUPTI may not say how much */
+    say_door(s, 4);
+    say(s, "\n");
+    account_bytes(s, b->freed_range, -(int64_t)b->bytes);
+}
+
+static inline void say_memory(cuda_script *s, int thread, int step) {
+    if (s->held[thread] && one_in(s, 2)) {
+        say_free(s, thread, step);
+        return;
+    }
+    if (s->block_count == MOST_BLOCKS)
+        return;
+    int id = s->block_count++;
+    expected_block *b = &s->blocks[id];
+    *b = (expected_block){.bytes = 1 + below(s, 5000),
+                          .device = below(s, 2),
+                          .range = range_of(s, thread),
+                          .step = step,
+                          .freed_range = -1,
+                          .freed_step = -1};
+    s->held[thread] = id + 1;
+    say(s, "malloc address=%llu device=%u bytes=%llu", (unsigned long long)block_at((uint64_t)id),
+        b->device, (unsigned long long)b->bytes);
+    say_door(s, 4);
+    say(s, "\n");
+    account_bytes(s, b->range, (int64_t)b->bytes);
 }
 
 /* Calls that wait, or start nothing. */
@@ -175,13 +241,15 @@ static inline void say_call(cuda_script *s) {
 }
 
 static inline void say_line(cuda_script *s, int thread, int step) {
-    uint32_t what = below(s, 12);
+    uint32_t what = below(s, 14);
     if (what < 2)
         begin_range(s, thread);
     else if (what < 4)
         end_range(s, thread);
     else if (what < 10)
         say_work(s, thread, step);
+    else if (what < 12)
+        say_memory(s, thread, step);
     else
         say_call(s);
 }
@@ -230,6 +298,13 @@ static inline void write_script(cuda_script *s, uint64_t seed, bool plain) {
     say(s, "thread 0\n");
     while (s->depth[0])
         end_range(s, 0);
+}
+
+static inline uint64_t expected_changes(const cuda_script *s) {
+    uint64_t changes = (uint64_t)s->block_count;
+    for (int i = 0; i < s->block_count; i++)
+        changes += s->blocks[i].freed;
+    return changes;
 }
 
 static inline uint64_t expected_rows(const cuda_script *s) {

@@ -15,7 +15,7 @@ static inline folder start_device(void) {
     fake_cuda_use(0);
     open_roomy_session(&f);
     CHECK_OK(op_cuda_open(NULL, NULL, 0));
-    op_cuda_record(1);
+    op_cuda_record(OP_CUDA_WORK | OP_CUDA_MEMORY);
     return f;
 }
 

@@ -95,6 +95,62 @@ static void check_rows(const op_result *r, uint32_t found[MOST_WORKS], bool laun
     }
 }
 
+/* ---- memory of devices ---------------------------------------------------------------------- */
+
+static void check_change(const op_result *r, const op_columns *c, uint64_t row, bool whole) {
+    op_memory m;
+    uint64_t id;
+    CHECK_EQ(op_result_memory(r, row, &m), 1);
+    id = (m.address - block_at(0)) / (block_at(1) - block_at(0));
+    CHECK(id < (uint64_t)script.block_count);
+    const expected_block *b = &script.blocks[id];
+    bool taken = m.bytes > 0;
+    int range = taken ? b->range : b->freed_range;
+    CHECK_EQ(m.device_type, 1);
+    CHECK_EQ(m.device_index, b->device);
+    CHECK(taken || b->freed);
+    if (taken || whole)
+        CHECK_EQ(m.bytes, taken ? (int64_t)b->bytes : -(int64_t)b->bytes);
+    CHECK_EQ(c->step[row], taken ? b->step : b->freed_step);
+    CHECK_EQ(c->parent[row] >= 0, range >= 0);
+    if (range >= 0)
+        CHECK_EQ(atoi(name_of(r, c->parent[row]) + 1), range);
+}
+
+/* How many changes there are. Where records were lost, a block may be given back that nobody took. */
+static uint64_t check_memory(const op_result *r, bool whole) {
+    op_columns c = columns_of(r);
+    uint64_t changes = 0;
+    for (uint64_t row = 0; row < c.count; row++)
+        if (c.kind[row] == OP_MEMORY) {
+            check_change(r, &c, row, whole);
+            changes++;
+        }
+    return changes;
+}
+
+static void check_use(op_result *r) {
+    const op_memory_use *uses;
+    CHECK_OK(op_result_memory_use(r, 1, &uses));
+    for (int step = 0; step <= script.steps; step++) {
+        int64_t allocated = 0, freed = 0;
+        uint64_t allocations = 0;
+        for (int i = 0; i < script.block_count; i++) {
+            const expected_block *b = &script.blocks[i];
+            if (step < script.steps && b->step != step)
+                continue;
+            allocated += (int64_t)b->bytes;
+            allocations++;
+            if (b->freed && (step == script.steps || b->freed_step == step))
+                freed += (int64_t)b->bytes;
+        }
+        CHECK_EQ(uses[step].allocated, allocated);
+        CHECK_EQ(uses[step].freed, freed);
+        CHECK_EQ(uses[step].allocations, allocations);
+        CHECK(uses[step].peak <= allocated && uses[step].peak >= allocated - freed);
+    }
+}
+
 /* ---- sums ----------------------------------------------------------------------------------- */
 
 static void check_sum(int64_t actual, uint64_t expected, uint32_t records) {
@@ -116,6 +172,8 @@ static void check_groups(op_result *r) {
         CHECK_EQ(groups[i].count, 1);
         check_sum(groups[i].device_total_ns, e->total_ns, e->total_records);
         check_sum(groups[i].self_device_ns, e->self_ns, e->self_records);
+        CHECK_EQ(groups[i].self_device_memory, e->self_bytes);
+        CHECK_EQ(groups[i].device_memory, e->total_bytes);
         ranges++;
     }
     CHECK_EQ(ranges, script.range_count);
@@ -148,6 +206,8 @@ static void check_whole(op_result *r) {
     CHECK_EQ(count_kind(r, OP_RUNTIME) + count_kind(r, OP_DRIVER), script.calls);
     CHECK_EQ(count_kind(r, OP_SYNC), script.syncs);
     CHECK_EQ(count_kind(r, OP_RANGE), script.range_count);
+    CHECK_EQ(check_memory(r, true), expected_changes(&script));
+    check_use(r);
     check_groups(r);
 }
 
@@ -178,7 +238,8 @@ static void what_is_dropped_is_counted(void) {
         CHECK(found[i] <= script.works[i].records);
         on_record += found[i];
     }
-    uint64_t all = expected_rows(&script) + script.calls + script.syncs;
+    on_record += check_memory(r, false);
+    uint64_t all = expected_rows(&script) + script.calls + script.syncs + expected_changes(&script);
     CHECK_EQ(on_record + stats_of(r).device_dropped, all);
     op_result_free(r);
 }
@@ -230,6 +291,8 @@ static void what_failed_is_told(void) {
             CHECK_EQ(found[i], script.works[i].records);
         CHECK_EQ(count_kind(r, OP_RUNTIME) + count_kind(r, OP_DRIVER), script.calls);
         CHECK_EQ(count_kind(r, OP_SYNC), script.syncs);
+        if (op_cuda_parts() & OP_CUDA_MEMORY)
+            CHECK_EQ(check_memory(r, true), expected_changes(&script));
     }
     op_result_free(r);
     failed[0] = 0;

@@ -162,6 +162,7 @@ def _count_of(row: OpRow) -> OpRow:
         cpu_time_total_ns=nothing,
         self_cpu_time_total_ns=nothing,
         cpu_memory=row.cpu_memory if "cpu_memory" in _EXACT else None,
+        device_memory=row.device_memory if "device_memory" in _EXACT else None,
         flops=row.flops,
         device={name: row.device[name] for name in sorted(row.device) if name in _EXACT},
         parent_op=None,

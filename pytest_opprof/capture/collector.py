@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.cuda_source import CUDA_SOURCES, CudaSource
+from pytest_opprof.capture.cuda_source import CUDA_SOURCES, MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
@@ -141,7 +141,7 @@ class Collector:
         Args:
             record_shapes: Also what ops are given.
             profile_memory: Also the memory that is taken and given back: by torch's allocators, else by
-                Python's.
+                Python's and, of devices, by calls of CUDA where that is recorded.
             record_outputs: Also what ops are given and give back, and which tensors those are.
             record_overloads: Also which overload of each op ran.
             sampling: The share of torch's ops to record, by torch's own sampling of callbacks; all of them
@@ -171,7 +171,8 @@ class Collector:
             if not any(source.can_sample for source in self._active):
                 sampling = EVERY_OP
             lib.op_window_sample(sampling)
-            self._cuda.choose(self._sources)
+            tensors = profile_memory and self._sees_tensors
+            self._cuda.choose(self._sources, with_memory=profile_memory and not tensors)
             check(lib.op_window_start())
             self._window_sources += self._cuda.started()
             self._tell_of_cuda()
@@ -311,9 +312,11 @@ class Collector:
             self._torch_ops = found
 
     def _tell_of_cuda(self) -> None:
-        self.problems.pop(CUDA, None)
-        if self._cuda.problem is not None:
-            self.problems[CUDA] = self._cuda.problem
+        told = {CUDA: self._cuda.problem, MEMORY_CUDA: self._cuda.memory_problem}
+        for source, problem in told.items():
+            self.problems.pop(source, None)
+            if problem is not None:
+                self.problems[source] = problem
 
     def _sources_seen(self) -> tuple[str, ...]:
         """What is recorded without more ado: ranges, torch's ops, what other libraries emit, stacks."""
@@ -338,7 +341,8 @@ class Collector:
         for source in self._active:
             source.enable(details, sampling=sampling)
         if tensors:
-            self._window_sources += ("memory",)
+            of_devices = (TENSORS_CUDA,) if CUDA in self._window_sources else ()
+            self._window_sources += ("memory", *of_devices)
         self._window_sources += self._enable_calls()
         if profile_memory and not tensors:  # last, so as not to see what we take for ourselves
             self._enable_memory()

@@ -9,6 +9,9 @@ from pytest_opprof.capture import cuda
 from pytest_opprof.capture.cuda import CUDA, CUDA_IF_USED, CudaState
 
 CUDA_SOURCES: Final = frozenset({CUDA, CUDA_IF_USED})
+# The words of documents for memory of devices: what calls of CUDA take, and what torch's allocators do.
+MEMORY_CUDA: Final = "memory-cuda"
+TENSORS_CUDA: Final = "memory-cuda-tensors"
 
 
 class CudaSource:
@@ -16,10 +19,12 @@ class CudaSource:
 
     Attributes:
         problem: Why it is not recorded, or not all of it, where that was asked for; None where all is well.
+        memory_problem: Why the memory of devices is not recorded, where the rest is.
     """
 
     def __init__(self) -> None:
         self.problem: str | None = None
+        self.memory_problem: str | None = None
         self._is_asked_for = self._is_wanted = self._is_recording = False
 
     def find(self, sources: frozenset[str]) -> bool:
@@ -28,7 +33,7 @@ class CudaSource:
         Args:
             sources: What was asked for, of which `CUDA_IF_USED` has no problem where nothing uses CUDA.
         """
-        self.problem = None
+        self.problem = self.memory_problem = None
         self._is_asked_for = CUDA in sources
         self._is_wanted = not sources.isdisjoint(CUDA_SOURCES)
         if not self._is_wanted:
@@ -41,8 +46,13 @@ class CudaSource:
             self.problem = answer.reason
         return answer.state is CudaState.READY
 
-    def choose(self, sources: frozenset[str]) -> None:
-        """Before a window: record it there, or not."""
+    def choose(self, sources: frozenset[str], *, with_memory: bool) -> None:
+        """Before a window: record it there, or not.
+
+        Args:
+            sources: What was asked for.
+            with_memory: Also what calls of CUDA take of devices' memory and give back.
+        """
         is_ready = self.find(sources)
         taken = cuda.other_profiler() if is_ready else None
         if taken is not None:
@@ -50,19 +60,26 @@ class CudaSource:
         elif not is_ready and self._is_asked_for and self.problem is None:
             self.problem = "nothing in this process has started CUDA yet"
         self._is_recording = is_ready and taken is None
-        lib.op_cuda_record(int(self._is_recording))
+        parts = lib.OP_CUDA_WORK | (lib.OP_CUDA_MEMORY if with_memory else 0)
+        lib.op_cuda_record(parts if self._is_recording else 0)
 
     def started(self) -> tuple[str, ...]:
-        """The window has opened; the source's word, if it records."""
-        if self._is_recording:
-            self.problem = cuda.recording_problem() or None
-            self._is_recording = self.problem is None
-        return (CUDA,) if self._is_recording else ()
+        """The window has opened; the words for what it records."""
+        if not self._is_recording:
+            return ()
+        parts = lib.op_cuda_parts()
+        self._is_recording = bool(parts)
+        if not parts:
+            self.problem = cuda.recording_problem()
+            return ()
+        self.memory_problem = cuda.recording_problem() or None
+        return (CUDA, MEMORY_CUDA) if parts & lib.OP_CUDA_MEMORY else (CUDA,)
 
     def stopped(self) -> None:
         """The window has closed; see what became of CUDA in it."""
         if self._is_recording:
-            self.problem = cuda.recording_problem() or None
+            later = cuda.recording_problem()
+            self.problem = later if later and later != self.memory_problem else None
         elif self._is_wanted and cuda.is_started() and self.problem is None:
             self.problem = (
                 "CUDA was started in the middle of what was recorded, of which its part is missing: "

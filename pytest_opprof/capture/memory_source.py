@@ -1,4 +1,7 @@
-"""Where memory events come from when it is not torch: Python's own allocators, or the malloc family."""
+"""Where memory events come from when it is not torch: Python's own allocators, or the malloc family.
+
+Of devices it is CUPTI, beside these (`cuda_source.py`).
+"""
 
 from __future__ import annotations
 

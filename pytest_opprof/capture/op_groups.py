@@ -10,7 +10,7 @@ from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_kind import OpKind
 
-_STEP_COLUMNS: Final = 8  # of a row's samples, in the order of `op_result_groups`
+_STEP_COLUMNS: Final = 9  # of a row's samples, in the order of `op_result_groups`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class OpGroup:
         flops: FLOPs of the events with what runs inside them; 0 until `Recording.count_flops`.
         counted_flops: What of these is not also in an event around: these add up to a whole.
         step_cpu_memory: Per step of the recording.
+        step_device_memory: Per step of the recording.
         step_flops: Per step of the recording.
         step_counted_flops: Per step of the recording.
     """
@@ -73,6 +74,7 @@ class OpGroup:
     device_memory: int = 0
     self_device_memory: int = 0
     step_cpu_memory: tuple[int, ...] = ()
+    step_device_memory: tuple[int, ...] = ()
     flops: int = 0
     counted_flops: int = 0
     step_flops: tuple[int, ...] = ()
@@ -106,7 +108,7 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
 
 
 def _group(row: Any, of_steps: list[tuple[int, ...]]) -> OpGroup:
-    counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops = of_steps
+    counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops, device_memory = of_steps
     return OpGroup(
         name=name_text(row.name),
         kind=OpKind(row.kind),
@@ -134,6 +136,7 @@ def _group(row: Any, of_steps: list[tuple[int, ...]]) -> OpGroup:
         device_memory=row.device_memory,
         self_device_memory=row.self_device_memory,
         step_cpu_memory=cpu_memory,
+        step_device_memory=device_memory,
         flops=row.flops,
         counted_flops=row.counted_flops,
         step_flops=flops,

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.call_tree import CallNode, read_call_tree
 from pytest_opprof.capture.cpp_stacks import CppFrame, CppStacks
+from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.device_use import DeviceUse, read_device_use
 from pytest_opprof.capture.fields import FieldValue, decode_counters, decode_fields
 from pytest_opprof.capture.inputs import (
@@ -125,7 +126,9 @@ class Recording:
     def use_device(self) -> str | None:
         """The kind of device that was recorded, in lower case; None for none."""
         devices = {lane.device_type for lane in self.threads} - {0}
-        return _DEVICE_NAMES.get(min(devices), "device") if devices else None
+        if devices:
+            return _DEVICE_NAMES.get(min(devices), "device")
+        return CUDA if CUDA in self.sources else None  # nothing ran there, but memory may have been taken
 
     @functools.cached_property
     def open_calls(self) -> tuple[OpenCall, ...]:

@@ -32,7 +32,14 @@ from pytest_opprof.metrics import (
     Source,
     Worse,
 )
-from pytest_opprof.metrics.device import COPIES_COUNT, KERNELS_COUNT, MEMSETS_COUNT, TOTAL_OF_COUNT
+from pytest_opprof.metrics.device import (
+    COPIES_COUNT,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_ALLOCATED,
+    KERNELS_COUNT,
+    MEMSETS_COUNT,
+    TOTAL_OF_COUNT,
+)
 from pytest_opprof.results.run import CERTIFICATE, OpKind
 from pytest_opprof.results.samples import Samples
 
@@ -54,7 +61,12 @@ _TOTAL_OF = {
     OpKind.MEMSET: MEMSETS_COUNT,
 }
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
-_SUMMED_IN = {CPU_MEMORY.name: CPU_MEMORY_ALLOCATED, FLOPS.name: FLOPS_TOTAL, **TOTAL_OF_COUNT}
+_SUMMED_IN = {
+    CPU_MEMORY.name: CPU_MEMORY_ALLOCATED,
+    DEVICE_MEMORY.name: DEVICE_MEMORY_ALLOCATED,
+    FLOPS.name: FLOPS_TOTAL,
+    **TOTAL_OF_COUNT,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +144,11 @@ class _Court:
 
     def _unheard(self, metric: Metric) -> str:
         """Why a gate on devices did not run; empty where it did. Asked for, it is never green."""
-        if metric.source is not Source.CUDA or metric.answers(self.head.sources):
+        if not metric.is_of_devices or metric.source is None or metric.answers(self.head.sources):
             return ""
-        reason = self.head.unheard.get(metric.source, "")
-        return f"needs {metric.source} capture, which did not run{f': {reason}' if reason else ''}"
+        needed = metric.source if Source.CUDA in self.head.sources else Source.CUDA
+        reason = self.head.unheard.get(needed, "")
+        return f"needs {needed} capture, which did not run{f': {reason}' if reason else ''}"
 
     def _metrics(self) -> list[Metric]:
         """The metrics of ops that may be judged: exact ones that were measured, and what was asked for."""

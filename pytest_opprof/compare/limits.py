@@ -153,10 +153,10 @@ def _unknowable(path: MetricPath, test: TestResult) -> str:
 
 def _unheard(path: MetricPath, test: TestResult) -> Source | None:
     """The source that a value needs and the test did not have; None where it had what it needs."""
-    if not path.metric.answers(test.sources):
-        return path.metric.source
     if _is_about_devices(path) and Source.CUDA not in test.sources:
         return Source.CUDA
+    if not path.metric.answers(test.sources):
+        return path.metric.source
     is_op = path.op is not None and "::" in path.op and not is_of_device(path.op)
     if is_op and _OF_TORCH.isdisjoint(test.sources):
         return Source.OPS
@@ -164,7 +164,7 @@ def _unheard(path: MetricPath, test: TestResult) -> Source | None:
 
 
 def _is_about_devices(path: MetricPath) -> bool:
-    return path.metric.source is Source.CUDA or (path.op is not None and is_of_device(path.op))
+    return path.metric.is_of_devices or (path.op is not None and is_of_device(path.op))
 
 
 def _is_recorded_whole(path: MetricPath, test: TestResult) -> bool:

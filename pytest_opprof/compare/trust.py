@@ -106,7 +106,7 @@ class Trust:
 
     def _device_gap(self, through: Metric) -> str:
         """What is not known of devices; the rest would look whole."""
-        if through.source is not Source.CUDA:
+        if not through.is_of_devices:
             return ""
         for test, side in ((self.base, "the base"), (self.head, "this run")):
             if gap := test.capture.device_gap:

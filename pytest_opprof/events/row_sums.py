@@ -35,6 +35,7 @@ _STEP_SUMS = (
     "cpu_memory",
     "flops",
     "counted_flops",
+    "device_memory",
 )
 
 
@@ -131,6 +132,7 @@ def _finished(recording: RecordingView, group: _Group) -> OpGroup:
         step_device_total_ns=tuple(of_step["device_total_ns"]),
         step_self_device_ns=tuple(of_step["self_device_ns"]),
         step_cpu_memory=tuple(of_step["cpu_memory"]),
+        step_device_memory=tuple(of_step["device_memory"]),
         step_flops=tuple(of_step["flops"]),
         step_counted_flops=tuple(of_step["counted_flops"]),
         **group.sums,

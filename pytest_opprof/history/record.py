@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, OP_METRICS, TOTALS, Family
+from pytest_opprof.metrics.device import DEVICE_MEMORY
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import Unit
 
@@ -174,6 +175,7 @@ def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
         recorded = {
             COUNT.name: row.count,
             CPU_MEMORY.name: row.cpu_memory,
+            DEVICE_MEMORY.name: row.device_memory,
             FLOPS.name: row.flops,
             **row.device,
         }

@@ -73,6 +73,18 @@ QUEUE_DEPTH, TOTAL_QUEUE_DEPTH = _time(
     "device_queue_depth", "device.queue_depth", "queue depth", Unit.THOUSANDTHS, worse=Worse.LOWER
 )
 
+# Bytes taken less given back; a test's totals are of what its steps took themselves.
+DEVICE_MEMORY = of_op("device_memory", "CUDA memory", Unit.BYTES, Source.MEMORY_CUDA)
+DEVICE_MEMORY_ALLOCATED = total(
+    "device_memory.allocated", "allocated CUDA memory", Unit.BYTES, Source.MEMORY_CUDA
+)
+DEVICE_MEMORY_PEAK = total(
+    "device_memory.peak", "peak CUDA memory", Unit.BYTES, Source.MEMORY_CUDA, family=Family.BOUNDED
+)
+DEVICE_MEMORY_ALLOCATIONS = total(
+    "device_memory.allocations", "CUDA allocations", Unit.COUNT, Source.MEMORY_CUDA
+)
+
 OP_COUNTS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric, _ in _COUNTS})
 # The total that an op's count is a part of.
 TOTAL_OF_COUNT: Mapping[str, Metric] = MappingProxyType({op.name: whole for op, whole in _COUNTS})

@@ -58,4 +58,6 @@ COUNT_FIELDS = RANGE_FIELDS | {
 NUMPY_FIELDS = frozenset({"numpy", "blas", "numpy_cpu"})
 # Some kernels take scratch memory for each thread.
 MEMORY_FIELDS = COUNT_FIELDS | NUMPY_FIELDS | {"threads"}
+# Scratch memory of libraries goes by how many multiprocessors there are.
+DEVICE_MEMORY_FIELDS = COUNT_FIELDS | {"gpu_model"}
 TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)

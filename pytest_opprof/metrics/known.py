@@ -5,7 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT, TOTAL_TIMES
+from pytest_opprof.metrics.device import (
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_ALLOCATED,
+    DEVICE_MEMORY_ALLOCATIONS,
+    DEVICE_MEMORY_PEAK,
+    OP_DEVICE_METRICS,
+    TOTAL_OF_COUNT,
+    TOTAL_TIMES,
+)
 from pytest_opprof.metrics.host import (
     COUNT,
     CPU_MEMORY,
@@ -33,7 +41,15 @@ def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
 
 
 OP_METRICS: Mapping[str, Metric] = _by_name(
-    (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, *OP_DEVICE_METRICS.values())
+    (
+        COUNT,
+        CPU_TIME_TOTAL,
+        SELF_CPU_TIME_TOTAL,
+        CPU_MEMORY,
+        DEVICE_MEMORY,
+        FLOPS,
+        *OP_DEVICE_METRICS.values(),
+    )
 )
 TOTALS: Mapping[str, Metric] = _by_name(
     (
@@ -44,6 +60,9 @@ TOTALS: Mapping[str, Metric] = _by_name(
         CPU_MEMORY_ALLOCATED,
         CPU_MEMORY_PEAK,
         CPU_MEMORY_ALLOCATIONS,
+        DEVICE_MEMORY_ALLOCATED,
+        DEVICE_MEMORY_PEAK,
+        DEVICE_MEMORY_ALLOCATIONS,
         TOTAL_SELF_CPU_TIME,
         WALL_TIME,
         *TOTAL_TIMES,

@@ -7,7 +7,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, MEMORY_FIELDS, RANGE_FIELDS, TIME_FIELDS
+from pytest_opprof.metrics.fingerprint import (
+    COUNT_FIELDS,
+    DEVICE_MEMORY_FIELDS,
+    MEMORY_FIELDS,
+    RANGE_FIELDS,
+    TIME_FIELDS,
+)
 from pytest_opprof.units import Unit
 
 if TYPE_CHECKING:
@@ -50,6 +56,8 @@ class Source(StrEnum):
     MEMORY = "memory"  # tensors
     MEMORY_PYTHON = "memory-python"  # Python's own allocator
     MEMORY_MALLOC = "memory-malloc"  # the malloc family
+    MEMORY_CUDA = "memory-cuda"  # of devices: what calls of CUDA take
+    TENSORS_CUDA = "memory-cuda-tensors"  # of devices: what torch's allocators give out
     FLOPS = "flops"
 
 
@@ -60,13 +68,20 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.RANGES: frozenset({Source.RANGES, Source.ITT, Source.NVTX}),
         Source.CUDA: frozenset({Source.CUDA}),
         Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
+        Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
         Source.FLOPS: frozenset({Source.FLOPS}),
     }
 )
 
+_OF_DEVICES = frozenset({Source.CUDA, Source.MEMORY_CUDA})
+
 # What the values of a metric depend on, by its source, where that is not what counts depend on.
 _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
-    {Source.RANGES: RANGE_FIELDS, Source.MEMORY: MEMORY_FIELDS}
+    {
+        Source.RANGES: RANGE_FIELDS,
+        Source.MEMORY: MEMORY_FIELDS,
+        Source.MEMORY_CUDA: DEVICE_MEMORY_FIELDS,
+    }
 )
 
 
@@ -98,6 +113,11 @@ class Metric:
         if self.family is Family.TIME:
             return TIME_FIELDS
         return _FIELDS_OF.get(self.source, COUNT_FIELDS)
+
+    @property
+    def is_of_devices(self) -> bool:
+        """Whether CUPTI must have been listened to, so that what it lost is missing here."""
+        return self.source in _OF_DEVICES
 
     @property
     def watched(self) -> bool:

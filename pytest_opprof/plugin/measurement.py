@@ -11,7 +11,7 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.user_frames import places_of_ops
-from pytest_opprof.metrics import WALL_TIME
+from pytest_opprof.metrics import WALL_TIME, Source
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.build import with_measurement
@@ -66,6 +66,7 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
             groups=recording.groups(),
             tree=recording.call_tree(),
             memory=recording.memory_use()[0],
+            device_memory=recording.memory_use(on_device=True)[0],
             places=places_of_ops(recording),
             device=recording.device_use(),
         )
@@ -104,7 +105,7 @@ def _sources(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> t
 def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
     """What of the sources asked for cannot be captured here, and why."""
     for source, reason in Collector.instance().problems.items():
-        if source in stepping.sources:
+        if source in stepping.sources or source == Source.MEMORY_CUDA:
             yield source, reason[:_LONGEST]
 
 

@@ -39,7 +39,7 @@ class KinetoProfile(Averaged):
             What is not there is accepted with a warning.
         record_shapes: Record the shapes, types and numbers that ops are given.
         profile_memory: Record each block of memory that torch's allocators take and give back; without torch,
-            those of Python's own allocator.
+            those of Python's own allocator and, where CUDA is recorded, what calls of CUDA take of devices.
         with_stack: Record Python and C calls, on all threads: they are events of their own, and each event
             has the stack of those around it. ``"python"`` is the same as True; ``"cpp"`` records, instead,
             the C++ stack of each op and range, and ``"all"`` both.

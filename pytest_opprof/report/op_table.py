@@ -112,6 +112,11 @@ _COLUMNS = (
     _of_device("CUDA total", _time("device_time_total")),
     _of_device("CUDA time avg", _average("device_time_total")),
     _Column("CPU Mem", lambda row, _: format_memory(row.samples("cpu_memory").total), _any_of("cpu_memory")),
+    _Column(
+        "CUDA Mem",
+        lambda row, _: format_memory(row.samples("device_memory").total),
+        _any_of("device_memory"),
+    ),
     _Column("# of Calls", lambda row, _: str(row.count.total)),
     _Column(
         "Total FLOPs",
@@ -140,6 +145,7 @@ _SORTS: dict[str, Callable[[OpRow], float]] = {
     "device_time": lambda row: _average_ns(row, "device_time_total"),
     "count": lambda row: row.count.total,
     "cpu_memory_usage": lambda row: row.samples("cpu_memory").total,
+    "device_memory_usage": lambda row: row.samples("device_memory").total,
     "flops": lambda row: row.samples("flops").total,
 } | {name: (lambda row, name=name: row.samples(name).total) for name in OP_COUNTS}
 SORT_KEYS = (*_SORTS, "name")

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, OP_METRICS, TOTALS, Family, Metric, MetricPath
+from pytest_opprof.metrics.device import DEVICE_MEMORY
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
 _EXACT = tuple(metric for metric in OP_METRICS.values() if metric.family is Family.EXACT)
 # Of these a row has a field each; what devices did is in one of its own, by the metrics' names.
-_FIELDS = frozenset({COUNT.name, CPU_MEMORY.name, FLOPS.name})
+_FIELDS = frozenset({COUNT.name, CPU_MEMORY.name, DEVICE_MEMORY.name, FLOPS.name})
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
@@ -79,6 +80,7 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
                 cpu_time_total_ns=zero,
                 self_cpu_time_total_ns=zero,
                 cpu_memory=None,
+                device_memory=None,
                 flops=None,
                 device={},
                 count=zero,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import (
@@ -16,7 +17,14 @@ from pytest_opprof.metrics import (
     TOTAL_SELF_CPU_TIME,
     WATCHED_OPS,
 )
-from pytest_opprof.metrics.device import OP_TIMES, SELF_DEVICE_TIME_TOTAL, TOTAL_BUSY_TIME
+from pytest_opprof.metrics.device import (
+    DEVICE_MEMORY_ALLOCATED,
+    DEVICE_MEMORY_ALLOCATIONS,
+    DEVICE_MEMORY_PEAK,
+    OP_TIMES,
+    SELF_DEVICE_TIME_TOTAL,
+    TOTAL_BUSY_TIME,
+)
 from pytest_opprof.results.device import device_totals, with_device_gaps
 from pytest_opprof.results.names import STEP_NAME, bounded
 from pytest_opprof.results.rows import name_of, per_step, rows_of
@@ -36,6 +44,8 @@ MAX_PLACES = 16
 MAX_PLACE = 4_096
 
 _TIMES = frozenset(metric.name for metric in OP_TIMES)
+# Of a step's `MemoryUse`, in the order of the metrics of memory.
+_AMOUNTS = (attrgetter("allocated"), attrgetter("peak"), attrgetter("allocations"))
 
 
 def with_measurement(
@@ -82,15 +92,20 @@ def _totals(rows: Iterable[OpRow], *, sources: Iterable[str], steps: int) -> dic
 
 
 def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
-    if not CPU_MEMORY_ALLOCATED.answers(sources):
-        return {}
-    uses = [use for cycle in cycles for use in cycle.memory]
-    found = {
-        CPU_MEMORY_ALLOCATED: [use.allocated for use in uses],
-        CPU_MEMORY_PEAK: [use.peak for use in uses],
-        CPU_MEMORY_ALLOCATIONS: [use.allocations for use in uses],
+    uses = {
+        (CPU_MEMORY_ALLOCATED, CPU_MEMORY_PEAK, CPU_MEMORY_ALLOCATIONS): [
+            use for cycle in cycles for use in cycle.memory
+        ],
+        (DEVICE_MEMORY_ALLOCATED, DEVICE_MEMORY_PEAK, DEVICE_MEMORY_ALLOCATIONS): [
+            use for cycle in cycles for use in cycle.device_memory
+        ],
     }
-    return {metric.name: per_step(values, steps=steps) for metric, values in found.items()}
+    return {
+        metric.name: per_step([amount(use) for use in of_steps], steps=steps)
+        for metrics, of_steps in uses.items()
+        for metric, amount in zip(metrics, _AMOUNTS, strict=True)
+        if metric.answers(sources)
+    }
 
 
 def _flops_total(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:

@@ -20,7 +20,8 @@ class Cycle:
 
     Attributes:
         steps: its active steps.
-        memory: each step's.
+        memory: each step's, of the host.
+        device_memory: each step's, of all devices.
         places: per op, the user's lines that it was called from, and how often; empty without stacks.
         device: what devices did; None where none was used.
     """
@@ -29,5 +30,6 @@ class Cycle:
     groups: Sequence[OpGroup]
     tree: Iterable[CallNode] = ()
     memory: Sequence[MemoryUse] = ()
+    device_memory: Sequence[MemoryUse] = ()
     places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     device: DeviceUse | None = None

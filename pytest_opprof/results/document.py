@@ -260,6 +260,8 @@ def _op_to_document(row: OpRow) -> Document:
     document["self_cpu_time_total_ns"] = row.self_cpu_time_total_ns.to_document()
     if row.cpu_memory is not None:
         document["cpu_memory"] = row.cpu_memory.to_document()
+    if row.device_memory is not None:
+        document["device_memory"] = row.device_memory.to_document()
     if row.flops is not None:
         document["flops"] = row.flops.to_document()
     if row.device:
@@ -286,6 +288,7 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         cpu_time_total_ns=samples("cpu_time_total_ns"),
         self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
         cpu_memory=samples("cpu_memory") if "cpu_memory" in document else None,
+        device_memory=samples("device_memory") if "device_memory" in document else None,
         flops=samples("flops") if "flops" in document else None,
         device={
             name: samples_from_document(values, steps=steps, where=where, path=f"{path}.device[{name!r}]")

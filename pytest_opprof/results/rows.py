@@ -46,6 +46,7 @@ class _Sums:
         self.totals_ns = [0] * length
         self.selfs_ns = [0] * length
         self.cpu_memory = [0] * length
+        self.device_memory = [0] * length
         self.flops = [0] * length
         self.device = DeviceSums(steps=length)
         self.launched_by: str | None = None
@@ -58,6 +59,7 @@ class _Sums:
             self.totals_ns[0] += group.total_ns
             self.selfs_ns[0] += group.self_ns
             self.cpu_memory[0] += group.cpu_memory
+            self.device_memory[0] += group.device_memory
             self.flops[0] += group.flops
             return
         parts = (
@@ -65,9 +67,17 @@ class _Sums:
             group.step_total_ns,
             group.step_self_ns,
             group.step_cpu_memory,
+            group.step_device_memory,
             group.step_flops,
         )
-        places = (self.counts, self.totals_ns, self.selfs_ns, self.cpu_memory, self.flops)
+        places = (
+            self.counts,
+            self.totals_ns,
+            self.selfs_ns,
+            self.cpu_memory,
+            self.device_memory,
+            self.flops,
+        )
         for sums, values in zip(places, parts, strict=True):
             for step, value in enumerate(values, start=first_step):
                 sums[step] += value
@@ -95,6 +105,7 @@ class _Sums:
             cpu_time_total_ns=make(self.totals_ns, steps=steps),
             self_cpu_time_total_ns=make(self.selfs_ns, steps=steps),
             cpu_memory=make(self.cpu_memory, steps=steps) if any(self.cpu_memory) else None,
+            device_memory=make(self.device_memory, steps=steps) if any(self.device_memory) else None,
             flops=make(self.flops, steps=steps) if any(self.flops) else None,
             device={name: make(values, steps=steps) for name, values in self._device_metrics(kind)},
             parent_op=self.launched_by,

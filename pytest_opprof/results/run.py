@@ -191,6 +191,7 @@ class OpRow:
         self_cpu_time_total_ns: time on the host in each step, without children.
         cpu_memory: bytes of the host taken less given back in each step, children included; None where that
             is 0 throughout, or was not recorded.
+        device_memory: the same of all devices.
         flops: floating point operations in each step, children included; None as above.
         device: what devices did for it in each step, children included, by the names of
             `metrics.device.OP_DEVICE_METRICS`; what is 0 throughout, or was not recorded, is left out.
@@ -208,6 +209,7 @@ class OpRow:
     cpu_time_total_ns: Samples
     self_cpu_time_total_ns: Samples
     cpu_memory: Samples | None = None
+    device_memory: Samples | None = None
     flops: Samples | None = None
     device: Mapping[str, Samples] = field(default_factory=dict)
     parent_op: str | None = None
@@ -230,6 +232,8 @@ class OpRow:
                 found = self.self_cpu_time_total_ns
             case "cpu_memory":
                 found = self.cpu_memory
+            case "device_memory":
+                found = self.device_memory
             case "flops":
                 found = self.flops
             case _:

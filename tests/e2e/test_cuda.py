@@ -75,3 +75,51 @@ def test_a_machine_without_a_driver_is_said_where_cuda_was_asked_for(project: Pr
     )
     assert sentence in project.pytest().told
     assert sentence in project.pytest("--opprof-capture=ranges,ops,cuda").told
+
+
+MEMORY = """
+    import fake_cuda
+    import pytest
+    from pytest_opprof import record_function
+
+    cuda = fake_cuda.load()
+
+    @pytest.mark.profile(activities=["cpu", "cuda"], profile_memory=True, warmup=1, active=3LIMITS)
+    def test_step():
+        with record_function("forward"):
+            cuda.run("malloc", address=0x1000, bytes=3 << 20)
+            cuda.run("malloc", address=0x9000, bytes=1 << 20, api="driver")
+            cuda.run("free", address=0x1000, bytes=3 << 20)
+            MORE
+        cuda.run("free", address=0x9000)
+"""
+
+
+def test_a_test_has_the_device_memory_of_its_steps(project: Project) -> None:
+    project.write("test_it.py", MEMORY.replace("LIMITS", "").replace("MORE", "pass"))
+    session = project.pytest("--opprof-save=main", "-v")
+    test = session.result("test_step")
+    assert {"memory-cuda", "memory-python"} <= set(test.sources)
+    totals = {name: samples.low for name, samples in test.totals.items() if name.startswith("device_memory")}
+    assert totals == {
+        "device_memory.allocated": 4 << 20,
+        "device_memory.peak": 4 << 20,
+        "device_memory.allocations": 2,
+    }
+    memory = {row.name: row.device_memory.low for row in test.ops if row.device_memory}
+    assert memory == {"forward": 1 << 20}
+    assert any("CUDA Mem" in line for line in session.stdout.splitlines())
+    project.replace("test_it.py", "pass", 'cuda.run("malloc", address=0x200000, bytes=100)')
+    compared = project.pytest("--opprof-baseline=main")
+    assert "REGRESSED: 100 more allocated CUDA memory in each step" in compared.failures["test_step"]
+
+
+def test_device_memory_that_was_not_recorded_proves_nothing(project: Project) -> None:
+    limit = ', limits={"device_memory.peak": "<= 1 GiB"}'
+    project.write(
+        "test_it.py",
+        MEMORY.replace("LIMITS", limit).replace("MORE", "pass").replace("profile_memory=True", "trace=False"),
+    )
+    session = project.pytest()
+    assert session.outcomes == {"test_step": "failure"}
+    assert "needs memory-cuda capture" in session.failures["test_step"]

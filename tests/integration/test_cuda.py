@@ -1,5 +1,6 @@
 """CUDA's activities through our profiler, over the fake libcupti: whose they are, where, and in what words."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -328,3 +329,53 @@ def test_doctor_says_why_there_is_no_cuda(fake_cuda_folder: Path) -> None:
 def test_doctor_says_that_there_is_no_driver() -> None:
     assert doctor().split()[1] == "absent"
     assert "libcuda.so.1 not found" in doctor()
+
+
+def test_memory_of_devices_is_in_tables_and_traces(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    said = answer(
+        f"""
+    with profile(activities=[CPU, CUDA], profile_memory=True) as prof:
+        with record_function("outer"):
+            cuda.run("malloc", address=0x1000, bytes=4096, device=1)
+        cuda.run("free", address=0x1000, device=1)
+    prof.export_chrome_trace({str(trace)!r})
+    (outer,) = [row for row in prof.key_averages() if row.key == "outer"]
+    said(
+        of_outer=[outer.device_memory_usage, outer.self_device_memory_usage],
+        table=prof.key_averages().table(),
+        sources=prof.cycles[0].recording.sources,
+    )
+    """
+    )
+    assert said["of_outer"] == [4096, 4096]
+    assert {"CUDA Mem", "Self CUDA Mem"} <= set(
+        said["table"].replace("  ", "\n").replace("\n ", "\n").split("\n")
+    )
+    assert "memory-cuda" in said["sources"]
+    events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["name"] == "[memory]"]
+    of_devices = [event["args"] for event in events if event["args"]["Device Type"] == 1]
+    told = [
+        {key: args[key] for key in ("Addr", "Bytes", "Device Id", "Total Allocated")} for args in of_devices
+    ]
+    assert told == [
+        {"Addr": 4096, "Bytes": 4096, "Device Id": 1, "Total Allocated": 4096},
+        {"Addr": 4096, "Bytes": -4096, "Device Id": 1, "Total Allocated": 0},
+    ]
+
+
+def test_tensors_are_the_memory_where_torch_tells_of_them() -> None:
+    pytest.importorskip("torch")
+    said = answer(
+        """
+    import torch
+    with profile(activities=[CPU, CUDA], profile_memory=True) as prof:
+        torch.zeros(256)
+        cuda.run("malloc", bytes=4096)
+    recording = prof.cycles[0].recording
+    said(sources=recording.sources, kept=sum(recording.self_device_memory), host=max(recording.self_cpu_memory))
+    """
+    )
+    assert {"memory", "memory-cuda-tensors"} <= set(said["sources"])
+    assert "memory-cuda" not in said["sources"]
+    assert (said["kept"], said["host"]) == (0, 1024)

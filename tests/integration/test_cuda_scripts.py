@@ -55,7 +55,7 @@ REPLAYER = """
 
         if fail:
             cuda.fail(fail[0], fail[1], nth=fail[2])
-        collector.start()
+        collector.start(profile_memory=True)
         cuda.control("drop", drop)
         cuda.script(script, begin=begin, end=end, step=step)
         if steps:
@@ -76,13 +76,21 @@ REPLAYER = """
             inside = sum(group.step_device_total_ns)
             sums += [[group.name, step, "device_ns", ns] for step, ns in enumerate(group.step_device_total_ns)]
             sums.append([group.name, -1, "device_ns", group.device_total_ns - inside])
+        for row, bytes in enumerate(recording.self_device_memory):
+            sums += [["", recording.step[row], "memory", bytes]] if bytes else []
+        for group in ranges.values():
+            inside = sum(group.step_device_memory)
+            sums += [[group.name, step, "memory", bytes] for step, bytes in enumerate(group.step_device_memory)]
+            sums.append([group.name, -1, "memory", group.device_memory - inside])
+        changes = [recording.memory(row) for row, kind in enumerate(recording.kind) if kind == OpKind.MEMORY]
         stats = recording.stats
         return {
             "sums": sums,
             "is_recorded": "cuda" in recording.sources,
-            "problem": collector.problems.get("cuda", ""),
+            "problem": collector.problems.get("cuda") or collector.problems.get("memory-cuda", ""),
             "ranges": len(ranges),
-            "rows": sum(OpKind.RUNTIME.value <= kind <= OpKind.SYNC.value for kind in recording.kind),
+            "rows": sum(OpKind.RUNTIME.value <= kind <= OpKind.SYNC.value for kind in recording.kind)
+            + sum(change.device_type != 0 for change in changes),
             "dropped": stats.device_dropped,
             "untimed": stats.device_untimed,
             "unlaunched": stats.device_unlaunched,
@@ -127,10 +135,13 @@ def replay(request: pytest.FixtureRequest, fake_cuda_variables: dict[str, str]) 
 
 
 def sums_of(said: dict[str, Any]) -> dict[Cell, int]:
-    return {(name, step, measure): value for name, step, measure, value in said["sums"] if value}
+    sums: Counter[Cell] = Counter()
+    for name, step, measure, value in said["sums"]:
+        sums[name, step, measure] += value
+    return {cell: value for cell, value in sums.items() if value}
 
 
-COUNTED = frozenset(MEASURES[: MEASURES.index("busy_ns")])
+COUNTED = frozenset(MEASURES[: MEASURES.index("busy_ns")]) | {"memory"}
 
 
 def check_sums(said: dict[str, Any], expected: Expected) -> None:

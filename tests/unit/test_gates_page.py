@@ -15,11 +15,13 @@ from pytest_opprof.metrics import (
     WATCHED_OPS,
     Family,
 )
+from pytest_opprof.metrics.device import DEVICE_MEMORY_ALLOCATED
 
 OF_EACH = {
     "ranges": RANGES_COUNT,
     "counts": OPS_COUNT,
     "memory": CPU_MEMORY_ALLOCATED,
+    "memory of devices": DEVICE_MEMORY_ALLOCATED,
     "times": TOTAL_SELF_CPU_TIME,
 }
 MARK = "<!-- {}: held to metrics by tests/unit/test_gates_page.py -->"
