@@ -176,6 +176,10 @@ class FakeCuda:
         """Initialize CUDA and make this device's context the thread's, as the first call of a program does."""
         self.driver.fake_cuda_use(device)
 
+    def attribute(self, number: int, value: int) -> None:
+        """What all devices say of a CUdevice_attribute."""
+        self.driver.fake_cuda_attribute(number, value)
+
     # ---- answers ----
 
     def totals(self) -> Totals:

@@ -4,7 +4,20 @@
 
 #include "cupti_api.h"
 
-enum { OP_DEVICE_ATTRIBUTES = 11, OP_DEVICE_PROCESSORS = 8 /* the place of numSms */ };
+enum op_device_attribute {                  /* in the order of Kineto's words below */
+                           OP_DEVICE_MAJOR, /* of its compute capability */
+                           OP_DEVICE_MINOR,
+                           OP_DEVICE_BLOCK_THREADS,
+                           OP_DEVICE_THREADS, /* of a multiprocessor, as what follows */
+                           OP_DEVICE_BLOCK_REGISTERS,
+                           OP_DEVICE_REGISTERS,
+                           OP_DEVICE_WARP,
+                           OP_DEVICE_BLOCK_SHARED,
+                           OP_DEVICE_PROCESSORS,
+                           OP_DEVICE_BLOCK_SHARED_OPTIN,
+                           OP_DEVICE_SHARED,
+                           OP_DEVICE_ATTRIBUTES /* how many these are */
+};
 
 typedef struct op_cuda_device {
     char name[96];

@@ -1,6 +1,7 @@
 /* What CUPTI said of calls and of work, as the args that Kineto writes. */
 #include "cuda_devices.h"
 #include "cupti_abi.h"
+#include "occupancy.h"
 #include "trace_writer.h"
 
 #include <stdio.h>
@@ -40,17 +41,21 @@ static void put_graph(op_json *out, const op_device_work *w) {
     put_number(out, "graph node id", (int64_t)w->graph_node);
 }
 
-/* How far a kernel fills its device: blocks and warps a multiprocessor. */
+/* How far a kernel fills its device: blocks and warps a multiprocessor, and of all its threads. */
 static void put_load(op_trace *t, const op_device_work *w, int32_t device) {
     if (device < 0 || (uint32_t)device >= t->r->device_count)
         return;
-    int processors = t->r->devices[device].values[OP_DEVICE_PROCESSORS];
+    const op_cuda_device *d = &t->r->devices[device];
+    int processors = d->values[OP_DEVICE_PROCESSORS];
     if (processors <= 0)
         return;
     double blocks = (double)w->grid[0] * w->grid[1] * w->grid[2] / processors;
     double threads = (double)w->block[0] * w->block[1] * w->block[2];
     put_real(&t->out, "blocks per SM", blocks);
     put_real(&t->out, "warps per SM", blocks * threads / 32);
+    int occupancy = op_occupancy_percent(d, w);
+    if (occupancy >= 0)
+        put_number(&t->out, "est. achieved occupancy %", occupancy);
 }
 
 static void put_kernel(op_trace *t, const op_device_work *w, int32_t device) {

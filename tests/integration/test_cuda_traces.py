@@ -72,6 +72,7 @@ def test_work_has_kinetos_args(trace: dict[str, Any]) -> None:
         "shared memory": 1536,
         "blocks per SM": 2,
         "warps per SM": 8,
+        "est. achieved occupancy %": 13,
         "grid": [264, 1, 1],
         "block": [128, 1, 1],
     }

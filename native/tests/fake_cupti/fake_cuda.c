@@ -80,11 +80,38 @@ FAKE_EXPORT uint64_t fake_cuda_calls(const char *symbol) {
 FAKE_EXPORT void fake_cuda_devices(int count) { devices = count < DEVICES ? count : DEVICES; }
 FAKE_EXPORT void fake_cuda_driver_version(int version) { driver_version = version; }
 
+/* CUdevice_attribute: those that a trace's deviceProperties name. Any other is 0. */
+typedef struct attribute {
+    int number, value;
+} attribute;
+#define AN_H100                                                                                        \
+    {{1, 1024},    /* MAX_THREADS_PER_BLOCK */                                                         \
+     {8, 49152},   /* MAX_SHARED_MEMORY_PER_BLOCK */                                                   \
+     {10, 32},     /* WARP_SIZE */                                                                     \
+     {12, 65536},  /* MAX_REGISTERS_PER_BLOCK */                                                       \
+     {16, 132},    /* MULTIPROCESSOR_COUNT */                                                          \
+     {39, 2048},   /* MAX_THREADS_PER_MULTIPROCESSOR */                                                \
+     {75, 9},      /* COMPUTE_CAPABILITY_MAJOR */                                                      \
+     {76, 0},      /* COMPUTE_CAPABILITY_MINOR */                                                      \
+     {81, 233472}, /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */                                          \
+     {82, 65536},  /* MAX_REGISTERS_PER_MULTIPROCESSOR */                                              \
+     {97, 232448}, /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */                                             \
+     {0, 0}}
+static const attribute usual[] = AN_H100;
+static attribute attributes[] = AN_H100;
+
+FAKE_EXPORT void fake_cuda_attribute(int number, int value) {
+    for (attribute *a = attributes; a->number; a++)
+        if (a->number == number)
+            a->value = value;
+}
+
 FAKE_EXPORT void fake_cuda_reset(void) {
     pthread_mutex_lock(&lock);
     memset(functions, 0, sizeof functions);
     devices = 2;
     driver_version = 13000;
+    memcpy(attributes, usual, sizeof attributes);
     initialized = depth = 0;
     for (int i = 0; i < DEVICES; i++)
         contexts[i].retained = 0;
@@ -132,27 +159,12 @@ FAKE_EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device) {
     return device >= 0 && device < devices ? CUDA_SUCCESS : INVALID_DEVICE;
 }
 
-/* CUdevice_attribute: those that a trace's deviceProperties name. Any other is 0. */
-FAKE_EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
+FAKE_EXPORT int cuDeviceGetAttribute(int *value, int number, int device) {
     ENTER(1);
-    static const struct {
-        int attribute, value;
-    } known[] = {{1, 1024},    /* MAX_THREADS_PER_BLOCK */
-                 {8, 49152},   /* MAX_SHARED_MEMORY_PER_BLOCK */
-                 {10, 32},     /* WARP_SIZE */
-                 {12, 65536},  /* MAX_REGISTERS_PER_BLOCK */
-                 {16, 132},    /* MULTIPROCESSOR_COUNT */
-                 {39, 2048},   /* MAX_THREADS_PER_MULTIPROCESSOR */
-                 {75, 9},      /* COMPUTE_CAPABILITY_MAJOR */
-                 {76, 0},      /* COMPUTE_CAPABILITY_MINOR */
-                 {81, 233472}, /* MAX_SHARED_MEMORY_PER_MULTIPROCESSOR */
-                 {82, 65536},  /* MAX_REGISTERS_PER_MULTIPROCESSOR */
-                 {97, 232448}, /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
-                 {0, 0}};
     *value = 0;
-    for (int i = 0; known[i].attribute; i++)
-        if (known[i].attribute == attribute)
-            *value = known[i].value;
+    for (const attribute *a = attributes; a->number; a++)
+        if (a->number == number)
+            *value = a->value;
     return device >= 0 && device < devices ? CUDA_SUCCESS : INVALID_DEVICE;
 }
 

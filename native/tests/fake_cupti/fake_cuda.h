@@ -12,6 +12,8 @@ void fake_cuda_devices(int count);
 void fake_cuda_driver_version(int version);
 /* Makes the context of this device, and makes it the calling thread's; as the runtime does. */
 void fake_cuda_use(int device);
+/* What all devices say of an attribute (CUdevice_attribute) until the next reset. */
+void fake_cuda_attribute(int attribute, int value);
 /* Calls of a function since the last reset. */
 uint64_t fake_cuda_calls(const char *symbol);
 void fake_cuda_reset(void);
