@@ -20,6 +20,9 @@ SHIPPED = (
     "pytest_opprof/schemas/run.schema.json",
     "pytest_opprof/schemas/comparison.schema.json",
     "pytest_opprof/schemas/accepted.schema.json",
+    "pytest_opprof/report/html/page.html.j2",
+    "pytest_opprof/report/html/page.css",
+    "pytest_opprof/report/html/scripts/page.js",
 )
 # What CMake itself runs; a compiler is not among them.
 BUILD_TOOLS = ("cmake", "ninja", "make", "sh", "bash", "env", "uname", "cat")

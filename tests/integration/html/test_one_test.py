@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from compared import slower
 from pages import WORSE, small_comparison
 from report_tabs import boxes, fill_in, open_test, rows_of, texts, written
@@ -20,8 +21,8 @@ def test_a_test_tells_which_cells_changed_and_why(tab: Tab) -> None:
     assert changes["aten::clone", "count"] == ["2", "5", "+3", "REGRESSED"]
     assert changes["aten::empty", "count"][:3] == ["0", "5", "+5"]
     ops = {row[0]: row for row in rows_of(tab, "Ops")}
-    assert ops["aten::clone"][2:5] == ["2", "5", "+3"]
-    assert ops["aten::linear"][2:5] == ["4", "4", ""]
+    assert ops["aten::clone"][1:6] == ["REGRESSED", "op", "2", "5", "+3"]
+    assert ops["aten::linear"][3:6] == ["4", "4", ""]
     totals = {row[0]: row for row in rows_of(tab, "Totals")}
     assert totals["ops"][1:4] == ["10", "18", "+8"]
 
@@ -31,7 +32,7 @@ def test_ops_are_sorted_filtered_and_opened(tab: Tab) -> None:
     fill_in(tab, "Filter ops", "aten::")
     names = [row[0] for row in rows_of(tab, "Ops")]
     assert "forward" not in names
-    tab.click("[aria-label=Ops] thead tr:last-child th:nth-child(5) button")
+    tab.click("[aria-label=Ops] thead tr:last-child th:nth-child(6) button")
     assert rows_of(tab, "Ops")[0][0] == "aten::empty"
     tab.run("document.querySelector('[aria-label=Ops] .opens').click()")
     assert tab.run("document.querySelector('[aria-label=Ops] .opens').ariaExpanded") == "true"
@@ -149,4 +150,18 @@ def test_a_step_is_drawn_thread_by_thread(browser: Browser, tmp_path: Path) -> N
     )
     assert [words.split(" · ")[0] for words in told[1:]][-2:] == ["forward", "inside"]
     assert tab.complaints == []
+    tab.close()
+
+
+@pytest.mark.slow
+def test_a_page_of_500_tests_is_small_and_opens_without_complaint(browser: Browser, tmp_path: Path) -> None:
+    text = html_report(made_comparison(tests=500, ops=200))
+    assert len(text) < 15_000_000
+    tab = Tab(browser)
+    url = written(tmp_path, text)
+    tab.open(url)
+    assert texts(tab, "main [role=status]") == ["500 of 500 tests"]
+    tab.run("document.querySelector('main tbody a').click()")
+    tab.wait("document.querySelectorAll('.flame .box').length > 100")
+    assert (tab.complaints, {request.partition("#")[0] for request in tab.requests}) == ([], {url})
     tab.close()

@@ -64,6 +64,8 @@ function opColumns(rows, test) {
   const sides = ["base", "head"].filter((side) => test[side]);
   const columns = [
     { title: "op", isName: true, cell: (row) => row.name, value: (row) => row.name },
+    ...(rows.some((row) => row.verdict)
+      ? [{ title: "verdict", cell: (row) => (row.verdict ? badge(row.verdict) : ""), value: (row) => row.verdict }] : []),
     { title: "kind", cell: (row) => row.kind + (row.background ? ", background" : ""), value: (row) => row.kind },
   ];
   for (const metric of metricsOf(rows)) {
@@ -85,9 +87,6 @@ function opColumns(rows, test) {
         value: (row) => row.values.get(metric)?.rise ?? null,
       });
     }
-  }
-  if (rows.some((row) => row.verdict)) {
-    columns.push({ title: "verdict", cell: (row) => (row.verdict ? badge(row.verdict) : ""), value: (row) => row.verdict });
   }
   return columns;
 }
