@@ -13,6 +13,7 @@ class DataTable {
     Object.assign(this, { label, columns, rows, detail, most });
     this.sorted = null;
     this.opened = new Set();
+    this.made = new Map(); // each row's element, which sorting and filtering only move
     this.wanted = () => true;
     this.body = make("tbody");
     this.more = make("button", { type: "button", class: "more", click: () => this.showMore() });
@@ -108,7 +109,10 @@ class DataTable {
   }
 
   lines(row) {
-    const line = make("tr", { class: row.tone }, this.columns.map((column) => this.cell(column, row)));
+    if (!this.made.has(row)) {
+      this.made.set(row, make("tr", {}, this.columns.map((column) => this.cell(column, row))));
+    }
+    const line = this.made.get(row);
     return this.opened.has(row) ? [line, this.detailLine(row)] : [line];
   }
 
