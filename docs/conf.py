@@ -16,6 +16,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "oppro
 exclude_patterns = ["opprof_docs"]
 html_theme = "furo"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
 
 # Nothing is fetched: no intersphinx, no fonts, no scripts of other servers.

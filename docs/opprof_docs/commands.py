@@ -33,7 +33,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.A
 
 
 def _section(name: str, parser: argparse.ArgumentParser, text: str) -> Iterator[str]:
-    yield f"# {name}"
+    yield f"## {name}"
     yield ""
     yield f"{text[:1].upper()}{text[1:].rstrip('.')}."
     yield ""

@@ -15,7 +15,6 @@ SCHEMAS = Path(__file__).parents[2] / "schemas"
 _CAPS = (
     ("minimum", "from {}"),
     ("maximum", "to {}"),
-    ("minLength", "{} characters or more"),
     ("maxLength", "{} characters at most"),
     ("minItems", "{} items or more"),
     ("maxItems", "{} items at most"),
@@ -27,12 +26,12 @@ def schema_lines() -> Iterator[str]:
     """A section for each schema, and in it one for each part that has fields."""
     for path in sorted(SCHEMAS.glob("*.schema.json")):
         schema = json.loads(path.read_text(encoding="utf-8"))
-        yield f"# {schema['title']}"
+        yield f"## {schema['title']}"
         yield ""
         yield f"`schemas/{path.name}`, `{schema['$id']}`. {schema['description']}"
         yield from _fields(schema)
         for name, part in schema["$defs"].items():
-            yield f"## {name} of {path.name.partition('.')[0]}"
+            yield f"### {name} of {path.name.partition('.')[0]}"
             yield ""
             yield part.get("description", "")
             yield from _part(part)
@@ -80,6 +79,7 @@ def _kind(field: Mapping[str, Any]) -> str:
     if "enum" in field:
         return ", ".join(code(json.dumps(value)) for value in field["enum"])
     caps = [text.format(f"{field[name]:,}") for name, text in _CAPS if name in field]
+    caps += ["not empty"] if field.get("minLength") else []
     caps += [code(field["pattern"])] if "pattern" in field else []
     inner = f" of {_kind(field['items'])}" if isinstance(field.get("items"), dict) else ""
     if isinstance(field.get("additionalProperties"), dict):

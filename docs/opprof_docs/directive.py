@@ -31,7 +31,6 @@ REFERENCES: Mapping[str, Callable[[], Iterable[str]]] = MappingProxyType(
         "presets": measured.preset_lines,
         "schemas": contracts.schema_lines,
         "totals": measured.total_lines,
-        "verdicts": measured.verdict_lines,
         "watched": measured.watched_lines,
     }
 )
@@ -43,7 +42,7 @@ class Reference(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Read the Markdown as if it stood in the page, headings included."""
+        """Read the Markdown as if it stood in the page: headings below the page's own have ``##``."""
         make = REFERENCES.get(self.arguments[0])
         if make is None:
             raise self.error(f"there is no reference {self.arguments[0]!r}: {', '.join(REFERENCES)}")

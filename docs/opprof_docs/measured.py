@@ -1,4 +1,4 @@
-"""What is measured, what it depends on, and what is said of it."""
+"""What is measured, and what it depends on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from opprof_docs.tables import code, table
-from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
-from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS, Family, Worse
+from pytest_opprof.metrics import (
+    FINGERPRINT_FIELDS,
+    OP_METRICS,
+    PRESETS,
+    TOTALS,
+    WATCHED_OPS,
+    Family,
+    Source,
+    Worse,
+)
 from pytest_opprof.units import Unit
 
 if TYPE_CHECKING:
@@ -29,7 +36,11 @@ _UNITS: Mapping[Unit, str] = MappingProxyType(
 _COMPARED: Mapping[Family, str] = MappingProxyType(
     {Family.EXACT: "exactly", Family.BOUNDED: "with a tolerance", Family.TIME: "in an A/B"}
 )
-_HEAD = ("metric", "what it is", "unit in documents", "compared", "worse", "needs", "a gate")
+# Metrics of all other sources are called counts.
+_KINDS: Mapping[Source | None, str] = MappingProxyType(
+    {Source.RANGES: "ranges", Source.MEMORY: "memory", Source.MEMORY_CUDA: "memory of devices"}
+)
+_HEAD = ("metric", "what it is", "unit in documents", "compared", "needs", "a gate")
 
 
 def total_lines() -> Iterator[str]:
@@ -66,22 +77,22 @@ def fingerprint_lines() -> Iterator[str]:
     )
 
 
-def verdict_lines() -> Iterator[str]:
-    """A row for each verdict from the worst, and whether it fails a session."""
-    rows = ((verdict.label, *_failing(verdict)) for verdict in Verdict)
-    return table(("verdict", "in `--opprof-fail-on`", "fails"), rows)
-
-
 def _row(metric: Metric, name: str) -> tuple[str, ...]:
     return (
         code(name),
-        metric.label,
+        f"{metric.label}{' (less is worse)' if metric.worse is Worse.LOWER else ''}",
         _UNITS[metric.unit],
         _COMPARED[metric.family],
-        "less" if metric.worse is Worse.LOWER else "more",
         code(metric.source.value) if metric.source else "",
-        "yes" if metric.watched else "on request",
+        _gate(metric),
     )
+
+
+def _gate(metric: Metric) -> str:
+    """Whether a rise over a stored baseline fails a test."""
+    if metric.family is Family.TIME:
+        return "no"
+    return "yes" if metric.watched else "on request"
 
 
 def _depending(field: str) -> list[str]:
@@ -94,13 +105,4 @@ def _kind(metric: Metric) -> str:
     """What a table of fields calls metrics of a kind."""
     if metric.family is Family.TIME:
         return "times"
-    kinds = {"ranges": "ranges", "memory": "memory"}
-    return kinds.get(metric.source.value if metric.source else "", "counts")
-
-
-def _failing(verdict: Verdict) -> tuple[str, str]:
-    try:
-        parse_fail_on(verdict.value)
-    except UsageError:
-        return "", "never"
-    return code(verdict.value), "by default" if verdict.value in DEFAULT_FAIL_ON.split(",") else "on request"
+    return _KINDS.get(metric.source, "counts")

@@ -11,6 +11,8 @@ from pytest_opprof.plugin.options import OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_opprof.plugin.options import Option
+
 
 def marker_lines() -> Iterator[str]:
     """A row for each argument of the marker."""
@@ -18,16 +20,15 @@ def marker_lines() -> Iterator[str]:
 
 
 def option_lines() -> Iterator[str]:
-    """A row for each option of pytest, with its ini key."""
-    return table(
-        ("option", "ini key", "meaning", "default"),
-        (
-            (
-                code(f"--{option.name}={option.metavar}"),
-                code(option.dest),
-                option.help.replace("%%", "%"),
-                code(option.default or ""),
-            )
-            for option in OPTIONS
-        ),
-    )
+    """A row for each option of pytest."""
+    return table(("option", "meaning"), ((_written(option), _meaning(option)) for option in OPTIONS))
+
+
+def _written(option: Option) -> str:
+    return code(f"--{option.name}={option.metavar}")
+
+
+def _meaning(option: Option) -> str:
+    """The help as pytest prints it, and what holds where nothing is given."""
+    default = f" (default: {code(option.default)})" if option.default else ""
+    return option.help.replace("%%", "%") + default

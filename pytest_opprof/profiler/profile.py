@@ -23,7 +23,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 
     Unlike torch's, it sees the ops of all threads, keeps every cycle, can be used again, and can be stopped
     twice; a second profiler that starts while this one records gets an error, and this one loses nothing.
-    `KinetoProfile` says what its other arguments mean.
+    `_KinetoProfile` says what its other arguments mean.
 
     Args:
         activities: What to look at: the CPU, and CUDA where torch or this process has it, unless given.

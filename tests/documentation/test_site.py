@@ -15,14 +15,12 @@ from opprof_docs.measured import (
     op_lines,
     preset_lines,
     total_lines,
-    verdict_lines,
     watched_lines,
 )
 from opprof_docs.options import marker_lines, option_lines
 
 from pytest_opprof import errors
 from pytest_opprof.cli.main import COMMANDS, whole_parser
-from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
 from pytest_opprof.plugin.marker import ARGUMENTS
 from pytest_opprof.plugin.options import OPTIONS
@@ -40,10 +38,10 @@ def first(lines: Iterator[str]) -> list[str]:
 
 
 def test_options_are_all_there_with_their_defaults() -> None:
-    rows = {row[1].strip("`"): row for row in cells(option_lines())}
-    assert list(rows) == [option.dest for option in OPTIONS]
-    assert rows["opprof_store"][3] == "`dir:.opprof`"
-    assert rows["opprof_history"][0] == r"`--opprof-history=saved\|all\|off`"
+    rows = {row[0].strip("`").removeprefix("--").partition("=")[0]: row for row in cells(option_lines())}
+    assert list(rows) == [option.name for option in OPTIONS]
+    assert rows["opprof-store"][1].endswith(" (default: `dir:.opprof`)")
+    assert rows["opprof-history"][0] == r"`--opprof-history=saved\|all\|off`"
 
 
 def test_arguments_of_the_marker_are_all_there() -> None:
@@ -63,15 +61,7 @@ def test_only_watched_totals_are_gates_unasked() -> None:
     assert {name for name, row in rows.items() if row[-1] == "yes"} == {
         name for name, metric in TOTALS.items() if metric.watched
     }
-    assert rows["device.queue_depth"][4] == "less"
-
-
-def test_verdicts_say_what_fails() -> None:
-    rows = {row[0]: row[1:] for row in cells(verdict_lines())}
-    assert list(rows) == [verdict.label for verdict in Verdict]
-    assert rows["REGRESSED"] == ["`regressed`", "by default"]
-    assert rows["NEW"] == ["`new`", "on request"]
-    assert rows["PASS"] == ["", "never"]
+    assert rows["device.queue_depth"][1] == "queue depth (less is worse)"
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
@@ -86,11 +76,11 @@ def test_exit_codes_are_those_of_the_errors() -> None:
 def test_each_command_has_a_section_with_each_argument() -> None:
     text = "\n".join(command_lines())
     for command in COMMANDS:
-        assert re.search(rf"^# opprof {command}\b", text, re.MULTILINE), command
+        assert re.search(rf"^## opprof {command}\b", text, re.MULTILINE), command
     (commands,) = (
         action for action in whole_parser()._actions if isinstance(action, argparse._SubParsersAction)
     )
-    shown = text.partition("# opprof compare\n")[2].partition("\n# ")[0]
+    shown = text.partition("## opprof compare\n")[2].partition("\n## ")[0]
     for action in commands.choices["compare"]._actions:
         for option in set(action.option_strings) - {"-h", "--help"}:
             assert f"`{option}" in shown
