@@ -25,6 +25,9 @@ from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTAL
 from pytest_opprof.plugin.marker import ARGUMENTS
 from pytest_opprof.plugin.options import OPTIONS
 
+# What our own processes tell each other.
+OUR_OWN = {"OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED"}
+
 
 def cells(lines: Iterator[str]) -> list[list[str]]:
     """The rows of the tables among some lines, without their heads."""
@@ -102,6 +105,13 @@ def fields(schema: object) -> Iterator[str]:
         yield from schema.get("properties", {})
         for part in schema.get("$defs", {}).values():
             yield from fields(part)
+
+
+def test_variables_of_the_environment_are_all_there(repository: Path) -> None:
+    sources = [*(repository / "pytest_opprof").rglob("*.py"), *(repository / "native" / "src").glob("*.c")]
+    read = {name for path in sources for name in re.findall(r'"(OPPROF_[A-Z_]+)"', path.read_text("utf-8"))}
+    page = (repository / "docs" / "options.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(OPPROF_[A-Z_]+)` \|", page, re.MULTILINE)) == read - OUR_OWN
 
 
 def test_every_page_is_in_the_index(repository: Path) -> None:
