@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
 from pytest_opprof.report.rows import change_text, unit_of, value_text
 from pytest_opprof.results.document import result_to_document
@@ -38,6 +39,7 @@ def test_details(
     return {
         "node_id": test.node_id,
         "verdict": test.verdict,
+        "otherwise": otherwise(test),
         "reason": exact.reason if exact and times else test.reason,
         "changes": [] if exact is None else _changes(exact),
         "limits": [] if exact is None else [_limit(limit) for limit in exact.limits],

@@ -30,6 +30,11 @@ def page_index(summary: Summary) -> dict[str, Any]:
     }
 
 
+def otherwise(test: TestSummary) -> str:
+    """What stands in the place of a verdict where there is none."""
+    return "measured" if test.did_run else "not run"
+
+
 def _metrics(metrics: Mapping[str, Metric]) -> dict[str, dict[str, str]]:
     return {
         name: {"label": about.label, "unit": about.unit, "family": about.family, "worse": about.worse}
@@ -44,6 +49,7 @@ def _row(test: TestSummary, *, number: int, columns: Sequence[str]) -> dict[str,
         "number": number,
         "node_id": test.node_id,
         "verdict": test.verdict,
+        "otherwise": otherwise(test),
         "worst": cause or (worst_change(test.exact) if test.exact else ""),
         "times": _times(test.times),
         "totals": {name: [_total(side, name) for side in sides] for name in columns},

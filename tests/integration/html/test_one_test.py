@@ -146,7 +146,7 @@ def test_a_step_is_drawn_thread_by_thread(browser: Browser, tmp_path: Path) -> N
     tab.open(written(tmp_path, html_report(comparison, traces=traces)))
     open_test(tab, WORSE)
     told = tab.run(
-        "[...document.querySelectorAll('.timeline .box')].map((one) => one.getAttribute('aria-label'))"
+        "[...document.querySelectorAll('.timeline [role=treeitem]')].map((one) => one.getAttribute('aria-label'))"
     )
     assert [words.split(" · ")[0] for words in told[1:]][-2:] == ["forward", "inside"]
     assert tab.complaints == []

@@ -13,10 +13,12 @@ from report_tabs import texts, written
 from benchmarks.browser import Browser, BrowserError, Tab
 from pytest_opprof.report.html import page
 from pytest_opprof.report.html.page import html_report
+from pytest_opprof.report.text import escaped
 from pytest_opprof.units import Unit, format_change, format_precise_duration, format_quantity
 
 AXE = Path(__file__).parents[3] / "build/browser/node_modules/axe-core/axe.min.js"
 MANY = 20_000 if os.environ.get("OPPROF_COUNTS") == "all" else 300
+UNPRINTABLE = (0, 9, 10, 13, 0x1B, 0x7F, 0xA0, 0x85, 0x200B, 0x202E, 0x2028, 0x2066, 0xD800, 0xFEFF, 0xE0041)
 # Where the next unit begins, and what lies in the middle between two roundings.
 NEAR_A_BORDER = (0, 1, 250, 949, 950, 999, 1_000, 1_023, 1_024, 1_250, 1_350, 999_949, 999_950, 1_250_000)
 
@@ -92,6 +94,14 @@ def test_axe_finds_nothing(browser: Browser, small: str, scheme: str, width: int
         assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
         assert len(found["passes"]) > 15
         assert tab.run("document.documentElement.scrollWidth") <= width
+    tab.close()
+
+
+def test_names_read_as_they_do_on_a_terminal(browser: Browser) -> None:
+    names = ["plain", "a b", "日本é", *(f"<{chr(code)}>" for code in UNPRINTABLE)]
+    tab = Tab(browser)
+    tab.run((Path(page.__file__).with_name("scripts") / "dom.js").read_text(encoding="utf-8"))
+    assert tab.run(f"{json.dumps(names)}.map(shown)") == [escaped(name) for name in names]
     tab.close()
 
 

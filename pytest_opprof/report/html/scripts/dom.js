@@ -4,9 +4,16 @@ const SVG_SPACE = "http://www.w3.org/2000/svg";
 // What Python's str.isprintable() refuses: control, format, unassigned and separating characters.
 const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 
-/** Text of a document as a reader may see it: what would be obeyed or not be seen is written as an escape. */
+const SHORT_ESCAPES = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** Text of a document as a reader may see it: what would be obeyed or not be seen is an escape, as on a terminal. */
 function shown(text) {
-  return String(text).replace(UNPRINTABLE, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+  return String(text).replace(UNPRINTABLE, (char) => SHORT_ESCAPES[char] ?? escapeOf(char.codePointAt(0)));
+}
+
+function escapeOf(code) {
+  const [letter, length] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+  return `\\${letter}${code.toString(16).padStart(length, "0")}`;
 }
 
 function filled(element, attributes, children) {
@@ -41,7 +48,7 @@ function section(title, ...children) {
 }
 
 /** A verdict as the reports print it, in its colour. */
-function badge(verdict, otherwise = "measured") {
+function badge(verdict, otherwise = "") {
   const tones = {
     error: "bad", regressed: "bad", missing: "bad",
     inconclusive: "warn", accepted: "warn", changed: "warn",

@@ -30,6 +30,15 @@ function shadeOf(name) {
   return sum % 3;
 }
 
+function shade(tone) {
+  return make("span", { class: `shade box ${tone}`, "aria-hidden": "true" });
+}
+
+/** Which colour is what. */
+function kindShades(...kinds) {
+  return kinds.flatMap((kind) => [shade(`${kind}0`), ` ${kind}  `]);
+}
+
 class FlameGraph {
   constructor(test) {
     this.nodes = joinedTree(test.base, test.head);
@@ -118,9 +127,8 @@ class FlameGraph {
 
   legendParts() {
     if (!this.isDifference) {
-      return ["Of one step, on average. Each box stands under its caller."];
+      return [...kindShades("op", "range", "call"), "Of one step, on average. Each box stands under its caller."];
     }
-    const shade = (tone) => make("span", { class: `shade box ${tone}`, "aria-hidden": "true" });
     const much = this.weight === "time" ? "; less than 5 % of time is not coloured" : "";
     return ["less ", ...["down3", "down2", "down1", "same", "up1", "up2", "up3"].map(shade),
       ` more than the base, in a step. + is new, − is gone${much}.`];

@@ -8,7 +8,7 @@ function testLink({ number, node_id: name }) {
 
 function listColumns() {
   const columns = [
-    { title: "verdict", cell: (row) => badge(row.verdict), value: (row) => row.number },
+    { title: "verdict", cell: (row) => badge(row.verdict, row.otherwise), value: (row) => row.number },
     { title: "test", isName: true, cell: testLink,
       value: (row) => row.node_id },
     { title: "worst change", isLong: true, cell: (row) => row.worst, value: (row) => row.worst },
@@ -42,6 +42,10 @@ function listColumns() {
   return columns;
 }
 
+function verdictOf(row) {
+  return row.verdict ?? row.otherwise;
+}
+
 class TestList {
   constructor() {
     this.rows = index.tests;
@@ -59,7 +63,7 @@ class TestList {
   verdicts() {
     const counts = new Map();
     for (const row of this.rows) {
-      counts.set(row.verdict, (counts.get(row.verdict) ?? 0) + 1);
+      counts.set(verdictOf(row), (counts.get(verdictOf(row)) ?? 0) + 1);
     }
     return make("div", { class: "chips", role: "group", "aria-label": "Verdicts" }, [...counts].map(([verdict, count]) => {
       const button = make("button", { type: "button", "aria-pressed": "false", click: () => {
@@ -69,13 +73,13 @@ class TestList {
         }
         button.setAttribute("aria-pressed", String(isChosen));
         this.apply();
-      } }, `${(verdict ?? "measured").toUpperCase()} ${count}`);
+      } }, `${verdict.toUpperCase()} ${count}`);
       return button;
     }));
   }
 
   apply() {
-    this.table.filter((row) => (!this.chosen.size || this.chosen.has(row.verdict)) &&
+    this.table.filter((row) => (!this.chosen.size || this.chosen.has(verdictOf(row))) &&
       (row.node_id.toLowerCase().includes(this.text) || row.worst.toLowerCase().includes(this.text)));
     this.count.textContent = `${this.table.count} of ${this.rows.length} tests`;
   }

@@ -144,7 +144,7 @@ function testView(test) {
   const graph = hasTree ? new FlameGraph(test) : null;
   const find = graph ? (name) => { graph.search(name); graph.element.scrollIntoView(); graph.field.input.focus(); } : null;
   return make("article", { "aria-labelledby": "opened" },
-    make("h2", { id: "opened", tabindex: "-1" }, badge(test.verdict), " ", make("span", { class: "code" }, test.node_id)),
+    make("h2", { id: "opened", tabindex: "-1" }, badge(test.verdict, test.otherwise), " ", make("span", { class: "code" }, test.node_id)),
     test.reason ? make("p", { class: "reason" }, test.reason) : null,
     timeSection(test), changeSection(test), limitSection(test), totalSection(test), flameSection(graph),
     opSection(test, find), section("Timeline of a step", ...test.timelines.map(timelineOf)), trendSection(test),

@@ -38,5 +38,5 @@ function timelineOf(timeline) {
   const left = timeline.left_out ? ` ${timeline.left_out} shorter events are left out.` : "";
   return make("div", { class: "timeline" }, make("h4", {}, timeline.title),
     make("div", { class: "controls" }, field.element, reset, found), chart.element,
-    make("p", { class: "legend" }, `${quantity(timeline.duration_ns, "ns")} in all.${left}`));
+    make("p", { class: "legend" }, ...kindShades("op", "range", "call", "device"), `${quantity(timeline.duration_ns, "ns")} in all.${left}`));
 }

@@ -1,0 +1,39 @@
+"""What a page has of one test."""
+
+from compared import cloning, compared, mixed, named
+from strategies import simple_run
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.report.html.details import test_details as details
+from pytest_opprof.report.summary import Summary
+
+
+def details_of(comparison: Comparison, name: str) -> dict[str, object]:
+    (test,) = (one for one in Summary.of(comparison).tests if one.node_id.endswith(f"::{name}"))
+    return details(test, times=None, trends=(), timelines=())
+
+
+def test_changes_say_both_values_and_totals_stand_last() -> None:
+    changes = details_of(cloning(places={"forward, model.py:41": 6}), "test_step")["changes"]
+    assert isinstance(changes, list)
+    assert [change["name"] for change in changes] == ["aten::clone", "aten::copy_", "ops, total"]
+    clone = changes[0]
+    assert (clone["base"], clone["head"], clone["change"], clone["rise"]) == ("0", "2", "+2", 2)
+    assert "model.py:41" in clone["cause"]
+    assert all(change["telling"] for change in changes)
+
+
+def test_limits_are_told_whether_they_hold_or_not() -> None:
+    run = simple_run(named("limited", {"aten::mul": 7}, limits={"aten::mul.count": 5, "ops.count": 9}))
+    limits = details_of(compared(None, run), "limited")["limits"]
+    assert isinstance(limits, list)
+    assert {limit["path"]: (limit["measured"], limit["verdict"]) for limit in limits} == {
+        "aten::mul.count": ("7", "regressed"),
+        "ops.count": ("7", "pass"),
+    }
+
+
+def test_a_side_that_is_missing_is_null() -> None:
+    new = details_of(mixed(), "new")
+    assert new["base"] is None
+    assert new["head"] is not None
