@@ -31,7 +31,7 @@ def timed_test(wall_ns: Sequence[int], *, ops: dict[str, tuple[int, int]], **oth
     return replace(
         bare,
         ops=rows,
-        timing=Timing(steps=len(wall_ns)),
+        timing=Timing(steps=len(wall_ns), planned=len(wall_ns)),
         totals={**bare.totals, WALL_TIME.name: Samples.of(wall_ns)},
     )
 

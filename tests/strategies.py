@@ -137,7 +137,12 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         unstable=tuple(draw(st.sets(names.map("{}.count".format), max_size=2))),
         gates=draw(st.dictionaries(st.just("aten::mul.count"), st.sampled_from(["exact", "off", "2%"]))),
         limits=draw(st.dictionaries(st.just("aten::item.count"), st.integers(0, 9) | st.just("<= 3"))),
-        timing=Timing(steps=timed, reason=draw(sentences)),
+        timing=Timing(
+            steps=timed,
+            planned=draw(st.integers(0, 3)),
+            disturbed=draw(st.integers(0, timed)),
+            reason=draw(sentences),
+        ),
         totals=draw(
             st.dictionaries(
                 st.sampled_from(["ops.count", "ranges.count", "kernels.count", "total.self_cpu_time_total"]),

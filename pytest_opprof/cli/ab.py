@@ -22,6 +22,7 @@ _CLEAR = "\r\x1b[K"
 _LEAST_PROCESSES = 8
 _MOST_PROCESSES = 1_000
 _MOST_STEPS = 1_000
+_MOST_SECONDS = 3_600
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,6 +39,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("pytest_args", metavar="TESTS", nargs="*", help="for pytest, as are other options")
     parser.add_argument("--processes", type=int, metavar="N", help="a side (default: 12; 8 at least)")
     parser.add_argument("--steps", type=int, metavar="N", help="timed in a process, of a test (default: 15)")
+    parser.add_argument(
+        "--max-time",
+        type=float,
+        metavar="SECONDS",
+        help="how much longer a test may take in a process, to find undisturbed steps (default: 1)",
+    )
     parser.add_argument("--min-effect", default="3%", metavar="SHARE", help="default: 3%%")
     parser.add_argument(
         "--max-noise", default="20%", metavar="SHARE", help="more is not judged (default: 20%%)"
@@ -72,11 +79,13 @@ def run(args: argparse.Namespace) -> int:
     verbosity = args.verbose - args.quiet
     _check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
     _check_between("--steps", args.steps, 1, _MOST_STEPS)
+    _check_between("--max-time", args.max_time, 0, _MOST_SECONDS)
     request = Request(
         base=args.base,
         arguments=tuple(args.pytest_args),
         processes=args.processes,
         steps=args.steps,
+        max_time=args.max_time,
         seed=args.seed,
         setup=args.setup,
         resume=args.resume,
@@ -133,7 +142,7 @@ class _Terminal:
             print(_CLEAR, end="", flush=True)
 
 
-def _check_between(option: str, value: int | None, least: int, most: int) -> None:
+def _check_between(option: str, value: float | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
         raise UsageError(f"{option}={value}: it is a number from {least} to {most}")
 

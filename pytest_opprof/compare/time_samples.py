@@ -11,10 +11,12 @@ from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.results.run import MeasurementStatus, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pytest_opprof.compare.time_comparison import TimeSettings
     from pytest_opprof.results.run import Run, TestResult
 
+_MOST_TOLD = 3
 _FAILED = frozenset({Outcome.FAILED, Outcome.ERROR})
 
 
@@ -43,15 +45,45 @@ def readings_by_test(base: Sequence[Run], head: Sequence[Run]) -> Mapping[str, R
     }
 
 
-def wall_times(test: Readings) -> Sides | Refusal:
-    """The fastest step of each process, or why there is nothing to compare."""
+def wall_times(test: Readings, *, settings: TimeSettings) -> Sides | Refusal:
+    """The fastest step of each process that counts, or why there is nothing to compare."""
     for objection in (_not_on_both_sides, _not_passed, _not_measured, _other_workload, _not_timed):
         if refusal := objection(test):
             return refusal
+    counted = undisturbed(test, settings=settings)
     base_ns, head_ns = (
-        tuple(each.totals[WALL_TIME.name].low for each in side) for side in (test.base, test.head)
+        tuple(each.totals[WALL_TIME.name].low for each in side) for side in (counted.base, counted.head)
     )
     return Sides(base_ns=base_ns, head_ns=head_ns)
+
+
+def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
+    """The test without the processes that others disturbed all the time, where enough are left of both sides.
+
+    What is left out does not depend on what was measured, only on how fast the machine was around it.
+    """
+    base, head = (
+        tuple(each for each in side if not each.timing.was_disturbed) for side in (test.base, test.head)
+    )
+    if min(len(base), len(head)) < settings.least_processes:
+        return test
+    return Readings(base=base, head=head)
+
+
+def disturbances(tests: Mapping[str, Readings], *, settings: TimeSettings) -> Iterator[str]:
+    """What to say of the processes that others disturbed: those left out, and those that had to be judged."""
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for node_id, test in tests.items():
+        processes = [*test.base, *test.head]
+        disturbed = sum(each.timing.was_disturbed for each in processes)
+        if disturbed:
+            is_left_out = undisturbed(test, settings=settings) is not test
+            told[is_left_out].append(f"{disturbed} of {len(processes)} processes of {node_id}")
+    for is_left_out, words in told.items():
+        more = f" and of {len(words) - _MOST_TOLD} tests more" if len(words) > _MOST_TOLD else ""
+        what = "these are left out" if is_left_out else "too many to leave them out"
+        if words:
+            yield f"the machine was disturbed in {', '.join(words[:_MOST_TOLD])}{more}: {what}"
 
 
 def _by_node_id(runs: Iterable[Run]) -> dict[str, list[TestResult]]:
@@ -105,7 +137,7 @@ def _not_measured(test: Readings) -> Refusal | None:
 
 def _other_workload(test: Readings) -> Refusal | None:
     """Equal code takes equal steps: other numbers of them are other work, whatever it took."""
-    before, after = ({(each.steps, each.timing.steps) for each in side} for side in (test.base, test.head))
+    before, after = ({(each.steps, each.timing.planned) for each in side} for side in (test.base, test.head))
     if before == after and len(before) == 1:
         return None
     told = f"{_steps(before)} in the base, {_steps(after)} in the head"

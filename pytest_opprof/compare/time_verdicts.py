@@ -89,8 +89,9 @@ def verdict_on(
 ) -> tuple[Verdict, str]:
     """The verdict on a test that the first round flagged, and its reason.
 
-    Fresh processes must say the same (p below 0.01, same way). Where they show no such change, the first
-    round met a bad moment. In between nobody knows; but nothing that may have become faster fails.
+    Fresh processes must say the same (p below 0.01, same way). Where they show no such change, and could
+    have, the first round met a bad moment. In between nobody knows; but nothing that may have become faster
+    fails.
     """
     first = f"{_told(sides, direction)} in {_processes(sides)} (p = {_p(sides, direction):.2g})"
     unknown = Verdict.INCONCLUSIVE if direction is Direction.SLOWER else Verdict.PASS
@@ -98,18 +99,30 @@ def verdict_on(
         return unknown, f"{first}, and not confirmed by fresh processes"
     if isinstance(confirmation, Refusal):
         return unknown, f"{first}, and not confirmed: {confirmation.reason}"
-    base, head = len(confirmation.base_ns), len(confirmation.head_ns)
+    verdict, then = _confirmed(confirmation, direction, first=sides, settings=settings)
+    return unknown if verdict is Verdict.INCONCLUSIVE else verdict, f"{first}{then}"
+
+
+def _confirmed(
+    again: Sides, direction: Direction, *, first: Sides, settings: TimeSettings
+) -> tuple[Verdict, str]:
+    """What fresh processes say of a change, and how the sentence about the first ones goes on."""
+    base, head = len(again.base_ns), len(again.head_ns)
     if smallest_p(base, head) >= CONFIRMED_BELOW:
         needed = processes_needed(1, rate=CONFIRMED_BELOW)
-        return unknown, f"{first}, and not confirmed: that needs n >= {needed} fresh processes a side"
-    p = _p(confirmation, direction)
-    again = f"{_processes(confirmation, word='more')} (p = {p:.2g})"
+        return Verdict.INCONCLUSIVE, f", and not confirmed: that needs n >= {needed} fresh processes a side"
+    p = _p(again, direction)
+    where = f"{_processes(again, word='more')} (p = {p:.2g})"
     if p < CONFIRMED_BELOW:
-        verdict = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
-        return verdict, f"{first}, confirmed in {again}"
-    if confirmation.direction is direction and confirmation.distance_ppm > settings.min_effect * EVERY_PPM:
-        return unknown, f"{first}; {_told(confirmation, direction)} and not sure in {again}"
-    return Verdict.PASS, f"{first}, and gone in {again}"
+        found = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
+        return found, f", confirmed in {where}"
+    if again.direction is direction and again.distance_ppm > settings.min_effect * EVERY_PPM:
+        return Verdict.INCONCLUSIVE, f"; {_told(again, direction)} and not sure in {where}"
+    noise_ppm = _halves(again.base_ns).distance_ppm
+    if noise_ppm >= first.distance_ppm:
+        noise = _percent(noise_ppm)
+        return Verdict.INCONCLUSIVE, f", and not seen in {where}, whose base differs from itself by {noise}"
+    return Verdict.PASS, f", and gone in {where}"
 
 
 def _halves(base_ns: Sequence[int]) -> Sides:

@@ -22,7 +22,14 @@ from pytest_opprof.compare.time_comparison import (
     TimeSettings,
 )
 from pytest_opprof.compare.time_ops import cause_of, explain
-from pytest_opprof.compare.time_samples import Readings, Refusal, readings_by_test, wall_times
+from pytest_opprof.compare.time_samples import (
+    Readings,
+    Refusal,
+    disturbances,
+    readings_by_test,
+    undisturbed,
+    wall_times,
+)
 from pytest_opprof.compare.time_verdicts import control_of, first_round, too_few, too_noisy, verdict_on
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.errors import UsageError
@@ -90,7 +97,7 @@ def compare_times(
         base_processes=len(base),
         head_processes=len(head),
         control=court.control,
-        notes=_notes(base, head),
+        notes=(*_notes(base, head), *disturbances(court.tests, settings=settings)),
         tests=tuple(tests),
     )
 
@@ -120,7 +127,7 @@ class _Court:
         policy: Policy | None,
     ) -> _Court:
         tests = readings_by_test(base, head)
-        times = {node_id: wall_times(test) for node_id, test in tests.items()}
+        times = {node_id: wall_times(test, settings=settings) for node_id, test in tests.items()}
         timed = {node_id: sides for node_id, sides in times.items() if isinstance(sides, Sides)}
         control, noise = control_of(timed, settings=settings)
         everywhere = _other_host([*base, *head, *(run for side in confirmation or () for run in side)])
@@ -163,7 +170,8 @@ class _Court:
         rounds = [self.tests[node_id]]
         if self.again is not None and isinstance(confirmation, Sides):
             rounds.append(self.again[node_id])
-        ops = explain(rounds, sides, direction)
+        counted = [undisturbed(each, settings=self.settings) for each in rounds]
+        ops = explain(counted, sides, direction)
         found = replace(
             bare,
             verdict=verdict,
@@ -180,7 +188,7 @@ class _Court:
             return None
         if node_id not in self.again:
             return Refusal(verdict=Verdict.INCONCLUSIVE, reason="no fresh process ran it")
-        return wall_times(self.again[node_id])
+        return wall_times(self.again[node_id], settings=self.settings)
 
     def _blind_spot(self, node_id: str) -> str:
         """What a PASS does not say of a test that is noisier than the change that was asked for."""

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
+from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.time_comparison import TimeComparison, TimeSettings
 from pytest_opprof.compare.time_samples import Readings, Refusal, readings_by_test, wall_times
 from pytest_opprof.compare.time_verdicts import control_of
@@ -24,12 +25,13 @@ from pytest_opprof.experiment.interleave import Side, Turn, turns
 from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfinished
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.session import ProcessDiedError
-from pytest_opprof.experiment.sides import Sides, prepare, refuse_strangers
+from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.run import Commit, Run, TestResult
 
 DEFAULT_PROCESSES: Final = 12
 DEFAULT_STEPS: Final = 15
+DEFAULT_MAX_TIME: Final = 1.0
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
 # A side of which more processes die in a round than this is broken, and no longer worth the wait.
@@ -46,6 +48,7 @@ class Request:
         arguments: Of pytest: tests, and options that say how they are run.
         processes: A side.
         steps: Timed by each process, of each test.
+        max_time: How much longer it may look for undisturbed ones, seconds.
         seed: Of the order.
         setup: A command that builds a side.
         resume: "" to start anew; "newest", or an experiment's name.
@@ -56,6 +59,7 @@ class Request:
     arguments: tuple[str, ...] = ()
     processes: int | None = None
     steps: int | None = None
+    max_time: float | None = None
     seed: int | None = None
     setup: str | None = None
     resume: str = ""
@@ -142,27 +146,34 @@ class _Experiment:
 
     def compared(self, settings: TimeSettings, *, worktree: Worktree) -> TimeComparison:
         """Try both sides, measure them, judge, and measure once more what was found."""
-        tried = self._tried(worktree)
+        tried, usual = self._tried(worktree)
+        sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = [node_id for node_id, test in readings_by_test(*tried).items() if _is_timed(test)]
         left_out = [_without(side[0], node_ids) for side in tried]
         self.watcher.tell(self._headline(len(node_ids)))
-        base, head = self._round(_FIRST, node_ids) if node_ids else ([], [])
+        base, head = self._round(_FIRST, node_ids, sides=sides) if node_ids else ([], [])
         runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
         comparison = compare_times(*runs, settings=settings)
         if comparison.flagged:
-            again = self._round(_CONFIRM, comparison.flagged)
+            again = self._round(_CONFIRM, comparison.flagged, sides=sides)
             comparison = compare_times(*runs, settings=settings, confirmation=again)
         return replace(comparison, notes=(*comparison.notes, *self._notes()))
 
-    def _tried(self, worktree: Worktree) -> tuple[list[Run], list[Run]]:
-        """One process a side that is not counted: it fills caches, and shows what cannot be compared."""
-        steps = self.kept.plan.steps
-        base, listing = self.sides.base.tried(steps=steps)
+    def _tried(self, worktree: Worktree) -> tuple[tuple[list[Run], list[Run]], int]:
+        """One process a side that is not counted: it fills caches, and shows what cannot be compared.
+
+        Before and after, it is found what a probe of the machine's speed takes as a rule.
+        """
+        timing = self.kept.plan.timing
+        found = [*probes()]
+        base, listing = self.sides.base.tried(timing=timing)
+        found += probes()
         refuse_strangers(listing, base=worktree.folder, head=self.top)
         with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
-        head, _ = with_new.tried(steps=steps)
+        head, _ = with_new.tried(timing=timing)
         self._check_head()
-        return [self._named(base, Side.BASE)], [self._named(head, Side.HEAD)]
+        found += probes()
+        return ([self._named(base, Side.BASE)], [self._named(head, Side.HEAD)]), usual_ns(found)
 
     def _headline(self, tests: int) -> str:
         plan = self.kept.plan
@@ -174,7 +185,7 @@ class _Experiment:
         ]
         return " | ".join(parts)
 
-    def _round(self, name: str, node_ids: Sequence[str]) -> tuple[list[Run], list[Run]]:
+    def _round(self, name: str, node_ids: Sequence[str], *, sides: Sides) -> tuple[list[Run], list[Run]]:
         """Both sides' runs, in the order of their turns; what an earlier start measured is not run again."""
         plan = self.kept.plan
         order = turns(plan.processes, seed=plan.seed + (name == _CONFIRM))
@@ -186,7 +197,7 @@ class _Experiment:
             )
             run = self.kept.run(name, turn)
             if run is None:
-                run = self._measured(name, turn, node_ids)
+                run = self._measured(name, turn, node_ids, bench=sides.bench(turn.side))
                 measured += 1
             runs[turn.side].append(run)
         self.watcher.progress(
@@ -194,12 +205,11 @@ class _Experiment:
         )
         return runs[Side.BASE], runs[Side.HEAD]
 
-    def _measured(self, name: str, turn: Turn, node_ids: Sequence[str]) -> Run:
+    def _measured(self, name: str, turn: Turn, node_ids: Sequence[str], *, bench: Bench) -> Run:
         """One process's run, kept; a process that dies is said, counted, and replaced."""
-        bench = self.sides.bench(turn.side)
         while True:
             try:
-                run = bench.measured(node_ids, steps=self.kept.plan.steps, hash_seed=turn.hash_seed)
+                run = bench.measured(node_ids, timing=self.kept.plan.timing, hash_seed=turn.hash_seed)
             except ProcessDiedError as error:
                 self._bury(Death(round=name, index=turn.index, side=turn.side, how=str(error)))
                 continue
@@ -244,7 +254,7 @@ class _Experiment:
             timed = {
                 node_id: sides
                 for node_id, test in tests.items()
-                if not isinstance(sides := wall_times(test), Refusal)
+                if not isinstance(sides := wall_times(test, settings=TimeSettings()), Refusal)
             }
             noise_ppm = control_of(timed, settings=TimeSettings())[0].noise_ppm
         return Progress(
@@ -297,6 +307,7 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         setup="",
         processes=DEFAULT_PROCESSES,
         steps=DEFAULT_STEPS,
+        max_time=DEFAULT_MAX_TIME,
         seed=secrets.randbelow(2**32),
         opprof_version=version,
     )
@@ -308,6 +319,7 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         setup=default.setup if request.setup is None else request.setup,
         processes=default.processes if request.processes is None else request.processes,
         steps=default.steps if request.steps is None else request.steps,
+        max_time=default.max_time if request.max_time is None else request.max_time,
         seed=default.seed if request.seed is None else request.seed,
         opprof_version=version,
     )
@@ -326,7 +338,7 @@ def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
 
 
 def _is_timed(test: Readings) -> bool:
-    return not isinstance(wall_times(test), Refusal)
+    return not isinstance(wall_times(test, settings=TimeSettings()), Refusal)
 
 
 def _without(run: Run, node_ids: Iterable[str]) -> Run:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.interleave import Turn
+from pytest_opprof.experiment.sides import Timing
 from pytest_opprof.results.files import (
     parse,
     read_bytes,
@@ -48,6 +49,7 @@ class Plan:
         setup: The command that builds each side; "" for none.
         processes: A side, in each round.
         steps: Timed by each process, of each test.
+        max_time: How much longer it may look for undisturbed ones, seconds.
         seed: Of the order.
         opprof_version: This release.
     """
@@ -59,8 +61,14 @@ class Plan:
     setup: str
     processes: int
     steps: int
+    max_time: float
     seed: int
     opprof_version: str
+
+    @property
+    def timing(self) -> Timing:
+        """How each process times a test."""
+        return Timing(steps=self.steps, max_time=self.max_time)
 
     def differences(self, other: Plan) -> list[str]:
         """The names of what is not equal."""

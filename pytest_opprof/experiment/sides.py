@@ -31,6 +31,19 @@ _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How each process times a test.
+
+    Attributes:
+        steps: How many steps, at least.
+        max_time: How much longer it may look for undisturbed ones, seconds.
+    """
+
+    steps: int
+    max_time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """A side that can be measured.
 
@@ -50,12 +63,12 @@ class Bench:
     environment: Mapping[str, str]
     place: Path
 
-    def measured(self, node_ids: Iterable[str], *, steps: int, hash_seed: int) -> Run:
+    def measured(self, node_ids: Iterable[str], *, timing: Timing, hash_seed: int) -> Run:
         """What one fresh process measures of these tests.
 
         Args:
             node_ids: Of `tests`.
-            steps: To time, of each.
+            timing: How each is timed.
             hash_seed: The process's PYTHONHASHSEED.
 
         Raises:
@@ -63,13 +76,13 @@ class Bench:
             OpprofError: Its document cannot be used.
         """
         return measure(
-            self._arguments(node_ids, steps=steps),
+            self._arguments(node_ids, timing=timing),
             folder=self.folder,
             environment=self._seeded(hash_seed),
             place=self.place,
         )
 
-    def tried(self, *, steps: int) -> tuple[Run, Listing]:
+    def tried(self, *, timing: Timing) -> tuple[Run, Listing]:
         """What a first process measures of all tests, and what it imports; it also fills all caches.
 
         Raises:
@@ -77,7 +90,7 @@ class Bench:
         """
         try:
             return measure_and_list(
-                self._arguments(self.tests, steps=steps),
+                self._arguments(self.tests, timing=timing),
                 folder=self.folder,
                 environment=self._seeded(1),
                 place=self.place,
@@ -85,10 +98,15 @@ class Bench:
         except ProcessDiedError as error:
             raise ExperimentError(f"the tests cannot be run on the {self.side}: {error}") from error
 
-    def _arguments(self, node_ids: Iterable[str], *, steps: int) -> list[str]:
+    def told(self, variables: Mapping[str, str]) -> Bench:
+        """The same, with these variables too."""
+        return replace(self, environment={**self.environment, **variables})
+
+    def _arguments(self, node_ids: Iterable[str], *, timing: Timing) -> list[str]:
         return [
             *self.options,
-            f"--opprof-timed-steps={steps}",
+            f"--opprof-timed-steps={timing.steps}",
+            f"--opprof-timed-max-time={timing.max_time:g}",
             "--opprof-fail-on=none",
             *(self.tests[node_id] for node_id in node_ids),
         ]
@@ -114,6 +132,10 @@ class Sides:
     def bench(self, side: Side) -> Bench:
         """One of them."""
         return self.base if side is Side.BASE else self.head
+
+    def told(self, variables: Mapping[str, str]) -> Sides:
+        """The same, with these variables too."""
+        return replace(self, base=self.base.told(variables), head=self.head.told(variables))
 
 
 def prepare(

@@ -13,8 +13,10 @@ from _pytest.outcomes import Exit, OutcomeException
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
+from pytest_opprof.plugin.calm import Calm
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.stepping import Stepping
+from pytest_opprof.plugin.timing import TimedSteps
 
 
 class BenchmarkStepping(Stepping):
@@ -25,7 +27,8 @@ class BenchmarkStepping(Stepping):
         fixture: The benchmark's fixture of this test.
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
-        timed_steps: How many steps to time ourselves, without a profiler, after those of the schedule.
+        timed: Steps to time ourselves, without a profiler, after those of the schedule.
+        calm: Waits for an undisturbed moment before each recorded step.
 
     Attributes:
         fixture: The benchmark's fixture of this test.
@@ -38,10 +41,11 @@ class BenchmarkStepping(Stepping):
         fixture: Any,
         sources: frozenset[str],
         fails: Callable[[Stepping], bool] | None = None,
-        timed_steps: int = 0,
+        timed: TimedSteps | None = None,
+        calm: Calm | None = None,
     ) -> None:
         super().__init__(
-            replace(request, steps_itself=False), sources=sources, fails=fails, timed_steps=timed_steps
+            replace(request, steps_itself=False), sources=sources, fails=fails, timed=timed, calm=calm
         )
         self.fixture = fixture
 
@@ -109,7 +113,7 @@ class BenchmarkStepping(Stepping):
                 args, kwargs = arguments = work.prepare()
                 with call:
                     work.function(*args, **kwargs)
-                if not self.timed.reason:
+                if not self.timed.has_failed:
                     work.clean(arguments)
         except Exit:
             raise

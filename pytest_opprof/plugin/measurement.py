@@ -76,7 +76,13 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
         return test
     durations_ns = stepping.timed.durations_ns
     times = {WALL_TIME.name: Samples.of(durations_ns)} if durations_ns else {}
-    test = replace(test, timing=Timing(steps=len(durations_ns), reason=stepping.timed.reason))
+    timing = Timing(
+        steps=len(durations_ns),
+        planned=stepping.timed.planned,
+        disturbed=stepping.timed.disturbed,
+        reason=stepping.timed.reason,
+    )
+    test = replace(test, timing=timing)
     return with_measurement(test, cycles, extra_totals=times)
 
 

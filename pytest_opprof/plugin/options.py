@@ -5,6 +5,7 @@ Every pytest session imports this module, so it imports nothing of ours.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ ALWAYS: Final = "always"
 _MODES: Final = ("on", "off", "only", ALWAYS)
 _MOST_PROCESSES: Final = 100
 _HISTORY: Final = ("saved", "all", "off")
-_MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
+MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
+_MOST_SECONDS: Final = 3_600
 _SAVE_HELP: Final = "keep this run as the baseline NAME"
 _CAPTURE: Final = (
     "ranges",
@@ -120,6 +122,12 @@ OPTIONS: Final = (
         help="time N further steps of each measured test without the profiler: the metric wall_time",
     ),
     Option(
+        name="opprof-timed-max-time",
+        metavar="SECONDS",
+        default="1",
+        help="how much longer a test may take on a busy machine, to find undisturbed steps",
+    ),
+    Option(
         name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
     ),
 )
@@ -160,6 +168,7 @@ class Options:
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
         timed_steps: Steps to time without the profiler.
+        timed_max_time: What waiting for undisturbed ones may take, seconds.
     """
 
     mode: str
@@ -177,6 +186,7 @@ class Options:
     columns: tuple[str, ...] | None
     rows: int
     timed_steps: int
+    timed_max_time: float
     traces: Path | None
     json: Path | None
 
@@ -222,6 +232,7 @@ def read_options(config: pytest.Config) -> Options:
         columns=tuple(columns) or None,
         rows=_whole_number("--opprof-rows", values["opprof_rows"]),
         timed_steps=_timed_steps(values["opprof_timed_steps"]),
+        timed_max_time=_timed_max_time(values["opprof_timed_max_time"]),
         traces=_path(config, "opprof_traces"),
         json=_of_rank(_path(config, "opprof_json")),
     )
@@ -266,9 +277,21 @@ def _of_rank(path: Path | None) -> Path | None:
 
 def _timed_steps(text: str) -> int:
     count = _whole_number("--opprof-timed-steps", text)
-    if not 0 <= count <= _MOST_TIMED_STEPS:
-        raise pytest.UsageError(f"--opprof-timed-steps={text}: it is a number from 0 to {_MOST_TIMED_STEPS}")
+    if not 0 <= count <= MOST_TIMED_STEPS:
+        raise pytest.UsageError(f"--opprof-timed-steps={text}: it is a number from 0 to {MOST_TIMED_STEPS}")
     return count
+
+
+def _timed_max_time(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _MOST_SECONDS:
+        raise pytest.UsageError(
+            f"--opprof-timed-max-time={text}: it is a number of seconds from 0 to {_MOST_SECONDS}"
+        )
+    return seconds
 
 
 def _path(config: pytest.Config, dest: str) -> Path | None:

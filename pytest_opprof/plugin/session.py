@@ -18,6 +18,7 @@ from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.speed import Speed
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy, compare_test
@@ -26,6 +27,7 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
+from pytest_opprof.plugin.calm import Calm
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.options import ALWAYS, Options
@@ -33,6 +35,7 @@ from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
 from pytest_opprof.plugin.stepping import Stepping
+from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import write_traces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.report.op_table import op_table
@@ -40,6 +43,7 @@ from pytest_opprof.report.section import failure_section
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
 from pytest_opprof.results.run import Environment, MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.units import NS_IN_S
 
 STEPPING: Final = pytest.StashKey[Stepping]()
 # No fault of the test's: they fail the session at its end, never a test.
@@ -104,6 +108,7 @@ class OpprofSession:
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         self._names_overflowed = 0
+        self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
@@ -126,13 +131,21 @@ class OpprofSession:
 
     def _new_stepping(self, item: pytest.Item, request: ProfileRequest) -> Stepping:
         sources, fails = self.options.capture, partial(self._would_fail, item)
-        timed_steps = 0 if self.exchange else self.options.timed_steps
+        timed = TimedSteps(0 if self.exchange else self.options.timed_steps, calm=self._calm())
         fixture = benchmark_of(item)
         if fixture is None:
-            return Stepping(request, sources=sources, fails=fails, timed_steps=timed_steps)
+            return Stepping(request, sources=sources, fails=fails, timed=timed, calm=self._calm())
         return BenchmarkStepping(
-            request, fixture=fixture, sources=sources, fails=fails, timed_steps=timed_steps
+            request, fixture=fixture, sources=sources, fails=fails, timed=timed, calm=self._calm()
         )
+
+    def _calm(self) -> Calm | None:
+        """What waits for undisturbed moments, where times are asked for."""
+        options = self.options
+        if self.exchange or not (options.timed_steps and options.timed_max_time):
+            return None
+        self._speed = self._speed or Speed.of_process()
+        return Calm(self._speed, budget_ns=round(options.timed_max_time * NS_IN_S))
 
     def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test where a gate failed."""

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -19,6 +20,7 @@ from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, replaced
+from pytest_opprof.plugin.calm import Calm, CalmRecorder
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
@@ -37,7 +39,8 @@ class Stepping:
         request: What the marker asks for.
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
-        timed_steps: How many steps to time, without a profiler, after those of the schedule.
+        timed: Steps to time, without a profiler, after those of the schedule.
+        calm: Waits for an undisturbed moment before each recorded step.
 
     Attributes:
         request: What the marker asks for.
@@ -58,10 +61,11 @@ class Stepping:
         *,
         sources: frozenset[str],
         fails: Callable[[Stepping], bool] | None = None,
-        timed_steps: int = 0,
+        timed: TimedSteps | None = None,
+        calm: Calm | None = None,
     ) -> None:
         self.request = request
-        self.timed = TimedSteps(timed_steps)
+        self.timed = timed or TimedSteps(0)
         self.recordings: list[Recording] = []
         self.problem: str | None = None
         self.doubt: str | None = None
@@ -75,6 +79,7 @@ class Stepping:
             with_modules=request.with_modules,
         )
         self._fails = fails
+        self._calm = calm
         self._stepper: Stepper | None = None
         self._takes_cycles = True
         self._had_torch = "torch" in sys.modules
@@ -225,7 +230,8 @@ class Stepping:
 
     def _start(self) -> None:
         with self._own_faults():
-            recorder = CycleRecorder(
+            kind = CycleRecorder if self._calm is None else partial(CalmRecorder, calm=self._calm)
+            recorder: CycleRecorder = kind(
                 RecorderOptions(
                     # CUDA may be started at any time; what else cannot be captured now never will be.
                     sources=self.sources - (Collector.instance().problems.keys() - {CUDA}),

@@ -9,6 +9,9 @@ from types import TracebackType
 from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.plugin.calls import Calls
+from pytest_opprof.plugin.calm import Calm, Moment
+from pytest_opprof.plugin.options import MOST_TIMED_STEPS
+from pytest_opprof.results.run import ENOUGH_UNDISTURBED
 
 
 class TimedSteps:
@@ -17,76 +20,135 @@ class TimedSteps:
     A garbage collection before the first of them takes away what the profiled steps left; from there on
     collections come when they come, as they do to the test's users.
 
+    Where others slow down the machine, more steps than wanted are timed, until enough of them were
+    undisturbed or the time for that is up. A step is known by the speed before and after it, and not by what
+    it took: code that became slower has as many undisturbed steps as it had before.
+
     Args:
         wanted: How many steps to time; 0 for none.
+        calm: Knows the machine's speed; None times just what is wanted, and does not ask.
 
     Attributes:
-        durations_ns: Of the steps so far, in order.
         reason: Why there are fewer than wanted; "" where nothing stood in the way.
         is_open: The test steps itself, and its next steps are timed.
+        has_failed: A call raised, and was the last.
     """
 
-    def __init__(self, wanted: int) -> None:
+    def __init__(self, wanted: int, *, calm: Calm | None = None) -> None:
         self.wanted = wanted
-        self.durations_ns: list[int] = []
         self.reason = ""
         self.is_open = False
+        self.has_failed = False
+        self._calm = calm
+        self._steps: list[tuple[int, Moment]] = []
+        self._undisturbed = 0
         self._began_ns = 0
+
+    @property
+    def durations_ns(self) -> list[int]:
+        """Of the steps so far, in order; without those in which the machine was faster than usual."""
+        return [took for took, _ in self._kept]
+
+    @property
+    def disturbed(self) -> int:
+        """How many of `durations_ns` began or ended while the machine was slower than usual."""
+        return sum(moment is Moment.DISTURBED for _, moment in self._kept)
+
+    @property
+    def planned(self) -> int:
+        """How many of the steps that were wanted the test took."""
+        return min(self.wanted, len(self._steps))
 
     def calls(self) -> Calls:
         """What to hold open around each further call of a test that is called once per step."""
         if self.wanted:
             gc.collect()
-        while len(self.durations_ns) < self.wanted and not self.reason:
+        while self._goes_on:
             yield _TimedCall(self)
 
     def failed(self, error: BaseException) -> None:
         """A call raised: a test that cannot be called so often has no times."""
-        call = f"timed call {len(self.durations_ns) + 1} raised {type(error).__name__}"
+        self.has_failed = True
+        if len(self._steps) >= self.wanted:
+            return  # it can be called as often as was asked for
+        call = f"timed call {len(self._steps) + 1} raised {type(error).__name__}"
         self.reason = f"cannot be called so often: {call}. Build the state inside the test"
-        self.durations_ns.clear()
+        self._steps.clear()
 
     def begin(self) -> None:
         """A test that steps itself has finished its schedule; what it still does is timed."""
         self.is_open = True
         gc.collect()
-        self._began_ns = time.perf_counter_ns()
+        self.begin_step()
 
     def step(self) -> None:
         """A test that steps itself has finished a step."""
-        ended_ns = time.perf_counter_ns()
-        self.durations_ns.append(ended_ns - self._began_ns)
-        self.is_open = len(self.durations_ns) < self.wanted
-        self._began_ns = time.perf_counter_ns()
+        self.end_step()
+        self.is_open = self._goes_on
+        if self.is_open:
+            self.begin_step()
 
     def end(self) -> None:
         """A test that steps itself is over."""
         self.is_open = False
-        if self.wanted and not self.durations_ns:
+        if self.wanted and not self._steps:
             self.reason = (
                 "the test ended with its schedule: go on and call opprof.step(), or give the marker a "
                 "shorter schedule"
             )
 
+    def begin_step(self) -> None:
+        """A step begins, as soon as nobody disturbs it."""
+        if self._calm is not None:
+            self._calm.wait()
+        self._began_ns = time.perf_counter_ns()
+
+    def end_step(self) -> None:
+        """The step is over."""
+        took_ns = time.perf_counter_ns() - self._began_ns
+        moment = Moment.USUAL
+        if self._calm is not None:
+            moment = self._calm.since()
+            if len(self._steps) >= self.wanted:
+                self._calm.spend(took_ns)
+        self._undisturbed += moment is not Moment.DISTURBED
+        self._steps.append((took_ns, moment))
+
+    @property
+    def _goes_on(self) -> bool:
+        if self.has_failed or len(self._steps) < self.wanted:
+            return not self.has_failed
+        return (
+            self._calm is not None
+            and self._calm.has_time
+            and self._undisturbed < ENOUGH_UNDISTURBED
+            and self.wanted > 0
+            and len(self._steps) < MOST_TIMED_STEPS
+        )
+
+    @property
+    def _kept(self) -> list[tuple[int, Moment]]:
+        usual = [step for step in self._steps if step[1] is not Moment.BOOSTED]
+        # A machine that is mostly faster than it was said to be is as it is.
+        return usual if len(usual) >= min(ENOUGH_UNDISTURBED, self.wanted) else self._steps
+
 
 class _TimedCall:
     """Held open around a call. A class, as a generator would take a part of the time it measures."""
 
-    __slots__ = ("_began_ns", "_steps")
+    __slots__ = ("_steps",)
 
     def __init__(self, steps: TimedSteps) -> None:
         self._steps = steps
-        self._began_ns = 0
 
     def __enter__(self) -> None:
-        self._began_ns = time.perf_counter_ns()
+        self._steps.begin_step()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        ended_ns = time.perf_counter_ns()
         if error is None:
-            self._steps.durations_ns.append(ended_ns - self._began_ns)
+            self._steps.end_step()
             return False
         if isinstance(error, Exit) or not isinstance(error, (Exception, OutcomeException, SystemExit)):
             return False

@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.units import EVERY_PPM
@@ -112,17 +112,30 @@ class Measurement:
     reason: str = ""
 
 
+# Steps that begin and end undisturbed are mostly so all along; the fastest of so many is, nearly always.
+ENOUGH_UNDISTURBED: Final = 10
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """The steps that were timed without a profiler.
 
     Attributes:
         steps: how many; the total ``wall_time`` has a value for each.
+        planned: of the steps that were asked for, how many the test took. On a busy machine it takes more.
+        disturbed: of ``steps``, how many began or ended while the machine was slower than usual.
         reason: why there are fewer than were asked for; empty where nothing stood in the way.
     """
 
     steps: int = 0
+    planned: int = 0
+    disturbed: int = 0
     reason: str = ""
+
+    @property
+    def was_disturbed(self) -> bool:
+        """Whether so few steps were undisturbed that even the fastest may not be what the work takes."""
+        return self.disturbed > 0 and self.steps - self.disturbed < ENOUGH_UNDISTURBED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

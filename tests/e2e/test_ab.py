@@ -1,5 +1,6 @@
 """``opprof ab`` in real repositories: what it measures, says and leaves, and what happens when it is disturbed."""
 
+import json
 import os
 import re
 import signal
@@ -141,7 +142,17 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
     # What this machine does beside must not decide: a change of less than half is none here.
     quiet = ("--min-effect=50%", "--max-noise=99%")
     told = ab(
-        project, "main", "tests", "--processes", "8", "--steps=5", "-o", str(written), "--seed=1", *quiet
+        project,
+        "main",
+        "tests",
+        "--processes",
+        "8",
+        "--steps=5",
+        "--max-time=0.2",
+        "-o",
+        str(written),
+        "--seed=1",
+        *quiet,
     )
     assert told.code == 1
     assert told.stderr == ""
@@ -162,6 +173,7 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
     (kept,) = experiments(project)
     assert len(list(kept.glob("first-*.json.gz"))) == 16
     assert (kept / "finished").exists()
+    assert json.loads((kept / "plan.json").read_bytes())["max_time"] == 0.2
 
 
 @pytest.mark.slow
@@ -325,6 +337,7 @@ def test_python_path_leads_each_side_to_its_own_code(project: Project) -> None:
         (("nothing-such",), "BASE is a branch, tag or commit, and git knows no 'nothing-such' here"),
         (("HEAD", "--processes=7"), "--processes=7: it is a number from 8 to 1000"),
         (("HEAD", "--steps=0"), "--steps=0: it is a number from 1 to 1000"),
+        (("HEAD", "--max-time=-1"), "--max-time=-1.0: it is a number from 0 to 3600"),
         (("HEAD", "--min-effect=some"), "--min-effect"),
         (("HEAD", "--max-noise=some"), "--max-noise"),
         (("HEAD", "--fail-on=slower"), "--fail-on: unknown verdict 'slower'"),

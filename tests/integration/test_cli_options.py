@@ -165,6 +165,7 @@ OF_AB = {
     "ab pytest_args": "without_a_common_test_there_is_nothing_to_compare",
     "ab --processes": "a_slower_op_is_found_and_named",
     "ab --steps": "a_slower_op_is_found_and_named",
+    "ab --max-time": "a_slower_op_is_found_and_named",
     "ab --min-effect": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
     "ab --max-noise": "what_was_measured_is_kept_and_resumed",
     "ab --setup": "a_base_that_does_not_build_is_told_with_its_last_lines",

@@ -16,6 +16,7 @@ PLAN = Plan(
     arguments=(),
     setup="",
     processes=8,
+    max_time=1.0,
     steps=15,
     seed=1,
     opprof_version="0.1.0",

@@ -87,6 +87,76 @@ def test_change_that_is_gone_in_fresh_processes_passes() -> None:
     assert "and gone in 12 more a side" in found.reason
 
 
+def test_confirmation_that_could_not_have_seen_it_is_inconclusive() -> None:
+    # The halves of the fresh base differ by more than the change that is asked about.
+    unquiet = [4_000_000, 4_800_000, 4_800_001, 4_000_001] * 3
+    found = judged(side(BASE), side(SLOWER), confirmation=(side(unquiet), side(unquiet)))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "and not seen in 12 more a side (p = " in found.reason
+    assert found.reason.endswith("whose base differs from itself by 20.0 %")
+
+
+def disturbed(runs: list[Run], *at: int) -> list[Run]:
+    """The same, where others slowed down all that these processes did, to twice the time."""
+    timing = Timing(steps=3, planned=3, disturbed=3)
+    return [
+        with_test(run, **vars_of(one_test(8 * MS)) | {"timing": timing}) if each in at else run
+        for each, run in enumerate(runs)
+    ]
+
+
+def test_processes_that_others_disturbed_are_left_out() -> None:
+    base, head = disturbed(side(BASE), 1, 2, 7, 11), disturbed(side(SLOWER), 0)
+    again = (disturbed(AGAIN[0], 3), AGAIN[1])
+    found = compare_times(base, head, confirmation=again)
+    (test,) = found.tests
+    assert test.verdict is Verdict.REGRESSED
+    assert test.reason.startswith("slower by 10.")
+    assert "in 8 and 11 processes" in test.reason
+    assert "confirmed in 11 and 12 more" in test.reason
+    assert test.times is not None
+    assert test.times.base_ns == tuple(ns for at, ns in enumerate(BASE) if at not in {1, 2, 7, 11})
+    assert all(op.base_ns < 4 * MS for op in test.ops), "nor do their ops count"
+    assert found.notes == (f"the machine was disturbed in 5 of 24 processes of {TEST}: these are left out",)
+
+
+def test_where_too_few_would_be_left_all_are_judged() -> None:
+    found = compare_times(disturbed(side(BASE), 0, 1, 2, 3, 4), side(BASE))
+    assert found.tests[0].times is not None
+    assert len(found.tests[0].times.base_ns) == 12
+    assert found.notes == (
+        f"the machine was disturbed in 5 of 24 processes of {TEST}: too many to leave them out",
+    )
+
+
+def test_many_disturbed_tests_are_told_in_one_sentence() -> None:
+    runs = many_tests([BASE] * 5)
+    timing = Timing(steps=3, planned=3, disturbed=1)
+    runs[0] = replace(runs[0], tests=tuple(replace(test, timing=timing) for test in runs[0].tests))
+    (note,) = compare_times(runs, many_tests([SAME] * 5)).notes
+    assert note.count("1 of 24 processes of tests/test_a.py::test_") == 3
+    assert note.endswith(" and of 2 tests more: these are left out")
+
+
+def test_a_few_steps_of_a_process_may_be_disturbed() -> None:
+    """Ten that were not are enough."""
+    assert not Timing(steps=15, planned=15, disturbed=5).was_disturbed
+    assert Timing(steps=15, planned=15, disturbed=6).was_disturbed
+    assert not Timing(steps=3, planned=3).was_disturbed, "the test had no more"
+
+
+def test_further_steps_on_a_busy_machine_are_no_other_work() -> None:
+    longer = one_test(4 * MS)
+    wall = Samples.of([4 * MS] * 20)
+    runs = side(BASE)
+    runs[2] = with_test(
+        runs[2],
+        timing=Timing(steps=20, planned=3, disturbed=9),
+        totals={**longer.totals, WALL_TIME.name: wall},
+    )
+    assert judged(runs, side(SAME)).verdict is Verdict.PASS
+
+
 def test_unsure_confirmation_is_inconclusive() -> None:
     wide = near(round(4.3 * MS), seed=11, spread=0.15)
     again = (side(near(4 * MS, seed=8, spread=0.15)), side(wide))
@@ -198,7 +268,7 @@ INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
     [
         pytest.param(
             lambda test: (
-                {"timing": Timing(steps=4)}
+                {"timing": Timing(steps=4, planned=4)}
                 | {"totals": {**test.totals, WALL_TIME.name: Samples.of([4 * MS] * 4)}}
             ),
             (INCONCLUSIVE, INCONCLUSIVE),

@@ -19,6 +19,7 @@ PLAN = Plan(
     setup="make",
     processes=12,
     steps=15,
+    max_time=1.0,
     seed=7,
     opprof_version="0.1.0",
 )

@@ -1,0 +1,81 @@
+"""How fast this machine computes just now, and how fast it does as a rule."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, Self
+
+from pytest_opprof._collector import lib
+
+# An A/B tells its processes the machine's usual speed by this, so that all of them mean the same.
+USUAL_NS: Final = "OPPROF_USUAL_PROBE_NS"
+_BIN: Final = 0.01  # of the value
+_TOLERANCE: Final = 0.02
+_PROBES: Final = 3_000
+
+
+def probe_ns() -> int:
+    """Nanoseconds that a fixed amount of integer work takes just now (`native/src/speed.c`)."""
+    took: int = lib.op_speed_probe()
+    return took
+
+
+def usual_ns(probes: Iterable[int]) -> int:
+    """What most probes took: the middle of those in the fullest bin of 1 %.
+
+    Not the least: a processor boosts its clock now and then. Nor the median: who computes beside us slows
+    down half of all probes on a busy host, but each by another share.
+
+    Args:
+        probes: At least one.
+    """
+    bins: dict[int, list[int]] = {}
+    for probe in sorted(probes):
+        bins.setdefault(round(math.log(max(probe, 1)) / _BIN), []).append(probe)
+    fullest = max(bins, key=lambda key: len(bins[key]))
+    # A peak on the border of two bins is one peak all the same.
+    found = [probe for key in (fullest - 1, fullest, fullest + 1) for probe in bins.get(key, ())]
+    return sorted(found)[len(found) // 2]
+
+
+def probes() -> Iterator[int]:
+    """What a tenth of a second shows of this machine's speed, nanoseconds."""
+    return (probe_ns() for _ in range(_PROBES))
+
+
+class Pace(enum.Enum):
+    """How fast the machine is."""
+
+    USUAL = enum.auto()
+    SLOW = enum.auto()
+    FAST = enum.auto()
+
+
+class Speed:
+    """Tells whether the machine computes as fast as it usually does.
+
+    Args:
+        usual: What a probe takes as a rule, in nanoseconds.
+        probe: Takes one.
+    """
+
+    def __init__(self, usual: int, *, probe: Callable[[], int] = probe_ns) -> None:
+        self._least = usual * (1 - _TOLERANCE)
+        self._most = usual * (1 + _TOLERANCE)
+        self._probe = probe
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """By what an A/B says is usual, else by what this process finds."""
+        told = environment.get(USUAL_NS, "")
+        return cls(int(told) if told.isdecimal() else usual_ns(probes()))
+
+    def now(self) -> Pace:
+        """How fast the machine is, beside its usual speed."""
+        took = self._probe()
+        if took > self._most:
+            return Pace.SLOW
+        return Pace.FAST if took < self._least else Pace.USUAL

@@ -1,0 +1,80 @@
+"""Undisturbed moments: waited for before a step, and told apart after it."""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pytest_opprof.capture.speed import Pace, Speed
+from pytest_opprof.profiler.recorder import CycleRecorder
+
+
+class Moment(enum.Enum):
+    """What the machine did at the ends of a step."""
+
+    USUAL = enum.auto()
+    DISTURBED = enum.auto()
+    BOOSTED = enum.auto()
+
+
+class Calm:
+    """Waits until nobody slows the machine down, for some steps of one test.
+
+    Args:
+        speed: Knows how fast the machine is.
+        budget_ns: What all waiting, and all that is done beyond what was asked for, may take.
+        clock: Nanoseconds.
+    """
+
+    def __init__(
+        self, speed: Speed, *, budget_ns: int, clock: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        self._speed = speed
+        self._left_ns = budget_ns
+        self._clock = clock
+        self._before = Pace.USUAL
+
+    @property
+    def has_time(self) -> bool:
+        """Whether more may be done or waited."""
+        return self._left_ns > 0
+
+    def spend(self, ns: int) -> None:
+        """Take what was done beyond what was asked for from the budget."""
+        self._left_ns -= ns
+
+    def wait(self) -> None:
+        """Return in an undisturbed moment, or when the budget is spent."""
+        began_ns = now_ns = self._clock()
+        self._before = self._speed.now()
+        while self._before is Pace.SLOW and now_ns - began_ns < self._left_ns:
+            self._before = self._speed.now()
+            now_ns = self._clock()
+        self.spend(now_ns - began_ns)
+
+    def since(self) -> Moment:
+        """What became of the moment that the last `wait` ended with."""
+        paces = {self._before, self._speed.now()}
+        if Pace.FAST in paces:
+            return Moment.BOOSTED
+        return Moment.DISTURBED if Pace.SLOW in paces else Moment.USUAL
+
+
+class CalmRecorder(CycleRecorder):
+    """Begins each recorded step in an undisturbed moment.
+
+    Args:
+        calm: Waits for it.
+        arguments: Of `CycleRecorder`.
+    """
+
+    def __init__(self, *arguments: Any, calm: Calm, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._calm = calm
+
+    def begin_step(self, number: int) -> None:
+        """Note that a step begins, when it can be calm."""
+        self._calm.wait()
+        super().begin_step(number)
