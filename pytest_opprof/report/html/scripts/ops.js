@@ -19,8 +19,9 @@ function joinedOps(test) {
       rows.set(key, { name: op.name, kind: op.kind, background: Boolean(op.background), ...rows.get(key), [side]: op });
     }
   }
-  const found = [...rows.values()];
-  for (const row of found) {
+  const verdicts = verdictsByOp(test.changes);
+  for (const [key, row] of rows) {
+    row.verdict = verdicts.get(key) ?? null;
     row.values = new Map();
     for (const [metric, { family }] of Object.entries(index.op_metrics)) {
       const base = opSamples(row.base, metric, test.base?.steps);
@@ -29,12 +30,21 @@ function joinedOps(test) {
         row.values.set(metric, { base, head, rise: riseOf(base, head, family === "time") });
       }
     }
-    const judged = test.changes.filter((change) => change.op !== null && keyOf(change) === keyOf(row));
-    row.verdict = judged.map((change) => change.verdict).find((verdict) => verdict) ?? null;
     const isPair = test.base && test.head;
     row.isChanged = isPair && [...row.values].some(([metric, { rise }]) => rise && index.op_metrics[metric].family !== "time");
   }
-  return found;
+  return [...rows.values()];
+}
+
+/** The first verdict on each op: changes stand with the worst first. */
+function verdictsByOp(changes) {
+  const verdicts = new Map();
+  for (const change of changes) {
+    if (change.op !== null && change.verdict && !verdicts.has(keyOf(change))) {
+      verdicts.set(keyOf(change), change.verdict);
+    }
+  }
+  return verdicts;
 }
 
 const ALWAYS = ["count", "self_cpu_time_total", "cpu_time_total"];
