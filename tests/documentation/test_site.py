@@ -128,9 +128,11 @@ def test_links_lead_to_files(name: str, repository: Path) -> None:
         assert (repository / target).exists(), target
 
 
-def test_figures_of_the_readme_are_measured_ones(repository: Path) -> None:
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    _, _, after = readme.partition("## What it costs")
+@pytest.mark.parametrize(
+    ("name", "heading"), [("README.md", "## What it costs"), ("docs/peers.md", "## Measured")]
+)
+def test_figures_are_those_that_the_bench_printed(name: str, heading: str, repository: Path) -> None:
+    _, _, after = (repository / name).read_text(encoding="utf-8").partition(heading)
     figures = [line for line in after.partition("\n## ")[0].splitlines() if line.startswith("| ")][2:]
     measured = (repository / "docs" / "performance.md").read_text(encoding="utf-8")
     assert len(figures) > 3
