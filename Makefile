@@ -4,6 +4,7 @@
 #   OPPROF_TORCH=...      what pip is asked for where torch is not importable: a requirement, or "skip"
 #   FUZZ_SECONDS=...      how long `make fuzz` runs (default: 600)
 #   WRITE=1               `make test-gpu` keeps what it prints in docs/gpu-validation.md
+#   CHAOS=...             what `make chaos` is given: --sessions N, --seed S, --fault NAME
 #   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
@@ -137,6 +138,10 @@ bench: install $(VENV)/.peers ## our costs against torch.profiler's and other pe
 .PHONY: soak
 soak: install ## one process that records 10,000 windows, 1,000,000,000 events and 20 minutes: what grows?
 	$(BIN)/python -m benchmarks.soak
+
+.PHONY: chaos
+chaos: install ## 500 real sessions, each with a fault drawn from a printed seed
+	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m chaos $(CHAOS)
 
 .PHONY: bench-gates
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less

@@ -1,0 +1,272 @@
+"""A real session with a fault, and what is held of it: it ends, loses no file, and says nothing wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from chaos.faults import Fault
+from e2e.project import Project, environment
+
+from pytest_opprof.results.files import read_run
+
+_LONGEST_S: Final = 180.0  # a session takes one; machines may be busy
+_STOPPED_S: Final = 0.3
+_CHANGED: Final = "CHAOS_MORE"
+_TESTS: Final = """
+    import ctypes, gc, os, signal, subprocess, sys, tempfile, threading, time
+    import pytest
+    from pytest_opprof import record_function
+
+    INSIDE = os.environ.get("CHAOS", "")
+    MORE = os.environ.get("CHAOS_MORE", "")
+
+    @pytest.mark.profile(warmup=1, active=2)
+    @pytest.mark.parametrize("number", range(3))
+    def test_step(number):
+        for _ in range(10 + (bool(MORE) and number == 1)):
+            with record_function("work"):
+                sum(range(100))
+        exec(INSIDE, globals(), {})
+"""
+_PASSED, _FAILED = 0, 1
+
+
+class Mode(enum.Enum):
+    """How the tests are run."""
+
+    PLAIN = "plain"
+    XDIST = "xdist"
+    AB = "A/B"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """What is to happen in one session.
+
+    Attributes:
+        fault: The harm.
+        mode: How the tests run.
+        saves: The session saves a baseline; else it is compared with one.
+        is_changed: A test does more than its baseline did.
+        moment: When a signal is sent, as a share of how long a session takes.
+    """
+
+    fault: Fault
+    mode: Mode
+    saves: bool
+    is_changed: bool
+    moment: float
+
+    def __str__(self) -> str:
+        done = "saves" if self.saves else "compares"
+        return (
+            f"{self.mode.value}, {done}, {'changed' if self.is_changed else 'unchanged'}: {self.fault.name}"
+        )
+
+
+def draw(chance: random.Random, faults: tuple[Fault, ...]) -> Drawn:
+    """Draw a session."""
+    mode = chance.choices(list(Mode), weights=[5, 3, 1])[0]
+    return Drawn(
+        fault=chance.choice(faults),
+        mode=mode,
+        saves=mode is not Mode.AB and chance.random() < 1 / 3,
+        is_changed=chance.random() < 1 / 2,
+        moment=chance.random(),
+    )
+
+
+def template(folder: Path) -> Project:
+    """A project with a baseline, to be copied."""
+    project = Project(folder)
+    project.write("test_it.py", _TESTS)
+    project.write(".gitignore", ".opprof/\n__pycache__/\n")
+    project.git("init", "-q", "-b", "main")
+    project.commit()
+    saved = project.pytest("--opprof-save=main", writes_run=False)
+    assert saved.exit_code == _PASSED, saved.stdout
+    return project
+
+
+def tried(made: Project, folder: Path, drawn: Drawn) -> list[str]:
+    """Run a session in a copy of a project.
+
+    Returns:
+        What was wrong; nothing where all held.
+    """
+    shutil.copytree(made.folder, folder, symlinks=True)
+    sessions = folder / "sessions"
+    sessions.mkdir()
+    before = stored(folder)
+    with _harmed(folder, drawn.fault):
+        ended = _session(folder, sessions, drawn)
+    problems = list(problems_of_session(ended, drawn))
+    problems += problems_of_files(folder, before, drawn)
+    if not problems:
+        problems += _of_the_next(folder, sessions, drawn)
+    return problems
+
+
+# ---- the session ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a session ended: its exit code, and all that it printed."""
+
+    code: int | None  # None: it did not end
+    output: str
+
+
+@contextlib.contextmanager
+def _harmed(folder: Path, fault: Fault) -> Iterator[None]:
+    if fault.prepare:
+        fault.prepare(folder)
+    try:
+        yield
+    finally:
+        if fault.repair:
+            fault.repair(folder)
+
+
+def _command(drawn: Drawn) -> list[str]:
+    python = [sys.executable, "-m"]
+    if drawn.mode is Mode.AB:
+        asked = [
+            "HEAD",
+            "test_it.py",
+            "-p",
+            "opprof",
+            "--processes=8",
+            "--steps=2",
+            "--min-effect=300%",
+            "-q",
+        ]
+        return [*python, "pytest_opprof.cli.main", "ab", *asked]
+    asked = ["--opprof-save=main" if drawn.saves else "--opprof-baseline=main"]
+    if drawn.mode is Mode.XDIST:
+        asked += ["-p", "xdist", "-n", "2"]
+    return [*python, "pytest", "-p", "no:faulthandler", *asked]
+
+
+def _session(folder: Path, sessions: Path, drawn: Drawn) -> Ended:
+    fault = drawn.fault
+    own = {name: text.format(folder=folder) for name, text in fault.environment.items()}
+    more = {"OPPROF_DIR": str(sessions), "CHAOS": fault.inside, **own}
+    if drawn.is_changed:
+        more[_CHANGED] = "1"
+    if drawn.mode is Mode.AB and drawn.is_changed:
+        # Both sides have the environment; the head alone has the change.
+        del more[_CHANGED]
+        path = folder / "test_it.py"
+        path.write_text(path.read_text().replace("(bool(MORE) and number == 1)", "(number == 1)"))
+    with (folder / "output").open("w+b") as output:
+        process = subprocess.Popen(
+            _command(drawn),
+            cwd=folder,
+            env=environment(more),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=fault.limit,  # noqa: PLW1509 - no thread runs here
+            start_new_session=True,
+        )
+        if fault.signal is not None:
+            _disturb(process, drawn)
+        try:
+            code = process.wait(timeout=_LONGEST_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # workers of a killed controller
+        process.wait()
+        output.seek(0)
+        return Ended(code=code, output=output.read().decode("utf-8", "replace"))
+
+
+def _disturb(process: subprocess.Popen[bytes], drawn: Drawn) -> None:
+    assert drawn.fault.signal is not None
+    time.sleep(drawn.moment * (8.0 if drawn.mode is Mode.AB else 2.0))
+    victim = process.pid
+    if drawn.fault.to_child:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        with contextlib.suppress(OSError):
+            victim = int(next(iter(children.read_text().split()), process.pid))
+        if victim == process.pid:
+            return  # nothing runs beside it: nothing is disturbed
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(victim, drawn.fault.signal)
+        if drawn.fault.signal is signal.SIGSTOP:
+            time.sleep(_STOPPED_S)
+            os.kill(victim, signal.SIGCONT)
+
+
+# ---- what is held --------------------------------------------------------------------------------
+
+
+def problems_of_session(ended: Ended, drawn: Drawn) -> Iterator[str]:
+    """What is wrong with what a session said."""
+    if ended.code is None:
+        yield f"hangs: {ended.output[-2000:]}"
+        return
+    is_judged = not drawn.saves
+    if is_judged and drawn.is_changed and ended.code == _PASSED:
+        yield f"passes a test that does more: {ended.output[-2000:]}"
+    if not drawn.is_changed and "REGRESSED" in ended.output:
+        yield f"REGRESSED, and nothing changed: {ended.output[-2000:]}"
+    if is_judged and drawn.fault.spoils_baseline and ended.code == _PASSED and drawn.mode is not Mode.AB:
+        yield f"passes without a baseline that can be read: {ended.output[-2000:]}"
+    if (
+        "Traceback (most recent call last)" in ended.output
+        and "opprof/" in ended.output
+        and not drawn.fault.limits
+    ):
+        yield f"a traceback of ours: {ended.output[-3000:]}"
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    """The files of the baseline, by name."""
+    return {path.name: path.read_bytes() for path in (folder / ".opprof" / "main").glob("*.json*")}
+
+
+def problems_of_files(folder: Path, before: dict[str, bytes], drawn: Drawn) -> Iterator[str]:
+    """What is wrong with the baselines afterwards."""
+    if drawn.fault.spoils_baseline:
+        return
+    after = stored(folder)
+    for name, data in before.items():
+        if name not in after:
+            yield f"{name} is gone"
+        elif not drawn.saves and after[name] != data:
+            yield f"{name} is another, and nothing was to be saved"
+    for path in (folder / ".opprof" / "main").glob("*.json*"):
+        try:
+            read_run(path)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the file is not whole
+            yield f"{path.name} cannot be read: {error}"
+
+
+def _of_the_next(folder: Path, sessions: Path, drawn: Drawn) -> Iterator[str]:
+    """An undisturbed session of unchanged code afterwards."""
+    if drawn.fault.spoils_baseline or (drawn.saves and drawn.is_changed):
+        return
+    project = Project(folder)
+    project.write("test_it.py", _TESTS)
+    ended = project.pytest("--opprof-baseline=main", env={"OPPROF_DIR": str(sessions)}, writes_run=False)
+    if ended.exit_code != _PASSED:
+        yield f"the session after it ends with {ended.exit_code}: {ended.stdout[-2000:]}"
+    left = sorted(path.name for path in sessions.iterdir())
+    if left:
+        yield f"session files are left: {left}"

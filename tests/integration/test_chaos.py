@@ -1,0 +1,64 @@
+"""The chaos that `make chaos` makes: it sees what is wrong, and a few of its sessions hold."""
+
+import random
+from pathlib import Path
+
+import pytest
+from chaos.__main__ import main
+from chaos.faults import FAULTS, MOUNTED
+from chaos.sessions import Drawn, Ended, Mode, draw, problems_of_files, problems_of_session, stored
+
+NO_FAULT = next(fault for fault in FAULTS if fault.name == "none")
+CUT = next(fault for fault in FAULTS if fault.spoils_baseline)
+
+
+def drawn(*, is_changed: bool = False, saves: bool = False, fault: str = "none") -> Drawn:
+    (found,) = (one for one in FAULTS if one.name == fault)
+    return Drawn(fault=found, mode=Mode.PLAIN, saves=saves, is_changed=is_changed, moment=0)
+
+
+@pytest.mark.parametrize(
+    ("session", "ended", "problem"),
+    [
+        (drawn(), Ended(code=0, output="3 passed"), None),
+        (drawn(), Ended(code=1, output="INCONCLUSIVE: events dropped"), None),
+        (drawn(is_changed=True), Ended(code=1, output="REGRESSED"), None),
+        (drawn(fault="SIGKILL"), Ended(code=-9, output=""), None),
+        (drawn(), Ended(code=None, output=""), "hangs"),
+        (drawn(is_changed=True), Ended(code=0, output="3 passed"), "passes a test that does more"),
+        (drawn(), Ended(code=1, output="1 REGRESSED"), "nothing changed"),
+        (drawn(fault=CUT.name), Ended(code=0, output=""), "without a baseline that can be read"),
+        (
+            drawn(),
+            Ended(code=3, output="Traceback (most recent call last)\n  x/pytest_opprof/a.py"),
+            "a traceback of ours",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_session_is_seen(session: Drawn, ended: Ended, problem: str | None) -> None:
+    found = list(problems_of_session(ended, session))
+    assert (problem is None) == (not found)
+    assert problem is None or problem in found[0]
+
+
+def test_what_is_lost_is_seen(tmp_path: Path) -> None:
+    store = tmp_path / ".opprof" / "main"
+    store.mkdir(parents=True)
+    (store / "a.json").write_text("{}")
+    before = {**stored(tmp_path), "b.json": b"{}"}
+    found = list(problems_of_files(tmp_path, before, drawn()))
+    assert found[0] == "b.json is gone"
+    assert found[1].startswith("a.json cannot be read: ")
+    (store / "a.json").write_text("[]")
+    assert "a.json is another, and nothing was to be saved" in problems_of_files(tmp_path, before, drawn())
+
+
+def test_a_seed_draws_the_same_again() -> None:
+    first, second = ([draw(random.Random(7), FAULTS + MOUNTED) for _ in range(3)] for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["none", "segfault", "SIGKILL", "full disk", "few descriptors"])
+def test_sessions_hold(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--sessions", "2", "--seed", "5", "--fault", fault]) == 0, capsys.readouterr().out
