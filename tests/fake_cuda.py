@@ -34,6 +34,7 @@ KINDS = {
     "malloc": 12,
     "free": 13,
     "overhead": 14,
+    "record": 15,
 }
 APIS = {"runtime": 0, "driver": 1, "nested": 2, "nested_own": 3, "none": 4}
 FLAGS = {"late": 1, "endless": 2, "untimed": 4, "backward": 8, "lost": 16}

@@ -150,7 +150,13 @@ typedef struct op_device_work {
     uint64_t bytes;      /* copied or set */
     uint64_t graph_node; /* 0: not of a CUDA graph */
     uint32_t correlation, context, graph;
-    uint32_t grid[3]; /* of a kernel, as its registers (of a thread) and shared memory (bytes) */
+    union {
+        uint32_t grid[3]; /* of a kernel, as its registers (of a thread) and shared memory (bytes) */
+        struct { /* of a synchronization: the stream that recorded its event, UINT32_MAX: not known, */
+            uint32_t waited_stream;
+            int32_t waited_call; /* and the row of the call that did; -1: not on record */
+        };
+    };
     uint16_t block[3], registers;
     uint32_t static_shared, dynamic_shared;
     uint32_t value;                              /* of a memset; of a synchronization: the event */

@@ -40,9 +40,9 @@ void op_cuda_put_memory_args(const op_cuda_window *w, uint32_t *words) {
     }
 }
 
-void op_cuda_put_work_args(const op_cuda_work *work, uint32_t *words) {
+void op_cuda_put_work_args(const op_device_work *work, uint32_t *words) {
     *words = OP_ARGS_HEADER(OP_ARGS_DEVICE_WORK, OP_CUDA_WORK_WORDS - 1);
-    memcpy(words + 1, &work->work, sizeof work->work);
+    memcpy(words + 1, work, sizeof *work);
 }
 
 static int read_block(const op_result *r, uint64_t row, enum op_args_type type, void *out,

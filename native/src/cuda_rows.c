@@ -4,6 +4,7 @@
 
 #include "cuda_lanes.h"
 #include "cuda_ranges.h"
+#include "cuda_waits.h"
 #include "error.h"
 #include "fault.h"
 #include "pages.h"
@@ -24,6 +25,7 @@ typedef struct adding {
     op_cuda_lanes lanes;
     bool knows_contexts; /* what the lanes learn from is learnt */
     op_cuda_ranges ranges;
+    op_cuda_waits waits;
     item *items;
     uint32_t *order; /* items by lane, and there by begin */
     uint64_t count;  /* the ranges are last */
@@ -72,12 +74,21 @@ static bool learn_contexts(adding *a) {
     return true;
 }
 
+static bool put_args(adding *a, const op_cuda_work *w, uint32_t place) {
+    op_device_work said = w->work;
+    if (w->kind == OP_SYNC && !op_cuda_waits_tell(&a->waits, a->rows->window, &said))
+        return false;
+    op_cuda_put_work_args(&said, a->rows->result->args + a->rows->work_args +
+                                     (uint64_t)place * OP_CUDA_WORK_WORDS);
+    return true;
+}
+
 static int add_work(adding *a, uint32_t place) {
     const op_cuda_work *w = &a->work[place];
     item *i = &a->items[a->count];
     *i = (item){.start = w->start, .end = w->end, .place = place};
-    op_cuda_put_work_args(w, a->rows->result->args + a->rows->work_args +
-                                 (uint64_t)place * OP_CUDA_WORK_WORDS);
+    if (!put_args(a, w, place))
+        return no_memory();
     if (!launcher_of(a, w, &i->launcher))
         return OP_OK;
     if (!w->end) /* it stands where it was launched */
@@ -289,6 +300,7 @@ int op_cuda_add_rows(const op_cuda_rows *rows) {
     int rc = rows->window->records->work_count ? add_rows(&a) : OP_OK;
     op_cuda_lanes_free(&a.lanes);
     op_cuda_ranges_close(&a.ranges);
+    op_cuda_waits_free(&a.waits);
     free(a.items);
     free(a.order);
     return rc;

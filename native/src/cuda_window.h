@@ -82,6 +82,6 @@ uint64_t op_cuda_words_before_memory(const op_cuda_window *window);
 uint64_t op_cuda_words_before_work(const op_cuda_window *window);
 void op_cuda_put_call_args(const op_cuda_window *window, uint32_t *words);   /* of all calls */
 void op_cuda_put_memory_args(const op_cuda_window *window, uint32_t *words); /* of all of it */
-void op_cuda_put_work_args(const op_cuda_work *work, uint32_t *words);
+void op_cuda_put_work_args(const op_device_work *work, uint32_t *words);
 
 #endif

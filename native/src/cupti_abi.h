@@ -38,6 +38,7 @@ typedef enum op_cupti_kind { /* CUpti_ActivityKind, cupti_activity.h */
                                                       wait for each other */
                              OP_CUPTI_OVERHEAD = 17,
                              OP_CUPTI_PEER_COPY = 22, /* MEMCPY2: from device to device */
+                             OP_CUPTI_EVENT = 36,     /* CUDA_EVENT: a stream records an event */
                              OP_CUPTI_SYNC = 38,      /* SYNCHRONIZATION */
                              OP_CUPTI_MEMORY = 49     /* MEMORY2 */
 } op_cupti_kind;
@@ -154,6 +155,10 @@ typedef struct op_cupti_sync { /* Synchronization (CUDA 8) and Synchronization2 
     uint32_t stream, event; /* OP_CUPTI_NO_STREAM: none */
 } op_cupti_sync;
 
+typedef struct op_cupti_event { /* CudaEvent (CUDA 8), CudaEvent2 (12.8 to 13.5) */
+    uint32_t kind, correlation, context, stream, event;
+} op_cupti_event;
+
 typedef struct op_cupti_memory { /* Memory3 (CUDA 11.2), Memory4 (12.0 to 13.5) */
     uint32_t kind, operation, memory_kind, correlation;
     uint64_t address, bytes, timestamp, pc;
@@ -219,6 +224,10 @@ OP_CUPTI_AT(sync, correlation, 24);
 OP_CUPTI_AT(sync, context, 28);
 OP_CUPTI_AT(sync, stream, 32);
 OP_CUPTI_AT(sync, event, 36);
+OP_CUPTI_AT(event, correlation, 4);
+OP_CUPTI_AT(event, context, 8);
+OP_CUPTI_AT(event, stream, 12);
+OP_CUPTI_AT(event, event, 16);
 OP_CUPTI_AT(memory, operation, 4);
 OP_CUPTI_AT(memory, memory_kind, 8);
 OP_CUPTI_AT(memory, correlation, 12);

@@ -178,6 +178,20 @@ static void take_call(decoding *d, const op_cupti_call *c) {
     r->call_count++;
 }
 
+static void take_event(decoding *d, const op_cupti_event *e) {
+    op_cuda_records *r = d->out;
+    void *array = r->events;
+    op_cuda_event *to = next_of(&array, r->event_count, &r->event_capacity, sizeof *to, &d->left);
+    r->events = array;
+    if (!to) {
+        r->dropped++;
+        return;
+    }
+    *to = (op_cuda_event){
+        .context = e->context, .event = e->event, .stream = e->stream, .correlation = e->correlation};
+    r->event_count++;
+}
+
 /* Pinned and other memory of the host is none of a device's; managed memory may be either's, and is
  * counted as CUPTI does, for the device that was current. */
 static bool is_of_device(const op_cupti_memory *m) {
@@ -226,6 +240,9 @@ static void take(decoding *d, const op_cupti_record *record) {
     case OP_CUPTI_SYNC:
         take_sync(d, (const void *)record);
         break;
+    case OP_CUPTI_EVENT:
+        take_event(d, (const void *)record);
+        break;
     case OP_CUPTI_MEMORY:
         take_memory(d, (const void *)record);
         break;
@@ -241,7 +258,8 @@ static void take(decoding *d, const op_cupti_record *record) {
 
 void op_cupti_decode(op_cupti_decoder *decoder, uint8_t *data, size_t valid, op_cuda_records *out) {
     uint64_t used = out->call_capacity * sizeof *out->calls + out->work_capacity * sizeof *out->work +
-                    out->memory_capacity * sizeof *out->memory;
+                    out->memory_capacity * sizeof *out->memory +
+                    out->event_capacity * sizeof *out->events;
     decoding d = {.decoder = decoder,
                   .out = out,
                   .left = used < decoder->most_bytes ? decoder->most_bytes - used : 0};
@@ -256,5 +274,6 @@ void op_cuda_records_clear(op_cuda_records *r) {
     free(r->calls);
     free(r->work);
     free(r->memory);
+    free(r->events);
     *r = (op_cuda_records){0};
 }

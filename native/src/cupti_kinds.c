@@ -6,8 +6,8 @@ static const struct {
     bool of_host, optional;
 } kinds[] = {{OP_CUPTI_KERNEL, false, false},  {OP_CUPTI_MEMCPY, false, false},
              {OP_CUPTI_MEMSET, false, false},  {OP_CUPTI_PEER_COPY, false, false},
-             {OP_CUPTI_OVERHEAD, false, true}, {OP_CUPTI_SYNC, true, false},
-             {OP_CUPTI_RUNTIME, true, false}};
+             {OP_CUPTI_OVERHEAD, false, true}, {OP_CUPTI_EVENT, true, true},
+             {OP_CUPTI_SYNC, true, false},     {OP_CUPTI_RUNTIME, true, false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* Of the driver only what libraries call that go past the runtime: what starts work, takes memory or
@@ -25,6 +25,7 @@ static const uint16_t driver_calls[] = {
     216, 218, 220, 428, 429, 430,                     /* Async */
     243, 245, 598, 599, 600, 601, 611, 612,           /* cuMemAlloc, cuMemFree */
     244, 371,                                         /* cuMemAllocPitch, -Managed */
+    119, 441, 587, 588,                               /* cuEventRecord, -WithFlags */
     17,  121, 126, 440, 295, 436, /* cuCtx-, cuEvent-, cuStreamSynchronize, -WaitEvent */
 };
 enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };

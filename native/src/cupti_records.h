@@ -33,6 +33,11 @@ typedef struct op_cuda_memory {
     uint32_t correlation, device;
 } op_cuda_memory;
 
+/* A stream has recorded an event. */
+typedef struct op_cuda_event {
+    uint32_t context, event, stream, correlation;
+} op_cuda_event;
+
 /* Ids of names that are told by an address or by a number. */
 typedef struct op_cupti_names {
     struct op_cupti_kernel_name *slots; /* by the address of CUPTI's own copy, which stays */
@@ -45,7 +50,9 @@ typedef struct op_cuda_records {
     op_cuda_call *calls;
     op_cuda_work *work;
     op_cuda_memory *memory;
+    op_cuda_event *events;
     uint64_t call_count, call_capacity, work_count, work_capacity, memory_count, memory_capacity;
+    uint64_t event_count, event_capacity;
     uint64_t dropped;     /* records for which there was no room, CUPTI's or here */
     uint64_t untimed;     /* work whose times CUPTI does not know */
     uint64_t overhead_ns; /* what CUPTI says it took itself */

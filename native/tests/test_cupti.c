@@ -256,6 +256,43 @@ static void waiting_is_on_record_as_that(void) {
     close_session(&f);
 }
 
+static uint32_t record_event(uint32_t event, uint32_t context, uint32_t stream) {
+    fake_activity a = {.kind = FAKE_RECORD, .event = event, .context = context, .stream = stream};
+    return fake_run(&a);
+}
+
+static void wait_for_event(uint32_t event, uint32_t context) {
+    fake_activity a = {.kind = FAKE_WAIT_EVENT, .event = event, .context = context, .stream = 7};
+    fake_run(&a);
+}
+
+static void a_wait_names_who_recorded_its_event_last(void) {
+    folder f = start_device();
+    start_window();
+    record_event(9, 1, 20);
+    wait_for_event(9, 1);
+    uint32_t again = record_event(9, 1, 24);
+    record_event(9, 2, 28); /* another, which has its number in its own context */
+    record_event(8, 1, 32);
+    wait_for_event(9, 1);
+    record_event(9, 1, 36); /* later */
+    wait_for_event(5, 1);   /* from before the window */
+    fake_synchronize();
+    op_result *r = stop_window();
+    CHECK_EQ(count_kind(r, OP_SYNC), 4);
+    static const uint32_t streams[] = {20, 24, UINT32_MAX};
+    for (uint64_t i = 0; i < 3; i++)
+        CHECK_EQ(work_of(r, nth_of(r, OP_SYNC, i)).waited_stream, streams[i]);
+    int32_t call = work_of(r, nth_of(r, OP_SYNC, 1)).waited_call;
+    op_device_call recorded;
+    CHECK_EQ(op_result_device_call(r, (uint64_t)call, &recorded), 1);
+    CHECK_EQ(recorded.correlation, again);
+    CHECK_EQ(work_of(r, nth_of(r, OP_SYNC, 2)).waited_call, -1);
+    CHECK_EQ(work_of(r, the(r, "Context Sync")).waited_stream, UINT32_MAX);
+    op_result_free(r);
+    close_session(&f);
+}
+
 static void calls_that_only_ask_are_left_out(void) {
     folder f = start_device();
     start_window();
@@ -280,6 +317,7 @@ int main(void) {
     RUN(streams_and_devices_are_places_of_their_own);
     RUN(a_range_lasts_on_a_device_as_long_as_its_work);
     RUN(waiting_is_on_record_as_that);
+    RUN(a_wait_names_who_recorded_its_event_last);
     RUN(calls_that_only_ask_are_left_out);
     return 0;
 }

@@ -17,6 +17,7 @@ typedef CUpti_ActivityMemset4 their_set;
 typedef CUpti_ActivityMemcpyPtoP4 their_peer_copy;
 typedef CUpti_ActivityAPI their_call;
 typedef CUpti_ActivitySynchronization2 their_sync;
+typedef CUpti_ActivityCudaEvent2 their_event;
 typedef CUpti_ActivityMemory4 their_memory;
 typedef CUpti_ActivityOverhead3 their_overhead;
 
@@ -126,6 +127,12 @@ SAME(sync, context, contextId);
 SAME(sync, stream, streamId);
 SAME(sync, event, cudaEventId);
 
+PREFIX(event);
+SAME(event, correlation, correlationId);
+SAME(event, context, contextId);
+SAME(event, stream, streamId);
+SAME(event, event, eventId);
+
 PREFIX(memory);
 SAME(memory, operation, memoryOperationType);
 SAME(memory, memory_kind, memoryKind);
@@ -173,6 +180,7 @@ EQUAL(KERNEL, ACTIVITY_KIND_CONCURRENT_KERNEL);
 EQUAL(OVERHEAD, ACTIVITY_KIND_OVERHEAD);
 EQUAL(PEER_COPY, ACTIVITY_KIND_MEMCPY2);
 EQUAL(SYNC, ACTIVITY_KIND_SYNCHRONIZATION);
+EQUAL(EVENT, ACTIVITY_KIND_CUDA_EVENT);
 EQUAL(MEMORY, ACTIVITY_KIND_MEMORY2);
 EQUAL(ZEROED_BUFFERS, ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
 EQUAL(FLUSH_FORCED, ACTIVITY_FLAG_FLUSH_FORCED);

@@ -61,6 +61,7 @@ static const char *const script = "launch name=gemm grid=8,4,2 stream=13\n"
                                   "peer bytes=100 peer=1 api=nested\n"
                                   "memset bytes=64 api=nested_own\n"
                                   "graph nodes=3\n"
+                                  "record event=5\n"
                                   "wait_event event=5\n"
                                   "query\n"
                                   "malloc bytes=1000\n"
@@ -70,10 +71,11 @@ static const char *const script = "launch name=gemm grid=8,4,2 stream=13\n"
                                   "sync_device\n";
 
 static void write_buffers(uint32_t kernel_kind, uint64_t seed) {
-    static const uint32_t kinds[] = {CUPTI_ACTIVITY_KIND_MEMCPY,   CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                     CUPTI_ACTIVITY_KIND_MEMSET,   CUPTI_ACTIVITY_KIND_RUNTIME,
-                                     CUPTI_ACTIVITY_KIND_DRIVER,   CUPTI_ACTIVITY_KIND_MEMORY2,
-                                     CUPTI_ACTIVITY_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
+    static const uint32_t kinds[] = {CUPTI_ACTIVITY_KIND_MEMCPY,    CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                     CUPTI_ACTIVITY_KIND_MEMSET,    CUPTI_ACTIVITY_KIND_RUNTIME,
+                                     CUPTI_ACTIVITY_KIND_DRIVER,    CUPTI_ACTIVITY_KIND_MEMORY2,
+                                     CUPTI_ACTIVITY_KIND_OVERHEAD,  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                                     CUPTI_ACTIVITY_KIND_CUDA_EVENT};
     FROM(fake, fake_reset)();
     CHECK_EQ(FROM(fake, cuptiActivityRegisterCallbacks)(give, keep), CUPTI_SUCCESS);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

@@ -32,6 +32,9 @@ PROGRAM = """
                 cuda.memset(512, ns=500)
             cuda.graph("node", nodes=2, ns=1000)
             cuda.launch("of the driver", api="driver", ns=1000)
+            cuda.run("record", event=3, stream=13)
+            cuda.run("wait_event", event=3, stream=7)
+            cuda.run("sync_event", event=4)
             cuda.run("sync_stream", stream=7)
             cuda.synchronize()
             prof.step()
@@ -87,6 +90,21 @@ def test_work_has_kinetos_args(trace: dict[str, Any]) -> None:
     waits = {event["name"]: event["args"] for event in events(trace, "cuda_sync")}
     assert waits["Stream Sync"]["stream"] == 7
     assert waits["Context Sync"]["cuda_sync_kind"] == "Context Sync"
+
+
+def test_a_wait_says_which_stream_recorded_its_event(trace: dict[str, Any]) -> None:
+    records = {
+        event["args"]["correlation"]
+        for event in events(trace, "cuda_runtime")
+        if event["name"] == "cudaEventRecord"
+    }
+    waits = {event["name"]: event["args"] for event in events(trace, "cuda_sync")}
+    told = waits["Stream Wait Event"]
+    assert told["wait_on_cuda_event_record_corr_id"] in records
+    assert (told["wait_on_stream"], told["wait_on_cuda_event_id"]) == (13, 3)
+    unknown = waits["Event Sync"]  # of an event that was recorded before the recording
+    assert [unknown[f"wait_on_{what}"] for what in ("stream", "cuda_event_record_corr_id")] == [-1, -1]
+    assert unknown["wait_on_cuda_event_id"] == 4
 
 
 def test_calls_have_their_numbers_and_arrows(trace: dict[str, Any]) -> None:

@@ -45,6 +45,8 @@ size_t fake_stride(CUpti_ActivityKind kind) {
         return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
         return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+        return sizeof(CUpti_ActivityCudaEvent2);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
         return sizeof(CUpti_ActivityMemory4);
     case CUPTI_ACTIVITY_KIND_OVERHEAD:

@@ -40,6 +40,7 @@ typedef union fake_record {
     CUpti_ActivityAPI call;
     CUpti_ActivitySynchronization2 sync;
     CUpti_ActivityMemory4 memory;
+    CUpti_ActivityCudaEvent2 event;
     CUpti_ActivityOverhead3 overhead;
     CUpti_ActivityGraphTrace2 graph;
 } fake_record;

@@ -38,7 +38,8 @@ enum fake_kind {
     FAKE_CALL = 11,       /* a call that starts nothing: `cbid` says which */
     FAKE_MALLOC = 12,
     FAKE_FREE = 13,
-    FAKE_OVERHEAD = 14 /* CUPTI's own: `ns` of it, by no call */
+    FAKE_OVERHEAD = 14, /* CUPTI's own: `ns` of it, by no call */
+    FAKE_RECORD = 15    /* cudaEventRecord: `event` stands for the stream's work so far */
 };
 
 /* Through which door the host asked. */
@@ -186,13 +187,13 @@ FAKE_EXPORT void fake_reset(void);
 /* A script is text, each line an activity or a control; `#` begins a comment:
  *
  *     launch name=gemm stream=7 ns=2000    graph memcpy peer memset sync_device sync_stream sync_event
- *     memcpy copy_kind=2 bytes=4096        wait_event query call malloc free overhead; then the fields
- * of graph name="a b" nodes=5 grid=8,1,1  fake_activity by their names begin NAME / end / step a range,
- * a step: by the hooks below wait                                 until all devices have come to their
- * end; no call, no record flush 0|1                            cuptiActivityFlushAll, as another client
- * may drop N / late N / shuffle N          as the functions above thread N what follows runs on thread
- * N; 0, the calling one, at first join                                 until all threads have done what
- * stands above; what stands below runs on new threads
+ *     memcpy copy_kind=2 bytes=4096        wait_event query call malloc free overhead record; then the
+ * fields of graph name="a b" nodes=5 grid=8,1,1  fake_activity by their names begin NAME / end / step a
+ * range, a step: by the hooks below wait                                 until all devices have come to
+ * their end; no call, no record flush 0|1                            cuptiActivityFlushAll, as another
+ * client may drop N / late N / shuffle N          as the functions above thread N what follows runs on
+ * thread N; 0, the calling one, at first join                                 until all threads have
+ * done what stands above; what stands below runs on new threads
  *
  * api= runtime driver nested nested_own none; flags= late,endless,untimed,backward,lost. Times:
  * `start=+500` is 500 ns after the line is run, `start=500` is 500 by the records' clock. */

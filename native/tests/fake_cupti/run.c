@@ -111,6 +111,19 @@ static void add_memory(const fake_activity *a, uint32_t id, uint64_t when) {
     fake_append(fake_thread_id(), &r);
 }
 
+static void add_event(const fake_activity *a, uint32_t id) {
+    if (a->kind != FAKE_RECORD || !fake_kind_is_on(CUPTI_ACTIVITY_KIND_CUDA_EVENT))
+        return;
+    fake_record r = {0};
+    r.event.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+    r.event.correlationId = id;
+    r.event.contextId = a->context;
+    r.event.streamId = a->stream;
+    r.event.eventId = a->event;
+    r.event.deviceId = a->device;
+    fake_append(fake_thread_id(), &r);
+}
+
 static uint32_t add_overhead(const fake_activity *a) {
     fake_lock("an overhead of CUPTI's");
     if (fake_kind_is_on(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
@@ -175,6 +188,7 @@ uint32_t fake_run(const fake_activity *activity) {
     fake_lock("a CUDA call");
     if (!a.result) {
         add_memory(&a, id, inner.start);
+        add_event(&a, id);
         fake_start_work(&a, id, outer.end);
     }
     add_calls(&a, id, outer, inner);

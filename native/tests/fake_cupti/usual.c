@@ -27,6 +27,8 @@ static uint32_t usual_runtime(uint32_t kind) {
         return CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020;
     case FAKE_FREE:
         return CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020;
+    case FAKE_RECORD:
+        return CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020;
     default:
         return 0;
     }
@@ -58,6 +60,8 @@ static uint32_t usual_driver(uint32_t kind) {
         return CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2;
     case FAKE_FREE:
         return CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2;
+    case FAKE_RECORD:
+        return CUPTI_DRIVER_TRACE_CBID_cuEventRecord;
     default:
         return 0;
     }
