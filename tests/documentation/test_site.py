@@ -26,7 +26,7 @@ from pytest_opprof.plugin.marker import ARGUMENTS
 from pytest_opprof.plugin.options import OPTIONS
 
 # What our own processes tell each other.
-OUR_OWN = {"OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED"}
+OUR_OWN = {"OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED", "OPPROF_USUAL_PROBE_NS"}
 
 
 def cells(lines: Iterator[str]) -> list[list[str]]:
