@@ -95,10 +95,19 @@ def resolve_baseline(
     )
 
 
-def candidates(store: Archive, wanted: str, *, repository: Path) -> Iterator[Candidate]:
+def candidates(
+    store: Archive, wanted: str, *, repository: Path, start: str | None = None
+) -> Iterator[Candidate]:
     """The runs that could be meant, nearest first; there is one at least, and none is read.
 
     First those of the merge-base and the commits before it, then, for a name, the others from the latest on.
+
+    Args:
+        store: where baselines are kept.
+        wanted: a baseline's name, or any revision that git knows.
+        repository: a folder in the repository; it need not be one.
+        start: the commit that the work began from, where that is known; else git is asked for the merge-base
+            of HEAD, which is another one where the work is not checked out.
 
     Raises:
         MissingBaselineError: there is none; raised when the first is asked for.
@@ -107,9 +116,9 @@ def candidates(store: Archive, wanted: str, *, repository: Path) -> Iterator[Can
     git = Git(repository)
     names = store.names()
     if wanted in names:
-        yield from _of_name(store.entries(wanted), wanted, git=git)
+        yield from _of_name(store.entries(wanted), wanted, git=git, start=start)
     else:
-        yield from _of_revision(store, wanted, names, git=git)
+        yield from _of_revision(store, wanted, names, git=git, start=start)
 
 
 def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved:
@@ -167,22 +176,24 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     return found
 
 
-def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git) -> Iterator[Candidate]:
+def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | None) -> Iterator[Candidate]:
     # What lies in the work tree is what its author says of it; the review sees whether that is so.
     yield from (
         Candidate(entry=entry, relation="reviewed counts") for entry in entries if _is_reviewed(entry)
     )
     entries = tuple(entry for entry in entries if not _is_reviewed(entry))
     head = git.head()
-    if head is None:
+    if head is None and start is None:
         why = git.problem or "the repository has no commit yet"
         note = f"took the latest run named {wanted!r}: {why}"
         yield from (Candidate(entry=entry, relation=LATEST, note=note) for entry in entries)
         return
     tip = git.commit_of(wanted)
-    start = (git.merge_base(head.id, tip) if tip else None) or head.id
-    near = list(_nearest(entries, git.ancestors(start)))
-    at_start = "merge-base" if tip else "this commit"
+    at_start = "merge-base" if tip or start else "this commit"
+    of_what = start[:_SHORT] if start else "HEAD"
+    if start is None and head is not None:
+        start = (git.merge_base(head.id, tip) if tip else None) or head.id
+    near = list(_nearest(entries, _history(start, git=git)))
     for entry, passed in near:
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else at_start)
     known = {entry for entry, _ in near}
@@ -190,8 +201,9 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git) -> Iterator[C
     for entry in entries:
         if entry not in known:
             which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
-            note = f"took the latest run named {wanted!r}: {which} it was stored under is no ancestor of HEAD"
-            yield Candidate(entry=entry, relation=LATEST, note=note + cut_off)
+            what = f"{which} it was stored under is no ancestor of {of_what}"
+            note = f"took the latest run named {wanted!r}: {what}{cut_off}"
+            yield Candidate(entry=entry, relation=LATEST, note=note)
 
 
 def _is_reviewed(entry: Entry) -> bool:
@@ -207,14 +219,21 @@ def _cut_off(git: Git) -> str:
     return f" as far as this shallow clone shows ({fetch} brings the history; in CI: fetch-depth: 0)"
 
 
-def _of_revision(store: Archive, wanted: str, names: tuple[str, ...], *, git: Git) -> Iterator[Candidate]:
+def _history(start: str | None, *, git: Git) -> list[str]:
+    """A commit and what it builds on, nearest first; itself at least, where git does not have it."""
+    return [] if start is None else git.ancestors(start) or [start]
+
+
+def _of_revision(
+    store: Archive, wanted: str, names: tuple[str, ...], *, git: Git, start: str | None
+) -> Iterator[Candidate]:
     head, tip = git.head(), git.commit_of(wanted)
     if head is None or tip is None:
         raise MissingBaselineError(f"{_no_baseline(wanted, store, names)}. {_remedy(wanted, store)}")
     entries = [entry for name in names for entry in store.entries(name)]
-    start = git.merge_base(head.id, tip) or tip
+    start = start or git.merge_base(head.id, tip) or tip
     found = False
-    for entry, passed in _nearest(entries, git.ancestors(start)):
+    for entry, passed in _nearest(entries, _history(start, git=git)):
         found = True
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
     if not found:

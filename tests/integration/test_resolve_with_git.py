@@ -142,6 +142,30 @@ def test_candidates_come_nearest_first_and_unread(project: Project) -> None:
     assert [bool(one.note) for one in found] == [False, False, False, True, True]
 
 
+def test_start_that_is_known_stands_in_for_what_is_checked_out(project: Project) -> None:
+    """In a job for somebody else's work the branch that it would be merged into is checked out."""
+    first, second, third = (project.commit(text) for text in ("one", "two", "three"))
+    for commit in (first, third):
+        project.save("main", commit)
+    found = list(candidates(project.store, "main", repository=project.folder, start=second))
+    assert [(each.entry.commit, each.relation) for each in found] == [
+        (first, "nearest ancestor"),
+        (third, "latest"),
+    ]
+    assert found[1].note.endswith(f"it was stored under is no ancestor of {second[:7]}")
+    (exact, *_) = candidates(project.store, "main", repository=project.folder, start=third)
+    assert (exact.entry.commit, exact.relation) == (third, "merge-base")
+    (by_revision, *_) = candidates(project.store, "HEAD", repository=project.folder, start=first)
+    assert by_revision.entry.commit == first
+
+
+def test_start_that_git_does_not_have_is_found_by_its_name(project: Project) -> None:
+    project.save("main", project.commit("one"))
+    project.save("main", "f" * 40)
+    (found, *_) = candidates(project.store, "main", repository=project.folder, start="f" * 40)
+    assert (found.entry.commit, found.relation) == ("f" * 40, "merge-base")
+
+
 def test_name_need_not_be_a_branch(project: Project) -> None:
     commit = project.commit("one")
     project.save("release-1", commit)
