@@ -110,7 +110,7 @@ test: install axe ## what CI runs: lint, C tests, the demo, the suite with small
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 .PHONY: test-all
-test-all: install axe $(VENV)/.peers ## the same with every test and full counts
+test-all: install axe github-api $(VENV)/.peers ## the same with every test and full counts
 	@$(MAKE) lint
 	@OPPROF_COUNTS=all $(MAKE) sanitize
 	@$(MAKE) demo MUTATION=all
@@ -169,6 +169,19 @@ $(AXE):
 
 .PHONY: axe
 axe: $(AXE) ## axe-core, with which the tests look at the HTML report (needs npm)
+
+# What looks at each request of `opprof comment`; its tests are skipped without it.
+GITHUB_API := build/github-api/node_modules/.bin/prism
+
+$(GITHUB_API):
+	@if command -v npm >/dev/null; then \
+	  npm install --prefix build/github-api --no-audit --no-fund --ignore-scripts --silent \
+	    @octokit/openapi@23.0.2 @stoplight/prism-cli@5.14.2 \
+	    || echo "github-api: npm cannot install it; going on without it, its tests are skipped"; \
+	else echo "github-api: there is no npm; its tests are skipped"; fi
+
+.PHONY: github-api
+github-api: $(GITHUB_API) ## GitHub's description of its API, with which tests look at what comments ask (needs npm)
 
 .PHONY: dev
 dev: $(BIN)/python ## an editable install that rebuilds the C code at import

@@ -12,7 +12,9 @@
     ├── MissingBaselineError         6   no baseline under the name or commit asked for
     ├── MeasurementError             7   a test that cannot be measured as planned
     ├── RecoveryError                8   a dead process's session file that cannot be read
-    └── ExperimentError              9   a side of an A/B or a bisection that cannot be built or measured
+    ├── ExperimentError              9   a side of an A/B or a bisection that cannot be built or measured
+    └── ForgeError                  10   GitHub or GitLab does not answer, or not as expected
+        └── ForgePermissionError    11   it refuses what the token may not do
 
 Exit codes 0 and 1 belong to verdicts: a regression is a value, not an exception.
 Every message is one sentence or two that say what, where, and what to do.
@@ -86,3 +88,15 @@ class ExperimentError(OpprofError):
     """A side of an A/B or a bisection that cannot be checked out, built, collected or measured."""
 
     exit_code: ClassVar[int] = 9
+
+
+class ForgeError(OpprofError):
+    """GitHub or GitLab does not answer, or not as expected; what was there before is as it was."""
+
+    exit_code: ClassVar[int] = 10
+
+
+class ForgePermissionError(ForgeError):
+    """The token may not do what was asked for; the message names the permission that is missing."""
+
+    exit_code: ClassVar[int] = 11

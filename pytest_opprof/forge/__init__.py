@@ -1,0 +1,1 @@
+"""The one door to GitHub and GitLab: comments on pull requests, and what comes in from them."""

@@ -1,0 +1,222 @@
+"""Requests to the API of a forge: patient with its limits and outages, with bounds on what comes back."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.metadata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from pytest_opprof.errors import DocumentError, ForgeError, ForgePermissionError, UsageError
+from pytest_opprof.forge.fields import Fields
+from pytest_opprof.forge.patience import Patience, is_busy
+from pytest_opprof.results.files import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from ssl import SSLContext
+    from types import TracebackType
+
+_TIMEOUT_S = 30.0
+# A page of a hundred comments, each as long as can be and all of it escaped, is less.
+_LARGEST_ANSWER = 64 * 1024 * 1024
+_REFUSED = frozenset({401, 403})
+_FOUND = 302
+_LEAST_ERROR = 300
+_PAGE = 100
+_MOST_PAGES = 100
+_LONGEST_QUOTE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an API said.
+
+    Attributes:
+        status: of HTTP.
+        headers: names in lower case.
+        body: not packed.
+        asked: the request, as errors name it.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    asked: str
+
+    @property
+    def fields(self) -> Fields:
+        """What its JSON says.
+
+        Raises:
+            ForgeError: it is no JSON.
+        """
+        try:
+            return Fields(parse(self.body, where=self.asked), where=self.asked)
+        except DocumentError as error:
+            raise ForgeError(f"{self.asked}: the answer cannot be read: {error}") from error
+
+    @property
+    def message(self) -> str:
+        """What it says of an error, in few characters: ``403: Resource not accessible by integration``."""
+        try:
+            text = self.fields.text("message")
+        except ForgeError:
+            return str(self.status)
+        return f"{self.status}: {text[:_LONGEST_QUOTE]}"
+
+
+class Api:
+    """The API of a forge.
+
+    Args:
+        url: where it is, such as ``https://api.github.com``.
+        name: what errors call it.
+        headers: sent with each request, the token among them; never to another host.
+        patience: with limits and outages.
+
+    Raises:
+        UsageError: there is no httpx, or no such address.
+    """
+
+    def __init__(
+        self, url: str, *, name: str, headers: Mapping[str, str], patience: Patience | None = None
+    ) -> None:
+        self._httpx = _httpx()
+        if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
+            raise UsageError(f"{url!r} is no address of {name}'s API: write it like https://api.github.com")
+        self.name = name
+        self._url = url.rstrip("/")
+        self._patience = patience or Patience()
+        agent = f"pytest-opprof/{importlib.metadata.version('pytest-opprof')}"
+        self._headers = {"User-Agent": agent, "Accept": "application/json", **headers}
+        self._http = self._httpx.Client(verify=_tls(), timeout=_TIMEOUT_S, follow_redirects=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        needs: str,
+        params: Mapping[str, str | int] | None = None,
+        content: Mapping[str, str] | None = None,
+        also: Collection[int] = (),
+    ) -> Answer:
+        """Make a request, and again while the API is busy.
+
+        A request whose answer got lost may have been heard: who creates something looks afterwards how often
+        it is there.
+
+        Args:
+            method: of HTTP.
+            path: after the address.
+            needs: the permission that a refusal lacks, as a sentence names it.
+            params: of the query.
+            content: sent as JSON.
+            also: answers that are none to raise an error for, beside those of success.
+
+        Raises:
+            ForgePermissionError: the token may not do that.
+            ForgeError: it does not answer, or says no.
+        """
+        asked = f"{self.name}: {method} {path}"
+        answer = self._patiently(
+            method, self._url + path, asked=asked, params=params, json=content, headers=self._headers
+        )
+        if answer.status < _LEAST_ERROR or answer.status in also:
+            return answer
+        if answer.status in _REFUSED:
+            raise ForgePermissionError(f"{asked}: refused ({answer.message}): {needs}")
+        raise ForgeError(f"{asked}: {answer.message}")
+
+    def pages(
+        self, path: str, *, needs: str, params: Mapping[str, str | int] | None = None
+    ) -> Iterator[Fields]:
+        """All pages of a list, a hundred entries each.
+
+        Raises:
+            ForgeError: as `ask` raises it, or there are more than ten thousand entries.
+        """
+        for page in range(1, _MOST_PAGES + 1):
+            query = {**(params or {}), "per_page": _PAGE, "page": page}
+            answer = self.ask("GET", path, needs=needs, params=query)
+            yield answer.fields
+            if 'rel="next"' not in answer.headers.get("link", ""):
+                return
+        raise ForgeError(f"{self.name}: GET {path}: there are more than {_PAGE * _MOST_PAGES} entries")
+
+    def download(self, path: str, *, needs: str, most: int) -> bytes:
+        """What the API sends elsewhere for: fetched from there, without the token.
+
+        Raises:
+            DocumentError: it is more than `most` bytes.
+            ForgeError: as `ask` raises it.
+        """
+        place = self.ask("GET", path, needs=needs, also={_FOUND}).headers.get("location", "")
+        # What came over TLS is not to be had from elsewhere without it.
+        if urlsplit(place).scheme not in {"https", urlsplit(self._url).scheme}:
+            raise ForgeError(f"{self.name}: GET {path}: it leads to an address that is not https")
+        asked = f"{self.name}: what {path} leads to"
+        # A packed answer would be a second layer that could be a bomb.
+        headers = {"Accept-Encoding": "identity"}
+        answer = self._patiently("GET", place, asked=asked, headers=headers, most=most)
+        if answer.status >= _LEAST_ERROR:
+            raise ForgeError(f"{asked}: {answer.message}")
+        return answer.body
+
+    def _patiently(
+        self, method: str, url: str, *, asked: str, most: int = _LARGEST_ANSWER, **options: Any
+    ) -> Answer:
+        waited, tried = 0.0, 0
+        while True:
+            tried += 1
+            answer: Answer | None = None
+            try:
+                answer = self._once(method, url, asked=asked, most=most, **options)
+            except self._httpx.RequestError as error:
+                told = f"no answer ({type(error).__name__})"
+            else:
+                if not is_busy(answer.status, answer.headers, answer.body):
+                    return answer
+                told = answer.message
+            pause = self._patience.pause(tried, answer.headers if answer else {})
+            if tried >= self._patience.tries:
+                raise ForgeError(f"{asked}: {told}, {tried} times. Run it again when {self.name} is well")
+            if waited + pause > self._patience.longest_s:
+                raise ForgeError(f"{asked}: {told}. Run it again after {self._patience.until(pause)}")
+            self._patience.sleep(pause)
+            waited += pause
+
+    def _once(self, method: str, url: str, *, asked: str, most: int, **options: Any) -> Answer:
+        with self._http.stream(method, url, **options) as response:
+            body = bytearray()
+            for piece in response.iter_bytes():
+                body += piece
+                if len(body) > most:
+                    raise DocumentError(f"{asked}: this is larger than {most} bytes. It was not used")
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            return Answer(status=response.status_code, headers=headers, body=bytes(body), asked=asked)
+
+
+def _httpx() -> Any:
+    try:
+        return importlib.import_module("httpx")
+    except ImportError as error:
+        raise UsageError("opprof comment needs httpx: pip install 'pytest-opprof[github]'") from error
+
+
+@functools.cache
+def _tls() -> SSLContext:
+    """Whom to trust: read from disk once a process, which takes longer than a request."""
+    context: SSLContext = _httpx().create_ssl_context()
+    return context

@@ -1,0 +1,182 @@
+"""One comment of ours on a pull request for each configuration: kept up to date, never older than it was.
+
+The first line of the comment is a marker that no reader sees. A comment is ours only where its author is who
+we write as: anybody can quote a marker. Forges have no conditional writes, so two jobs that write at once may
+both create a comment, or one may write over the other's newer one. So who has written looks again, and mends:
+of several the newest stays, and a newer result that got lost is written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MARKER = re.compile(
+    r"<!-- opprof:sticky v1 key=(?P<key>[0-9a-f]{16}) head=(?P<head>[0-9a-f]{7,64})"
+    r" run=(?P<run>[0-9]{1,18})\.(?P<attempt>[0-9]{1,18}) -->"
+)
+_DIGITS = 16
+_SHORT = 7
+# Each look mends what another job did since the last; that a third one comes between each time is no matter.
+_MOST_LOOKS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who writes: by number where it is known, else by name."""
+
+    name: str
+    number: int | None = None
+
+    def is_same(self, other: Author) -> bool:
+        """Whether the two are one."""
+        if self.number is not None and other.number is not None:
+            return self.number == other.number
+        return self.name == other.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A comment as the forge has it."""
+
+    number: int
+    author: Author
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What a comment is about, and how new it is.
+
+    Attributes:
+        key: sixteen hex digits of what it is about.
+        head: the commit of the pull request that was measured.
+        run: the number of the CI's run; a later one has a higher one.
+        attempt: which attempt of that run.
+    """
+
+    key: str
+    head: str
+    run: int
+    attempt: int
+
+    @property
+    def line(self) -> str:
+        """The first line of the comment."""
+        which = f"key={self.key} head={self.head} run={self.run}.{self.attempt}"
+        return f"<!-- opprof:sticky v1 {which} -->"
+
+    @classmethod
+    def of(cls, body: str) -> Marker | None:
+        """The marker in the first line of a comment; None without one."""
+        found = _MARKER.fullmatch(body.partition("\n")[0].rstrip())
+        if found is None:
+            return None
+        return cls(key=found["key"], head=found["head"], run=int(found["run"]), attempt=int(found["attempt"]))
+
+    def rank(self, head: str) -> tuple[bool, int, int]:
+        """What sorts markers by how new they are, where `head` is the pull request's commit now."""
+        return (self.head == head, self.run, self.attempt)
+
+
+def sticky_key(repository: str, pull_request: int, configuration: str) -> str:
+    """What tells the comment of one configuration from all others."""
+    text = "\n".join((repository, str(pull_request), configuration))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
+class Conversation(Protocol):
+    """The comments of one pull request, at any forge."""
+
+    def head(self) -> str:
+        """The commit that the pull request is at now."""
+
+    def author(self) -> Author:
+        """Who we write as, as far as the forge says it before we do."""
+
+    def comments(self) -> Sequence[Comment]:
+        """All comments, on all pages."""
+
+    def create(self, body: str) -> Comment:
+        """Write a new comment."""
+
+    def update(self, number: int, body: str) -> bool:
+        """Write a comment anew; False where it is gone."""
+
+    def delete(self, number: int) -> None:
+        """Remove a comment; one that is gone is removed."""
+
+
+def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str:
+    """Let the pull request have this comment of ours, and no other with its key.
+
+    Args:
+        conversation: the pull request's.
+        body: the comment, its marker first.
+        creates: whether to write it where there is none yet.
+
+    Returns:
+        What was done, as a sentence.
+
+    Raises:
+        ForgeError: the forge does not answer, or refuses.
+    """
+    marker = Marker.of(body)
+    assert marker is not None, "who renders a comment begins with its marker"
+    head = conversation.head()
+    if head != marker.head:
+        return (
+            f"nothing was written: the pull request is at {head[:_SHORT]} by now, "
+            f"and {marker.head[:_SHORT]} was measured"
+        )
+    found = _ours(conversation, conversation.author(), marker, head)
+    if found and _marker(found[0]).rank(head) > marker.rank(head):
+        return "nothing was written: the comment has a newer result"
+    if not found and not creates:
+        return "nothing was written: there is no comment yet, and this is not worth one"
+    if found and conversation.update(found[0].number, body):
+        author, done = found[0].author, "updated the comment"
+    else:
+        author, done = conversation.create(body).author, "wrote a comment"
+    removed = _settle(conversation, author, marker, body)
+    return f"{done}{f', and removed {removed} that said the same' if removed else ''}"
+
+
+def _settle(conversation: Conversation, author: Author, marker: Marker, body: str) -> int:
+    """Mend what other jobs did meanwhile; how many comments were removed."""
+    removed = 0
+    for _ in range(_MOST_LOOKS):
+        found = _ours(conversation, author, marker, marker.head)
+        for comment in found[1:]:
+            conversation.delete(comment.number)
+            removed += 1
+        if found and _marker(found[0]).rank(marker.head) >= marker.rank(marker.head):
+            break
+        if not found or not conversation.update(found[0].number, body):
+            conversation.create(body)
+    return removed
+
+
+def _ours(conversation: Conversation, author: Author, marker: Marker, head: str) -> list[Comment]:
+    """The comments that this author wrote under this key, the newest result first, of equals the oldest."""
+    found = [
+        comment
+        for comment in conversation.comments()
+        if comment.author.is_same(author)
+        and (its := Marker.of(comment.body)) is not None
+        and its.key == marker.key
+    ]
+    found.sort(key=lambda comment: comment.number)
+    found.sort(key=lambda comment: _marker(comment).rank(head), reverse=True)
+    return found
+
+
+def _marker(comment: Comment) -> Marker:
+    found = Marker.of(comment.body)
+    assert found is not None, "only comments with a marker are ours"
+    return found

@@ -1,0 +1,126 @@
+"""A server on loopback whose answers a test writes: requests are kept, and answers can be made to fail."""
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One request.
+
+    Attributes:
+        method: Of HTTP.
+        path: Without the query.
+        query: The last value of each name.
+        headers: Names in lower case.
+        body: What came with it.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """What its body says."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """One answer; `data` is sent as it is, `value` as JSON; with status 0 the connection is cut."""
+
+    status: int = 200
+    value: Any = None
+    data: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_ANSWER = Reply(status=0)
+Answers = Callable[[Asked], Reply]
+
+
+class Loopback:
+    """A server that answers until it is closed.
+
+    Attributes:
+        url: Where it is.
+        asked: The requests so far.
+        failures: Answers to give in place of the real ones, by method; each once, in this order.
+    """
+
+    def __init__(self, answers: Answers) -> None:
+        self.asked: list[Asked] = []
+        self.failures: dict[str, deque[Reply]] = {}
+        self._answers = answers
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def fail(self, method: str, *replies: Reply) -> None:
+        """Let the next requests with this method fail."""
+        self.failures.setdefault(method, deque()).extend(replies)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def reply(self, asked: Asked) -> Reply:
+        """The answer to a request, from wherever it came."""
+        with self._lock:
+            self.asked.append(asked)
+            failures = self.failures.get(asked.method)
+            if failures:
+                return failures.popleft()
+        return self._answers(asked)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet, or each answer waits for the kernel's patience
+
+            def _answer(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                parts = urlsplit(self.path)
+                asked = Asked(
+                    method=self.command,
+                    path=parts.path,
+                    query={name: values[-1] for name, values in parse_qs(parts.query).items()},
+                    headers={name.lower(): value for name, value in self.headers.items()},
+                    body=self.rfile.read(length),
+                )
+                reply = outer.reply(asked)
+                if reply.status == 0:
+                    self.close_connection = True
+                    return
+                data = reply.data
+                if data is None:
+                    data = b"" if reply.value is None else json.dumps(reply.value).encode()
+                self.send_response(reply.status)
+                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _answer  # noqa: N815 - names of the library
+
+            def log_message(self, *_: Any) -> None:
+                """Nobody reads it."""
+
+        return Handler
