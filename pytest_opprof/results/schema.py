@@ -18,7 +18,7 @@ from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, Documen
 from pytest_opprof.results.quick_check import QuickCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
@@ -85,15 +85,42 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
     _refuse_newer(document, contract, where=where)
     if _quick_check(contract).accepts(document):
         return document
-    error = next(_validator(contract).iter_errors(document), None)
+    suspect, first = _suspect(document, contract)
+    error = next(_validator(contract).iter_errors(suspect), None)
     if error is not None:
         error = _innermost(error)
-        path = json_path(error.absolute_path)
+        path = json_path(_moved(error.absolute_path, first))
         place = f"{path}: " if path else ""
         raise DocumentError(
             f"{where}: {place}{_sentence(error)} ({contract}.schema.json). The file was not used"
         )
     return document
+
+
+def _suspect(document: Document, contract: Contract) -> tuple[Document, int]:
+    """As little of a refused document as shows why, and which test its only one is.
+
+    jsonschema takes milliseconds for each test, and of a hostile document the last of thousands is wrong.
+    """
+    check, tests = _quick_check(contract), document.get("tests")
+    without = {**document, "tests": []}
+    if not isinstance(tests, list):
+        return document, 0
+    if not check.accepts(without):
+        return without, 0
+    for at, test in enumerate(tests):
+        one = {**document, "tests": [test]}
+        if not check.accepts(one):
+            return one, at
+    return document, 0
+
+
+def _moved(path: Iterable[str | int], first: int) -> Iterator[str | int]:
+    """A place in the whole document, of which only the test at `first` was looked at."""
+    before: str | int = ""
+    for at, part in enumerate(path):
+        yield part + first if at == 1 and before == "tests" and isinstance(part, int) else part
+        before = part
 
 
 def json_path(parts: Iterable[str | int]) -> str:

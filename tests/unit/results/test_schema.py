@@ -9,6 +9,7 @@ import pytest
 from strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.results import schema
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.schema import Contract, contract_of, json_path, validate
 
@@ -136,3 +137,37 @@ def test_hostile_keys_are_escaped() -> None:
 def test_paths_read_like_code() -> None:
     assert json_path(["tests", 3, "ops", 17, "count"]) == "tests[3].ops[17].count"
     assert json_path(["totals", "ops.count"]) == "totals['ops.count']"
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_wrong_test_is_found_among_others(at: int) -> None:
+    run = simple_run(*(simple_test({"aten::mul": 1}, node_id=f"t.py::test_{name}") for name in "abc"))
+    document = run_to_document(run)
+    document["tests"][at]["ops"][0]["count"] = -1
+    with pytest.raises(DocumentError, match=rf"tests\[{at}\]\.ops\[0\]\.count: -1 is less than 0"):
+        validate(document, Contract.RUN, where="run.json")
+
+
+def test_too_many_tests_are_too_many_though_each_is_right() -> None:
+    document = run_to_document(simple_run(simple_test({"aten::mul": 1})))
+    document["tests"] *= 20_001
+    with pytest.raises(DocumentError, match=r"tests: 20001 entries are more than 20000"):
+        validate(document, Contract.RUN, where="run.json")
+
+
+def test_explanation_looks_at_the_wrong_test_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of thousands of tests jsonschema would take minutes."""
+    looked_at: list[Any] = []
+    document = run_to_document(simple_run(*(simple_test({}, node_id=f"t.py::test_{at}") for at in range(50))))
+    document["tests"][49]["steps"] = -1
+    validator = schema._validator(Contract.RUN)
+
+    class Listening:
+        def iter_errors(self, suspect: Any) -> Any:
+            looked_at.append(suspect)
+            return validator.iter_errors(suspect)
+
+    monkeypatch.setattr(schema, "_validator", lambda _: Listening())
+    with pytest.raises(DocumentError, match=r"tests\[49\]\.steps"):
+        validate(document, Contract.RUN, where="run.json")
+    assert [len(suspect["tests"]) for suspect in looked_at] == [1]
