@@ -54,6 +54,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--seed", type=int, metavar="N", help="of the processes' order (default: by chance)")
     parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="of a process (default: 20 times the first two's)"
+    )
+    parser.add_argument(
         "--resume", nargs="?", const=_NEWEST, default="", metavar="ID", help="go on: the newest, or =ID"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the comparison")
@@ -88,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
         max_time=args.max_time,
         seed=args.seed,
         setup=args.setup,
+        timeout=args.timeout,
         resume=args.resume,
         settings=TimeSettings(
             min_effect=parse_percent(args.min_effect, where="--min-effect"),

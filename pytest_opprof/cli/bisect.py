@@ -33,6 +33,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--setup", default="", metavar="CMD", help="a shell command in each commit's files, such as a build"
     )
+    parser.add_argument(
+        "--timeout", type=float, metavar="SECONDS", help="of the process at a commit (default: none)"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with the one that was interrupted")
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
 
@@ -57,7 +60,12 @@ def run(args: argparse.Namespace) -> int:
         store=open_store(args.store, root=here),
         repository=here,
     )
-    bisection = Bisection(question, repository=here, say=lambda text: print(escaped(text), flush=True))
+    bisection = Bisection(
+        question,
+        repository=here,
+        say=lambda text: print(escaped(text), flush=True),
+        timeout=args.timeout,
+    )
     if args.resume:
         bisection.resume()
     answer = bisection.run()

@@ -24,7 +24,7 @@ from pytest_opprof.experiment.commits import Head, base_of, head_of
 from pytest_opprof.experiment.interleave import Side, Turn, turns
 from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfinished
 from pytest_opprof.experiment.progress import Progress
-from pytest_opprof.experiment.session import ProcessDiedError
+from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
 from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.run import Commit, Run, TestResult
@@ -37,6 +37,9 @@ _CONFIRM: Final = "confirm"
 # A side of which more processes die in a round than this is broken, and no longer worth the wait.
 _MOST_DEATHS: Final = 3
 _SHORT: Final = 7
+# A process that takes so many times what both uncounted ones took hangs; honest ones take about half of it.
+_PATIENCE: Final = 20
+_LEAST_PATIENCE_S: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class Request:
         max_time: How much longer it may look for undisturbed ones, seconds.
         seed: Of the order.
         setup: A command that builds a side.
+        timeout: How long a process may take, seconds.
         resume: "" to start anew; "newest", or an experiment's name.
         settings: What counts as slower.
     """
@@ -62,6 +66,7 @@ class Request:
     max_time: float | None = None
     seed: int | None = None
     setup: str | None = None
+    timeout: float | None = None
     resume: str = ""
     settings: TimeSettings = field(default_factory=TimeSettings)
 
@@ -97,10 +102,11 @@ def run_ab(
         The comparison; its notes say which processes died.
 
     Raises:
-        UsageError: There is no such base, or nothing to go on with.
+        UsageError: There is no such base, nothing to go on with, or no time to wait.
         ExperimentError: A side cannot be checked out, built, collected or measured.
         OpprofError: What was measured cannot be kept.
     """
+    check_timeout(request.timeout)
     top, head = top_folder(folder), head_of(folder)
     base = base_of(request.base, head, folder=folder)
     prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
@@ -125,7 +131,14 @@ def run_ab(
             place=Path(place),
         )
         experiment = _Experiment(
-            sides=sides, kept=kept, head=head, base_name=request.base, top=top, watcher=watcher, clock=clock
+            sides=sides,
+            kept=kept,
+            head=head,
+            base_name=request.base,
+            top=top,
+            watcher=watcher,
+            clock=clock,
+            timeout=request.timeout,
         )
         comparison = experiment.compared(request.settings, worktree=worktree)
         kept.finish()
@@ -143,19 +156,22 @@ class _Experiment:
     top: Path
     watcher: Watcher
     clock: Callable[[], float]
+    timeout: float | None
 
     def compared(self, settings: TimeSettings, *, worktree: Worktree) -> TimeComparison:
         """Try both sides, measure them, judge, and measure once more what was found."""
+        began = self.clock()
         tried, usual = self._tried(worktree)
+        patience = self.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (self.clock() - began))
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = [node_id for node_id, test in readings_by_test(*tried).items() if _is_timed(test)]
         left_out = [_without(side[0], node_ids) for side in tried]
         self.watcher.tell(self._headline(len(node_ids)))
-        base, head = self._round(_FIRST, node_ids, sides=sides) if node_ids else ([], [])
+        base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
         runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
         comparison = compare_times(*runs, settings=settings)
         if comparison.flagged:
-            again = self._round(_CONFIRM, comparison.flagged, sides=sides)
+            again = self._round(_CONFIRM, comparison.flagged, sides=sides, timeout=patience)
             comparison = compare_times(*runs, settings=settings, confirmation=again)
         return replace(comparison, notes=(*comparison.notes, *self._notes()))
 
@@ -166,11 +182,11 @@ class _Experiment:
         """
         timing = self.kept.plan.timing
         found = [*probes()]
-        base, listing = self.sides.base.tried(timing=timing)
+        base, listing = self.sides.base.tried(timing=timing, timeout=self.timeout)
         found += probes()
         refuse_strangers(listing, base=worktree.folder, head=self.top)
         with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
-        head, _ = with_new.tried(timing=timing)
+        head, _ = with_new.tried(timing=timing, timeout=self.timeout)
         self._check_head()
         found += probes()
         return ([self._named(base, Side.BASE)], [self._named(head, Side.HEAD)]), usual_ns(found)
@@ -185,7 +201,9 @@ class _Experiment:
         ]
         return " | ".join(parts)
 
-    def _round(self, name: str, node_ids: Sequence[str], *, sides: Sides) -> tuple[list[Run], list[Run]]:
+    def _round(
+        self, name: str, node_ids: Sequence[str], *, sides: Sides, timeout: float
+    ) -> tuple[list[Run], list[Run]]:
         """Both sides' runs, in the order of their turns; what an earlier start measured is not run again."""
         plan = self.kept.plan
         order = turns(plan.processes, seed=plan.seed + (name == _CONFIRM))
@@ -197,7 +215,8 @@ class _Experiment:
             )
             run = self.kept.run(name, turn)
             if run is None:
-                run = self._measured(name, turn, node_ids, bench=sides.bench(turn.side))
+                bench = sides.bench(turn.side)
+                run = self._measured(name, turn, node_ids, bench=bench, timeout=timeout)
                 measured += 1
             runs[turn.side].append(run)
         self.watcher.progress(
@@ -205,11 +224,15 @@ class _Experiment:
         )
         return runs[Side.BASE], runs[Side.HEAD]
 
-    def _measured(self, name: str, turn: Turn, node_ids: Sequence[str], *, bench: Bench) -> Run:
+    def _measured(
+        self, name: str, turn: Turn, node_ids: Sequence[str], *, bench: Bench, timeout: float
+    ) -> Run:
         """One process's run, kept; a process that dies is said, counted, and replaced."""
         while True:
             try:
-                run = bench.measured(node_ids, timing=self.kept.plan.timing, hash_seed=turn.hash_seed)
+                run = bench.measured(
+                    node_ids, timing=self.kept.plan.timing, hash_seed=turn.hash_seed, timeout=timeout
+                )
             except ProcessDiedError as error:
                 self._bury(Death(round=name, index=turn.index, side=turn.side, how=str(error)))
                 continue

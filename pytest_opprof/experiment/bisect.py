@@ -12,6 +12,7 @@ from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.experiment.bisect_state import BisectState, Question
 from pytest_opprof.experiment.one_commit import Target, measure_commit, test_files
 from pytest_opprof.experiment.search import Measured, first_change
+from pytest_opprof.experiment.session import check_timeout
 from pytest_opprof.experiment.worktree import git
 from pytest_opprof.metrics import Family, parse_path
 
@@ -103,13 +104,22 @@ class Bisection:
         question: What is searched for.
         repository: Where the command was started; the state is kept in it.
         say: Is told each measurement, in a sentence.
+        timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
 
     Raises:
-        UsageError: the bad commit has no such test file.
+        UsageError: the bad commit has no such test file, or this is no time to wait.
         ExperimentError: git fails.
     """
 
-    def __init__(self, question: Question, *, repository: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        question: Question,
+        *,
+        repository: Path,
+        say: Callable[[str], None],
+        timeout: float | None = None,
+    ) -> None:
+        check_timeout(timeout)
         self._question = question
         self._repository = repository
         self._say = say
@@ -121,6 +131,7 @@ class Bisection:
             path=self._path,
             setup=question.setup,
             files=test_files(repository, question.test, commit=question.bad),
+            timeout=timeout,
         )
 
     def resume(self) -> None:

@@ -41,6 +41,7 @@ class Target:
         setup: a shell command that makes a work tree ready, such as a build; empty for none.
         files: the test's file and the conftest.py files above it as the newest commit has them, by path
             from `repository`. They take the place of each commit's own: all commits run the same test.
+        timeout: seconds after which the process at a commit is ended, and the commit skipped; None waits.
     """
 
     repository: Path
@@ -48,6 +49,7 @@ class Target:
     path: MetricPath
     setup: str = ""
     files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
+    timeout: float | None = None
 
 
 def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPath, bytes]:
@@ -85,7 +87,11 @@ def measure_commit(target: Target, commit: str) -> Measured:
             if target.setup:
                 set_up(target.setup, side=commit[:_SHORT], folder=here, environment=environment)
             run, listing = measure_and_list(
-                [*_QUIET, target.test], folder=here, environment=environment, place=Path(place)
+                [*_QUIET, target.test],
+                folder=here,
+                environment=environment,
+                place=Path(place),
+                timeout=target.timeout,
             )
             refuse_strangers(listing, base=tree.folder, head=top)
             return _value(run, target)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_opprof.errors import ExperimentError
+from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run
 
@@ -21,6 +21,7 @@ _LISTING_PLUGIN: Final = "pytest_opprof.plugin.listing"
 _LIST_TO: Final = "OPPROF_LIST_TO"  # the plugin's own constant; importing it from here would point right
 _LISTING: Final = "listing.json"
 _PATIENCE_S: Final = 5
+_MOST_S: Final = 1_000_000
 _LAST_LINES: Final = 15
 # pytest's exit codes: passed and failed; passed, and nothing collected, which is for the caller to judge.
 _TESTS_RAN: Final = (0, 1)
@@ -71,6 +72,16 @@ class ProcessDiedError(Exception):
     """A measuring process ended without a document; the text says how."""
 
 
+def check_timeout(seconds: float | None) -> None:
+    """Refuse what is no time to wait for a process.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if seconds is not None and not 0 < seconds <= _MOST_S:
+        raise UsageError(f"--timeout={seconds:g}: it is a number of seconds above 0, and at most {_MOST_S}")
+
+
 def list_tests(
     arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], place: Path
 ) -> Listing:
@@ -101,6 +112,7 @@ def measure(
     folder: Path,
     environment: Mapping[str, str],
     place: Path,
+    timeout: float | None,
 ) -> Run:
     """Run tests in a fresh process, and read the document that it leaves.
 
@@ -109,6 +121,7 @@ def measure(
         folder: Where it starts.
         environment: All of its variables.
         place: A folder for what it leaves.
+        timeout: Seconds after which it is ended; None waits for ever.
 
     Raises:
         ProcessDiedError: It left none.
@@ -116,14 +129,21 @@ def measure(
     """
     document = place / "run.json"
     document.unlink(missing_ok=True)
-    done = _pytest([*arguments, f"--opprof-json={document}"], folder=folder, environment=environment)
+    done = _pytest(
+        [*arguments, f"--opprof-json={document}"], folder=folder, environment=environment, timeout=timeout
+    )
     if not document.exists() or done.code not in _TESTS_RAN:
         raise ProcessDiedError(f"{done.ending}:\n{done.tail}")
     return read_run(document)
 
 
 def measure_and_list(
-    arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], place: Path
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    place: Path,
+    timeout: float | None,
 ) -> tuple[Run, Listing]:
     """The same, and what the process imported while it ran.
 
@@ -133,7 +153,9 @@ def measure_and_list(
     """
     path = place / _LISTING
     path.unlink(missing_ok=True)
-    run = measure(arguments, folder=folder, environment=_listed(environment, path), place=place)
+    run = measure(
+        arguments, folder=folder, environment=_listed(environment, path), place=place, timeout=timeout
+    )
     if not path.exists():
         raise ProcessDiedError("it ended without a list of what it imported")
     return run, _read_listing(path)
@@ -146,27 +168,34 @@ class Ended:
     Attributes:
         code: Its exit code; below 0 the signal that killed it.
         tail: The last lines that it printed.
+        late: The seconds that it did not end in, and so was ended after; None where it ended by itself.
     """
 
     code: int
     tail: str
+    late: float | None = None
 
     @property
     def ending(self) -> str:
         """How it ended, in words."""
+        if self.late is not None:
+            return f"no end in {self.late:g} s (--timeout)"
         if self.code < 0:
             with contextlib.suppress(ValueError):
                 return f"killed by {signal.Signals(-self.code).name}"
         return f"exit code {self.code}"
 
 
-def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Ended:
+def run(
+    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], timeout: float | None = None
+) -> Ended:
     """Run a command to its end, with all that it starts.
 
     Args:
         command: The program and its arguments.
         folder: Where it starts.
         environment: All of its variables.
+        timeout: Seconds after which it is ended; None waits for ever.
 
     Raises:
         KeyboardInterrupt: The user, or whatever else ended this, has ended the command too.
@@ -183,27 +212,44 @@ def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str])
         errors="replace",
         start_new_session=True,
     )
+    late = None
     try:
-        output, _ = process.communicate()
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            late, output = timeout, _end(process)
     except BaseException:
         _end(process)
         raise
     lines = [line for line in output.splitlines() if line.strip()]
-    return Ended(code=process.returncode, tail="\n".join(lines[-_LAST_LINES:]) or "it printed nothing")
+    tail = "\n".join(lines[-_LAST_LINES:]) or "it printed nothing"
+    return Ended(code=process.returncode, tail=tail, late=late)
 
 
-def _pytest(arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> Ended:
-    return run([sys.executable, "-m", "pytest", *arguments], folder=folder, environment=environment)
+def _pytest(
+    arguments: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float | None = None,
+) -> Ended:
+    command = [sys.executable, "-m", "pytest", *arguments]
+    return run(command, folder=folder, environment=environment, timeout=timeout)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and all that it started: politely, so that its recordings are put away, then not."""
-    for kind in (signal.SIGINT, signal.SIGKILL):
+def _end(process: subprocess.Popen[str]) -> str:
+    """End a process and all that it started: politely, so that its recordings are put away, then not.
+
+    Returns:
+        What it printed: after SIGINT also where pytest stood.
+    """
+    for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, kind)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_PATIENCE_S)
-            return
+            output, _ = process.communicate(timeout=_PATIENCE_S)
+            return output
+    return ""  # what it started in a session of its own still holds the pipe
 
 
 def _listed(environment: Mapping[str, str], path: Path) -> dict[str, str]:

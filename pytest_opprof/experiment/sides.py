@@ -63,13 +63,14 @@ class Bench:
     environment: Mapping[str, str]
     place: Path
 
-    def measured(self, node_ids: Iterable[str], *, timing: Timing, hash_seed: int) -> Run:
+    def measured(self, node_ids: Iterable[str], *, timing: Timing, hash_seed: int, timeout: float) -> Run:
         """What one fresh process measures of these tests.
 
         Args:
             node_ids: Of `tests`.
             timing: How each is timed.
             hash_seed: The process's PYTHONHASHSEED.
+            timeout: Seconds after which it is ended.
 
         Raises:
             ProcessDiedError: It left no document.
@@ -80,10 +81,15 @@ class Bench:
             folder=self.folder,
             environment=self._seeded(hash_seed),
             place=self.place,
+            timeout=timeout,
         )
 
-    def tried(self, *, timing: Timing) -> tuple[Run, Listing]:
+    def tried(self, *, timing: Timing, timeout: float | None) -> tuple[Run, Listing]:
         """What a first process measures of all tests, and what it imports; it also fills all caches.
+
+        Args:
+            timing: How each is timed.
+            timeout: Seconds after which it is ended; None waits for ever.
 
         Raises:
             ExperimentError: It ended without a document.
@@ -94,6 +100,7 @@ class Bench:
                 folder=self.folder,
                 environment=self._seeded(1),
                 place=self.place,
+                timeout=timeout,
             )
         except ProcessDiedError as error:
             raise ExperimentError(f"the tests cannot be run on the {self.side}: {error}") from error

@@ -63,6 +63,8 @@ DISTURBING = """\
         if f"{count}" in os.environ.get("KILLED_AT", "").split() and not once.exists():
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        if f"{count}" == os.environ.get("HANGS_AT"):
+            signal.pause()
         if f"{count}" == os.environ.get("INTERRUPTED_AT"):
             os.kill(os.getppid(), signal.Signals[os.environ["SIGNAL"]])
             signal.pause()
@@ -232,6 +234,19 @@ def test_resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder(
 
 
 @pytest.mark.slow
+def test_a_process_that_hangs_is_ended_and_run_again(project: Project, tmp_path: Path) -> None:
+    project.write("tests/test_it.py", DISTURBING)
+    project.commit()
+    counted = {"COUNTED": str(tmp_path / "counted")}
+    hung = ab(project, "HEAD", "--processes=8", "--steps=2", "--timeout=30", env=counted | {"HANGS_AT": "4"})
+    assert hung.code in {0, 1}
+    assert "died and is run again: no end in 30 s (--timeout):" in hung.stdout
+    assert "KeyboardInterrupt" in hung.stdout, "where it hung"
+    assert "processes that died and were run again: 1 of the" in hung.stdout
+    assert nothing_left(project)
+
+
+@pytest.mark.slow
 def test_a_head_that_changes_meanwhile_is_not_measured(project: Project, tmp_path: Path) -> None:
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
@@ -338,6 +353,7 @@ def test_python_path_leads_each_side_to_its_own_code(project: Project) -> None:
         (("HEAD", "--processes=7"), "--processes=7: it is a number from 8 to 1000"),
         (("HEAD", "--steps=0"), "--steps=0: it is a number from 1 to 1000"),
         (("HEAD", "--max-time=-1"), "--max-time=-1.0: it is a number from 0 to 3600"),
+        (("HEAD", "--timeout=0"), "--timeout=0: it is a number of seconds above 0"),
         (("HEAD", "--min-effect=some"), "--min-effect"),
         (("HEAD", "--max-noise=some"), "--max-noise"),
         (("HEAD", "--fail-on=slower"), "--fail-on: unknown verdict 'slower'"),

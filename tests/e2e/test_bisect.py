@@ -85,6 +85,17 @@ def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
     assert lines[at + 2].endswith(": 5")
 
 
+@pytest.mark.slow
+def test_a_commit_that_hangs_is_skipped(project: Project) -> None:
+    hangs = "import signal\n\ndef step():\n    signal.pause()\n"
+    commits = built(project, "2", hangs, "5")
+    done = bisect(project, f"--good={commits[0]}", "--timeout=30")
+    assert done.returncode == 1
+    skipped = next(line for line in done.stdout.splitlines() if "skipped: " in line)
+    assert "no end in 30 s (--timeout)" in skipped
+    assert "work.count changed from 2 to 5 in one of:" in done.stdout
+
+
 def test_nothing_changed(project: Project) -> None:
     commits = built(project, "2", "7", "2")
     project.write("model.py", MODULE.format(count=9))
