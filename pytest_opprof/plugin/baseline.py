@@ -19,6 +19,7 @@ from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
 from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.options import Options
+from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange, baseline_digest
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Environment, Run
@@ -87,6 +88,7 @@ def save_run(
     collected: Collected,
     node_ids: Mapping[str, str],
     folder: Path,
+    traces: SessionTraces,
 ) -> list[str]:
     """Certify a run in fresh processes, keep it, and drop from what was accepted what it stands for now.
 
@@ -97,6 +99,7 @@ def save_run(
         collected: What that session collected.
         node_ids: From a result's node id to pytest's own.
         folder: The project's ``.opprof``.
+        traces: Of the tests that were measured.
 
     Returns:
         Sentences for the user: what was kept and where, and what was not.
@@ -116,6 +119,7 @@ def save_run(
         tests = "1 test" if kept == 1 else f"{kept} tests"
         notes.insert(0, f"saved {tests} as {saved.run.title}: {saved.place}")
         notes += _spent(folder, saved.run)
+        notes += traces.keep(store, saved.run)
     return [*notes, *saved.notes]
 
 

@@ -39,6 +39,14 @@ _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
 
 
 def finish(session: OpprofSession, its: pytest.Session) -> None:
+    """Compare and keep what was measured, and remove what is not kept; see `_finish`."""
+    try:
+        _finish(session, its)
+    finally:
+        session.traces.close()
+
+
+def _finish(session: OpprofSession, its: pytest.Session) -> None:
     """Compare and keep what was measured; fail the session for what no test stands for.
 
     Args:
@@ -171,6 +179,7 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
             collected=session.collected,
             node_ids=session.node_ids,
             folder=session.folder,
+            traces=session.traces,
         )
     except OpprofError as error:
         session.failures.append(str(error))

@@ -116,6 +116,12 @@ OPTIONS: Final = (
     Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
     Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
     Option(
+        name="opprof-trace-budget",
+        metavar="SIZE",
+        default="64 MiB",
+        help="room for the traces kept of saved tests, and as much again for those of failed gates; 0: none",
+    ),
+    Option(
         name="opprof-timed-steps",
         metavar="N",
         default="0",
@@ -188,6 +194,7 @@ class Options:
     timed_steps: int
     timed_max_time: float
     traces: Path | None
+    trace_budget: str
     json: Path | None
 
     @property
@@ -234,6 +241,7 @@ def read_options(config: pytest.Config) -> Options:
         timed_steps=_timed_steps(values["opprof_timed_steps"]),
         timed_max_time=_timed_max_time(values["opprof_timed_max_time"]),
         traces=_path(config, "opprof_traces"),
+        trace_budget=values["opprof_trace_budget"],
         json=_of_rank(_path(config, "opprof_json")),
     )
 

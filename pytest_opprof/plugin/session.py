@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -36,10 +36,11 @@ from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
-from pytest_opprof.plugin.traces import write_traces
+from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
+from pytest_opprof.results.files import shown
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
 from pytest_opprof.results.run import Environment, MeasurementStatus, Outcome, Run, TestResult
@@ -48,7 +49,6 @@ from pytest_opprof.units import NS_IN_S
 STEPPING: Final = pytest.StashKey[Stepping]()
 # No fault of the test's: they fail the session at its end, never a test.
 NOT_THE_TESTS: Final = frozenset({Verdict.ERROR, Verdict.MISSING})
-_DEFAULT_TRACES: Final = FOLDER / "traces"
 _WIDTH: Final = 80  # where there is no terminal
 
 
@@ -69,6 +69,7 @@ class OpprofSession:
         notes: What to tell the user, each sentence once.
         said: What the header has told.
         failures: What fails this session although no test failed for it.
+        traces: What becomes of recordings, as files.
         comparison: Of the whole; None until the session is over.
     """
 
@@ -106,6 +107,7 @@ class OpprofSession:
             command_line=parse_gate_options(options.gates, known_ops=names),
             accepted=read_accepted(self.folder) if options.baseline else {},
         )
+        self.traces = SessionTraces(root=config.rootpath, options=options, exchange=exchange)
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         self._names_overflowed = 0
         self._speed: Speed | None = None
@@ -163,12 +165,12 @@ class OpprofSession:
         test = self._measured(test, stepping)
         if test.timing.reason:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
-        traces = self._write_traces(test.node_id, stepping, wanted=item.stash[PLAN].request.trace)
         if isinstance(stepping, BenchmarkStepping) and test.is_usable:
             leave_summary(stepping.fixture, test, run_id=self._run_id)
         self._take(test)
         found = self._compare(test)
         note_properties(item, found)
+        traces = self._write_traces(found, test, stepping, by_marker=item.stash[PLAN].request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
             report.outcome = "failed"
             report.longrepr = self._section(found, traces)
@@ -227,24 +229,30 @@ class OpprofSession:
         before = base.test(test.node_id) if base else None
         return compare_test(test, before, base=base, head=self.run_of([test]), policy=self.policy)
 
-    def _write_traces(self, node_id: str, stepping: Stepping, *, wanted: bool) -> list[Path]:
-        folder = self.options.traces or (self.config.rootpath / _DEFAULT_TRACES if wanted else None)
-        if folder is None or not stepping.recordings:
-            return []
+    def _write_traces(
+        self, found: TestComparison, test: TestResult, stepping: Stepping, *, by_marker: bool
+    ) -> list[str]:
+        """Write what is to be kept of a test's recordings; for its section, where they are."""
+        recordings = stepping.recordings
+        told: list[str] = []
         try:
-            return write_traces(folder, node_id, stepping.recordings)
+            told += map(shown, self.traces.asked_for(test, recordings, by_marker=by_marker))
+            not_staged = self.traces.stage(test, recordings)
+            told += filter(None, [self.traces.show(found, recordings, base=self.baseline.run)])
         except OpprofError as error:
-            self.notes[str(error)] = None
-            return []
+            not_staged = str(error)
+        if not_staged:
+            self.notes[not_staged] = None
+        return told
 
     # ---- for who prints and keeps ------------------------------------------------------------
 
-    def _section(self, test: TestComparison, traces: Iterable[Path]) -> str:
+    def _section(self, test: TestComparison, traces: Sequence[str]) -> str:
         lines = failure_section(
             test,
             baseline=self.options.baseline,
             width=self.width,
-            traces=[str(path) for path in traces],
+            traces=traces,
             accept="opprof accept",
         )
         return "\n".join(lines)

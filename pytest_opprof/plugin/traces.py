@@ -1,13 +1,35 @@
-"""Chrome traces of measured tests, as files."""
+"""Chrome traces of measured tests, as files: those asked for, those of saved tests, and of regressions."""
 
 from __future__ import annotations
 
+import functools
+import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
+from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.traces import (
+    PROJECT_TRACES,
+    SUFFIX,
+    SavedTraces,
+    TracePairs,
+    pair_words,
+    traces_beside,
+)
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.errors import StoreError
+from pytest_opprof.compare.comparison import TestComparison
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import OpprofError, StoreError, UsageError
+from pytest_opprof.plugin.options import Options
+from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.results.names import trace_stem
+from pytest_opprof.results.run import Run, TestResult
+from pytest_opprof.units import format_bytes, parse_bytes
+
+# A file's time is that of the system's last tick.
+_TICK_NS: Final = 1_000_000_000
 
 
 def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) -> list[Path]:
@@ -23,11 +45,125 @@ def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) ->
     paths = []
     for number, recording in enumerate(recordings):
         cycle = f".cycle{number}" if len(recordings) > 1 else ""
-        path = folder / f"{stem}{cycle}.json.gz"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            recording.write_chrome_trace(path)
-        except OSError as error:
-            raise StoreError(f"the trace {path} cannot be written: {error}") from error
+        path = folder / f"{stem}{cycle}{SUFFIX}"
+        _write(recording, path)
         paths.append(path)
     return paths
+
+
+def _write(recording: Recording, path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recording.write_chrome_trace(path)
+    except OSError as error:
+        raise StoreError(f"the trace {path} cannot be written: {error}") from error
+
+
+class SessionTraces:
+    """What becomes of the recordings of one session's tests, as files; of several cycles, of the last.
+
+    Args:
+        root: The project's folder.
+        options: What the user asked for.
+        exchange: The folder shared with other processes; None where the tests run in this one.
+
+    Raises:
+        UsageError: The budget is no size.
+    """
+
+    def __init__(self, *, root: Path, options: Options, exchange: Exchange | None) -> None:
+        self._root = root
+        self._options = options
+        try:
+            self._budget = parse_bytes(options.trace_budget)
+        except UsageError as error:
+            raise UsageError(f"--opprof-trace-budget: {error}") from error
+        began_ns = time.time_ns() - _TICK_NS
+        self._pairs = TracePairs(folder=root / PROJECT_TRACES, budget=self._budget, since_ns=began_ns)
+        self._shared = exchange.folder / "traces" if exchange else None
+        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._staged_bytes = 0
+
+    def asked_for(self, test: TestResult, recordings: Sequence[Recording], *, by_marker: bool) -> list[Path]:
+        """Write what the user has asked for of a test; the files.
+
+        Raises:
+            StoreError: A file cannot be written.
+        """
+        folder = self._options.traces or (self._root / PROJECT_TRACES if by_marker else None)
+        return write_traces(folder, test.node_id, recordings) if folder else []
+
+    def stage(self, test: TestResult, recordings: Sequence[Recording]) -> str:
+        """Write the trace of a test that will be saved, to be kept with it.
+
+        Returns:
+            Why it was not written; empty where it was, or where none is kept.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        if not (self._options.save and self._budget and recordings and self._saved is not None):
+            return ""
+        if self._staged_bytes > self._budget:
+            return (
+                "the traces of the last tests are not kept: those of the first have the "
+                f"{format_bytes(self._budget)} of opprof_trace_budget"
+            )
+        path = self._staging / f"{trace_stem(test.node_id)}{SUFFIX}"
+        _write(recordings[-1], path)
+        self._staged_bytes += path.stat().st_size
+        return ""
+
+    def keep(self, archive: Archive, run: Run) -> tuple[str, ...]:
+        """Put what was staged of a saved run's tests beside it; sentences on what was not."""
+        saved = traces_beside(archive, budget=self._budget)
+        if saved is None or not self._staged_anything:
+            return ()
+        paths = {test.node_id: self._staging / f"{trace_stem(test.node_id)}{SUFFIX}" for test in run.tests}
+        return saved.keep({node_id: path for node_id, path in paths.items() if path.exists()}, run)
+
+    def show(self, found: TestComparison, recordings: Sequence[Recording], *, base: Run | None) -> str:
+        """Keep base's and head's traces of a test that regressed, and drop those of one that no longer does.
+
+        Returns:
+            Where they are, and what shows them, or why they are not; empty where there is nothing to say.
+
+        Raises:
+            StoreError: They cannot be written.
+        """
+        if base is None:
+            return ""
+        if found.verdict is not Verdict.REGRESSED or not (self._budget and recordings):
+            self._pairs.drop(found.node_id)
+            return ""
+        before = base.test(found.node_id)
+        theirs = self._saved.of(before, base) if before and self._saved else None
+        ours = self._staging / f"{trace_stem(found.node_id)}.head{SUFFIX}"
+        _write(recordings[-1], ours)
+        refused = self._pairs.put(found.node_id, base=theirs, head=ours)
+        missing = f"no trace of {base.title} is kept here"
+        return refused or pair_words(found.node_id, self._pairs, missing=missing)
+
+    def close(self) -> None:
+        """Remove what was not kept."""
+        if self._own is not None:
+            self._own.cleanup()
+
+    @functools.cached_property
+    def _saved(self) -> SavedTraces | None:
+        """Where the traces of stored runs are; None where a store has none."""
+        try:
+            return traces_beside(open_store(self._options.store, root=self._root), budget=self._budget)
+        except OpprofError:  # which the session says by itself
+            return None
+
+    @property
+    def _staged_anything(self) -> bool:
+        return self._own is not None or (self._shared is not None and self._shared.exists())
+
+    @functools.cached_property
+    def _staging(self) -> Path:
+        if self._shared is not None:
+            return self._shared
+        self._own = tempfile.TemporaryDirectory(prefix="opprof-traces-")
+        return Path(self._own.name)

@@ -11,7 +11,7 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
     options = read_options(lone.parseconfig())
     assert (options.mode, options.store, options.rows) == ("on", "dir:.opprof", 10)
     assert options.capture == {"ranges", "ops", "cuda-if-used"}
-    assert options.save_processes == 2
+    assert (options.save_processes, options.trace_budget) == (2, "64 MiB")
     assert (options.save, options.baseline, options.json, options.traces, options.columns) == (None,) * 5
     assert not options.asks_for_something
 

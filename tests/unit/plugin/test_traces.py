@@ -9,8 +9,9 @@ from windows import Window
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.errors import StoreError
-from pytest_opprof.plugin.traces import write_traces
+from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.plugin.options import read_options
+from pytest_opprof.plugin.traces import SessionTraces, write_traces
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +45,9 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, recording: Recordi
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"the trace .*file/test_it-.* cannot be written"):
         write_traces(tmp_path / "file", "a.py::test_it", [recording])
+
+
+def test_a_budget_that_is_no_size_is_refused(lone: pytest.Pytester) -> None:
+    options = read_options(lone.parseconfig("--opprof-trace-budget=much"))
+    with pytest.raises(UsageError, match="--opprof-trace-budget: 'much' is no size"):
+        SessionTraces(root=lone.path, options=options, exchange=None)

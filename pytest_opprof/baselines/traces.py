@@ -1,0 +1,234 @@
+"""Traces of tests, kept so that a regression can be looked at: its base's beside the baseline, and pairs.
+
+What a save measured is kept in the folder of the store, as ``traces/saved/<test>.<run>.json.gz``, and what a
+failed gate is shown with as a pair in the project's, ``.opprof/traces/<test>.{base,head}.json.gz``. Each kind
+has so much room at most, goes into no store but a folder, and is ignored by git.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.baselines.directory import DirectoryStore
+from pytest_opprof.baselines.folder import FOLDER
+from pytest_opprof.baselines.keys import TRACES
+from pytest_opprof.errors import StoreError
+from pytest_opprof.results.files import shown, store_error, write_bytes
+from pytest_opprof.results.names import trace_stem
+from pytest_opprof.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.results.run import Run, TestResult
+
+DEFAULT_BUDGET: Final = 64 << 20
+PROJECT_TRACES: Final = FOLDER / TRACES
+SUFFIX: Final = ".json.gz"
+SIDES: Final = ("base", "head")
+_SAVED: Final = "saved"
+_KEPT_OF_A_TEST: Final = 5
+_MOST_NAMES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedTraces:
+    """What saves have measured, beside the baselines of a folder.
+
+    Attributes:
+        folder: Of the traces.
+        budget: How many bytes they may have together; 0 keeps none.
+    """
+
+    folder: Path
+    budget: int
+
+    def of(self, test: TestResult, run: Run) -> Path | None:
+        """The trace of a stored test; None where none is kept of just that measurement.
+
+        Args:
+            test: As it is stored.
+            run: Which it is stored in.
+        """
+        path = self._path(test.node_id, test.carried_from.run_id if test.carried_from else run.run_id)
+        return path if path.is_file() else None
+
+    def keep(self, measured: Mapping[str, Path], run: Run) -> tuple[str, ...]:
+        """Take over the traces of tests that were saved, and let go of older ones.
+
+        Args:
+            measured: By node id. A file that is taken over is moved.
+            run: As it was stored.
+
+        Returns:
+            A sentence where there was no room for some, or they could not be kept.
+        """
+        saved = {test.node_id for test in run.tests if test.carried_from is None}
+        files = [
+            (path.stat().st_size, node_id, path) for node_id, path in measured.items() if node_id in saved
+        ]
+        room, left_out = self.budget, []
+        kept: set[Path] = set()
+        try:
+            ignored_by_git(self.folder)
+            (self.folder / _SAVED).mkdir(exist_ok=True)
+            for size, node_id, path in sorted(files):  # so that the largest are left out
+                if size > room:
+                    left_out.append(node_id)
+                    continue
+                room -= size
+                target = self._path(node_id, run.run_id)
+                shutil.move(path, target)
+                kept.add(target)
+            self._let_go(kept, room=room)
+        except StoreError as error:
+            return (f"no traces are kept for later: {error}",)
+        except OSError as error:
+            return (f"no traces are kept for later: {store_error(self.folder, 'cannot be written', error)}",)
+        return (_left_out(left_out, budget=self.budget),) if left_out else ()
+
+    def _path(self, node_id: str, run_id: str) -> Path:
+        return self.folder / _SAVED / f"{trace_stem(node_id)}.{run_id}{SUFFIX}"
+
+    def _let_go(self, kept: set[Path], *, room: int) -> None:
+        """Remove the oldest that there is no room for, and all but the latest of a test."""
+        of_test: defaultdict[str, int] = defaultdict(int)
+        for path in kept:
+            of_test[_stem(path)] += 1
+        for path, size in _newest_first((self.folder / _SAVED).glob(f"*{SUFFIX}")):
+            if path in kept:
+                continue
+            of_test[_stem(path)] += 1
+            if size > room or of_test[_stem(path)] > _KEPT_OF_A_TEST:
+                path.unlink(missing_ok=True)
+            else:
+                room -= size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePairs:
+    """What tests that regressed are looked at with: base and head of each.
+
+    Attributes:
+        folder: Of the traces.
+        budget: How many bytes they may have together; 0 keeps none.
+        since_ns: Pairs that were written before go where there is no room, in nanoseconds since the epoch.
+    """
+
+    folder: Path
+    budget: int
+    since_ns: int
+
+    def path(self, node_id: str, side: str) -> Path:
+        """Where a side's trace of a test lies, if it does."""
+        return self.folder / f"{trace_stem(node_id)}.{side}{SUFFIX}"
+
+    def put(self, node_id: str, *, base: Path | None, head: Path) -> str:
+        """Keep a pair in place of the test's earlier one.
+
+        Args:
+            node_id: The test's.
+            base: Its trace then; None where there is none. It is copied.
+            head: Its trace now. It is moved.
+
+        Returns:
+            Why nothing was kept, as a sentence; empty where it was.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        self.drop(node_id)
+        try:
+            needed = head.stat().st_size + (base.stat().st_size if base else 0)
+            if not self._make_room(needed):
+                head.unlink()
+                return _left_out([node_id], budget=self.budget)
+            ignored_by_git(self.folder)
+            shutil.move(head, self.path(node_id, "head"))
+            if base is not None:
+                shutil.copyfile(base, self.path(node_id, "base"))
+        except OSError as error:
+            raise store_error(self.folder, "cannot be written", error) from error
+        return ""
+
+    def drop(self, node_id: str) -> None:
+        """Remove the pair of a test: it is of an earlier session, and shows what is no longer so."""
+        for side in SIDES:
+            with contextlib.suppress(OSError):
+                self.path(node_id, side).unlink()
+
+    def _make_room(self, needed: int) -> bool:
+        """Whether so many bytes fit, once pairs of earlier sessions made room for them."""
+        there = list(_newest_first(path for side in SIDES for path in self.folder.glob(f"*.{side}{SUFFIX}")))
+        used = needed + sum(size for _, size in there)
+        for path, size in reversed(there):
+            if used <= self.budget:
+                break
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_mtime_ns < self.since_ns:
+                    path.unlink()
+                    used -= size
+        return used <= self.budget
+
+
+def traces_beside(archive: Archive, *, budget: int) -> SavedTraces | None:
+    """Where the traces of an archive's runs are kept; None for a store that is no folder of this machine."""
+    if not isinstance(archive.store, DirectoryStore):
+        return None
+    return SavedTraces(folder=archive.store.folder / TRACES, budget=budget)
+
+
+def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
+    """Where a test's pair lies, and the command that shows it.
+
+    Args:
+        node_id: The test's.
+        pairs: Which it was put into.
+        missing: What to say of a base of which there is no trace.
+    """
+    sides = [side for side in SIDES if pairs.path(node_id, side).exists()]
+    which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
+    name = node_id.rpartition("::")[2]
+    quoted = name if re.fullmatch(r"[0-9A-Za-z_.-]+", name) else f"'{trace_stem(node_id)}'"
+    told = f"{shown(pairs.folder)}/{trace_stem(node_id)}.{which}{SUFFIX}   (opprof view {quoted})"
+    return told if "base" in sides else f"{told}; {missing}"
+
+
+def ignored_by_git(folder: Path) -> None:
+    """Make a folder whose content git leaves alone.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_bytes(ignore, b"*\n")
+
+
+def _stem(path: Path) -> str:
+    """A test's part of the name of a saved trace, which has dots of its own."""
+    return path.name.removesuffix(SUFFIX).rpartition(".")[0]
+
+
+def _newest_first(paths: Iterable[Path]) -> list[tuple[Path, int]]:
+    found: list[tuple[os.stat_result, Path]] = []
+    for path in paths:
+        with contextlib.suppress(OSError):  # another process made room
+            found.append((path.stat(), path))
+    found.sort(key=lambda one: (one[0].st_mtime_ns, one[1].name), reverse=True)
+    return [(path, status.st_size) for status, path in found]
+
+
+def _left_out(node_ids: list[str], *, budget: int) -> str:
+    names = ", ".join(node_ids[:_MOST_NAMES])
+    more = f" and {len(node_ids) - _MOST_NAMES} more" if len(node_ids) > _MOST_NAMES else ""
+    room = f"{format_bytes(budget)} of opprof_trace_budget"
+    return f"no trace is kept of {names}{more}: there is no room for it in the {room}"

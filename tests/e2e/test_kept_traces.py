@@ -1,0 +1,138 @@
+"""Traces that are kept: of saved tests beside their baseline, and base's and head's where a gate fails."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.project import WORK_TWICE, Project
+
+TRACES = ".opprof/traces"
+
+
+def kept(project: Project, folder: str = TRACES) -> list[str]:
+    """The names of all traces in a folder."""
+    return sorted(
+        str(path.relative_to(project.folder / folder))
+        for path in (project.folder / folder).rglob("*.json.gz")
+    )
+
+
+def ops(path: Path) -> list[str]:
+    trace: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return [event["name"] for event in trace["traceEvents"] if event.get("cat") == "user_annotation"]
+
+
+@pytest.fixture
+def saved(project: Project) -> Project:
+    """A project with a baseline, and a test that does more since."""
+    project.write("test_it.py", WORK_TWICE)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    project.replace("test_it.py", "range(2)", "range(3)")
+    return project
+
+
+def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
+    (beside,) = kept(saved)
+    assert beside.startswith("saved/test_it-")
+    session = saved.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    session.lines.fnmatch_lines(
+        ["traces:   .opprof/traces/test_it-????.{base,head}.json.gz   (opprof view test_it)"]
+    )
+    _, base, head = (saved.folder / TRACES / name for name in kept(saved))
+    assert (base.name[-13:], head.name[-13:]) == (".base.json.gz", ".head.json.gz")
+    assert (ops(base).count("work"), ops(head).count("work")) == (2 * 3, 3 * 3)
+
+
+@pytest.mark.slow
+def test_a_test_that_is_well_again_has_no_pair(saved: Project) -> None:
+    saved.pytest("--opprof-baseline=main")
+    assert len(kept(saved)) == 3
+    saved.replace("test_it.py", "range(3)", "range(2)")
+    saved.pytest()  # which judges nothing
+    assert len(kept(saved)) == 3
+    assert saved.pytest("--opprof-baseline=main").exit_code == 0
+    assert len(kept(saved)) == 1
+
+
+@pytest.mark.slow
+def test_a_base_that_was_measured_elsewhere_is_said(saved: Project) -> None:
+    for name in kept(saved):
+        (saved.folder / TRACES / name).unlink()
+    session = saved.pytest("--opprof-baseline=main")
+    told = " ".join(session.stdout.split())
+    assert ".head.json.gz (opprof view test_it); no trace of main is kept here" in told
+    assert [name[-13:] for name in kept(saved)] == [".head.json.gz"]
+
+
+def test_only_what_is_saved_is_kept(project: Project) -> None:
+    failing = "\n    @pytest.mark.profile\n    def test_fails():\n        assert False\n"
+    project.write("test_it.py", WORK_TWICE + failing)
+    project.pytest("--opprof-save=main")
+    assert [name.partition("-")[0] for name in kept(project)] == ["saved/test_it"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["git:", "counts:counts"])
+def test_stores_that_others_read_have_no_traces(project: Project, store: str) -> None:
+    project.git("init", "-q")
+    project.write("test_it.py", WORK_TWICE)
+    project.commit()
+    assert project.pytest("--opprof-save=main", f"--opprof-store={store}").exit_code == 0
+    assert not list(project.folder.rglob("*.json.gz"))
+
+
+@pytest.mark.slow
+def test_git_never_sees_a_trace(project: Project) -> None:
+    project.git("init", "-q")
+    project.write("test_it.py", WORK_TWICE)
+    project.commit()
+    project.pytest("--opprof-save=main", "--opprof-store=kept")
+    project.replace("test_it.py", "range(2)", "range(3)")
+    project.pytest("--opprof-baseline=main", "--opprof-store=kept")
+    assert len(kept(project, "kept/traces")) == 1
+    assert len(kept(project)) == 2
+    told = project.git("status", "--porcelain", "--untracked-files=all")
+    assert "json.gz" not in told
+
+
+@pytest.mark.slow
+def test_a_budget_of_nothing_keeps_nothing(project: Project) -> None:
+    project.write("test_it.py", WORK_TWICE)
+    project.pytest("--opprof-save=main", "--opprof-trace-budget=0")
+    project.replace("test_it.py", "range(2)", "range(3)")
+    session = project.pytest("--opprof-baseline=main", "--opprof-trace-budget=0")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "traces:" not in session.stdout
+    assert not list(project.folder.rglob("*.json.gz"))
+
+
+@pytest.mark.slow
+def test_what_has_no_room_is_left_out_and_said(project: Project) -> None:
+    project.write("pytest.ini", (project.folder / "pytest.ini").read_text() + "opprof_trace_budget = 300 B\n")
+    project.write("test_it.py", WORK_TWICE)
+    session = project.pytest("--opprof-save=main")
+    said = (
+        "no trace is kept of test_it.py::test_it: there is no room for it in the 300 B of opprof_trace_budget"
+    )
+    assert f"opprof: {said}" in session.told
+    project.replace("test_it.py", "range(2)", "range(3)")
+    session = project.pytest("--opprof-baseline=main")
+    assert "traces:   no trace is kept of test_it.py::test_it" in session.stdout
+    assert kept(project) == []
+
+
+@pytest.mark.slow
+def test_workers_keep_traces_too(project: Project) -> None:
+    pytest.importorskip("xdist")
+    second = "\n    @pytest.mark.profile\n    def test_too():\n        test_it()\n"
+    project.write("test_it.py", WORK_TWICE + second)
+    project.pytest("--opprof-save=main", "-n2", plugins=("xdist",))
+    assert [name.partition("-")[0] for name in kept(project)] == ["saved/test_it", "saved/test_too"]
+    project.replace("test_it.py", "range(2)", "range(3)")
+    session = project.pytest("--opprof-baseline=main", "-n2", plugins=("xdist",))
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert len(kept(project)) == 6
+    assert session.stdout.count("(opprof view test_") == 2
