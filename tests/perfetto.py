@@ -27,6 +27,10 @@ _OPEN: Final = """
 (async () => {
     const buffer = await (await fetch(%s)).arrayBuffer();
     app.openTraceFromBuffer({buffer, title: 'trace', fileName: 'trace.json'});
+})()
+"""
+_READ: Final = """
+(async () => {
     while (app.trace === undefined) // it is there once the engine has read the trace to its end
         await new Promise(go => setTimeout(go, 50));
 })()
@@ -67,6 +71,11 @@ class Perfetto:
     def open_trace(self, url: str) -> None:
         """Have the engine read a trace."""
         self._evaluate(_OPEN % json.dumps(url))
+        self.wait_for_trace()
+
+    def wait_for_trace(self) -> None:
+        """Wait until the engine has read the trace that the page's address names."""
+        self._evaluate(_READ)
 
     def query(self, sql: str, *columns: str) -> list[list[Any]]:
         """Rows of these columns, by Perfetto's SQL."""
@@ -120,17 +129,16 @@ def wheel_ui() -> Path:
 @contextlib.contextmanager
 def perfetto(trace: Path) -> Iterator[Perfetto]:
     """The UI with this trace loaded."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine (Debian, Ubuntu: apt install chromium)")
-    with _served(wheel_ui(), trace) as address, _browser(chromium) as page:
+    with served(wheel_ui(), trace) as address, browser() as page:
         page.open_page(f"{address}/index.html")
         page.open_trace("/opened-trace.json")
         yield page
 
 
 @contextlib.contextmanager
-def _served(ui: Path, trace: Path) -> Iterator[str]:
+def served(ui: Path, trace: Path) -> Iterator[str]:
+    """The address of the UI, with a trace beside it."""
+
     class Handler(http.server.SimpleHTTPRequestHandler):
         def translate_path(self, path: str) -> str:
             return str(trace) if path == "/opened-trace.json" else super().translate_path(path)
@@ -150,7 +158,11 @@ def _served(ui: Path, trace: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _browser(chromium: str) -> Iterator[Perfetto]:
+def browser() -> Iterator[Perfetto]:
+    """A page of a headless Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine (Debian, Ubuntu: apt install chromium)")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         read_commands, write_commands = os.pipe()
         read_answers, write_answers = os.pipe()

@@ -32,6 +32,7 @@ COMMANDS = (
     "env",
     "attach",
     "trace",
+    "view",
     "ab",
     "history",
     "bisect",

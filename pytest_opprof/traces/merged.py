@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.names import STEP_PREFIX
+from pytest_opprof.traces.difference import OpDifference, TraceDifference, difference
+from pytest_opprof.traces.kineto import TraceFile, load_trace
 from pytest_opprof.traces.side_by_side import Mark, Side, write_side_by_side
 from pytest_opprof.units import format_duration
 
 if TYPE_CHECKING:
-    from pytest_opprof.traces.difference import OpDifference, TraceDifference
+    from pathlib import Path
+
     from pytest_opprof.traces.imported_recording import ImportedRecording
-    from pytest_opprof.traces.kineto import TraceFile
 
 _MOST_LISTED: Final = 100
 _MOST_TIMES: Final = 10
@@ -75,6 +77,16 @@ def write_merged(
     except OSError as error:
         raise StoreError(f"the merged trace cannot be written: {error}. Choose another place") from error
     return len(changed)
+
+
+def merge_files(base: Path, head: Path, path: Path) -> int:
+    """Read two traces and write them as one; see `write_merged`.
+
+    Raises:
+        OpprofError: One cannot be read, or the file cannot be written.
+    """
+    before, after = load_trace(base), load_trace(head)
+    return write_merged(before, after, path, found=difference(before.recording, after.recording))
 
 
 # ---- times -----------------------------------------------------------------------------------

@@ -177,6 +177,16 @@ OF_AB = {
     "ab --verbose": "what_was_measured_is_kept_and_resumed",
     "ab --quiet": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
 }
+# Of `view`, the test that shows what the argument does: what it serves is to be fetched.
+OF_VIEW = {
+    "view target": "a_test_that_regressed_is_shown_on_both_sides",
+    "view --test": "what_is_named_is_shown",
+    "view --side": "what_is_named_is_shown",
+    "view --traces": "traces_may_lie_elsewhere",
+    "view --no-browser": "perfetto_reads_what_is_served",
+    "view --ui": "perfetto_reads_what_is_served",
+    "view --port": "a_test_that_regressed_is_shown_on_both_sides",
+}
 LISTENS = """
 import torch, pytest_opprof
 pytest_opprof.listen()
@@ -335,6 +345,16 @@ def test_every_proof_of_ab_gives_its_argument() -> None:
         assert not option.startswith("-") or f'"{option}' in body, argument
 
 
+def test_every_proof_of_view_is_there() -> None:
+    text = (Path(__file__).parent / "test_view.py").read_text(encoding="utf-8")
+    for argument, name in OF_VIEW.items():
+        option = argument.split()[1]
+        assert f"def test_{name}(" in text, argument
+        assert not option.startswith("--") or f'"{option}' in text, argument
+
+
 def test_every_argument_has_its_proof() -> None:
-    known = PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_RECOVER | OF_AB.keys()
+    known = (
+        PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_RECOVER | OF_AB.keys() | OF_VIEW.keys()
+    )
     assert set(arguments_of(whole_parser())) == known

@@ -1,0 +1,159 @@
+"""Which traces there are to look at: of a test by its name, and of the tests of a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.baselines.traces import SIDES, SUFFIX, SavedTraces
+from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.results.files import read_head, shown, store_error
+from pytest_opprof.results.names import canonical_node_id, trace_stem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_opprof.results.run import Run
+
+_HEAD_BYTES: Final = 4096
+_KIND: Final = re.compile(rb'\s*\{[^{}\[\]]{0,200}"kind":\s*"opprof-')
+_NAME: Final = re.compile(
+    rf"(?P<stem>.+-[0-9a-f]{{4}})(?:\.(?P<part>base|head|cycle\d+))?{re.escape(SUFFIX)}"
+)
+_MOST_NAMES: Final = 10
+
+
+class Side(StrEnum):
+    """What of a pair is looked at."""
+
+    BOTH = "both"
+    BASE = "base"
+    HEAD = "head"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewable:
+    """A test that has traces.
+
+    Attributes:
+        test: Its node id where that is known, else what its files are called.
+        files: Its traces by side; the only one of a test that was not compared is "head".
+    """
+
+    test: str
+    files: Mapping[str, Path]
+
+    def of(self, side: Side) -> tuple[Path, ...]:
+        """The files of a side; of both, base first, or the one that there is.
+
+        Raises:
+            UsageError: It has none of that side.
+        """
+        if side is Side.BOTH:
+            return tuple(self.files[name] for name in SIDES if name in self.files)
+        if side not in self.files:
+            raise UsageError(
+                f"{self.test}: no trace of the {side} is kept; there is: {', '.join(self.files)}"
+            )
+        return (self.files[side],)
+
+
+def is_document(path: Path) -> bool:
+    """Whether a file is a document of ours, or else a trace, told by its first bytes.
+
+    Raises:
+        StoreError: It cannot be read.
+        UsageError: It is neither.
+    """
+    try:
+        head = read_head(path, size=_HEAD_BYTES)
+    except OSError as error:
+        raise store_error(path, "cannot be read", error) from error
+    if head.lstrip()[:1] not in {b"{", b"["}:
+        raise UsageError(f"{shown(path)}: this is no trace, no run and no comparison")
+    return _KIND.match(head) is not None
+
+
+def viewable_tests(folder: Path) -> list[Viewable]:
+    """All tests that have traces in a folder, in the order of their names.
+
+    Raises:
+        StoreError: The folder cannot be read.
+    """
+    found: dict[str, dict[str, Path]] = {}
+    try:
+        paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise StoreError(f"{shown(folder)} cannot be read: {error.strerror or error}") from error
+    for path in paths:
+        name = _NAME.fullmatch(path.name)
+        if name is not None:
+            side = name["part"] if name["part"] in SIDES else "head"
+            files = found.setdefault(name["stem"], {})
+            if name["part"] in SIDES or side not in files:
+                files[side] = path  # a pair's stands over what was asked for of the same test
+    return [Viewable(test=stem, files=files) for stem, files in found.items()]
+
+
+def viewable_by_name(folder: Path, name: str) -> Viewable:
+    """The test of this name, node id or name of files.
+
+    Raises:
+        UsageError: There is none, or there are several.
+        StoreError: The folder cannot be read.
+    """
+    stem = trace_stem(canonical_node_id(name))
+    plain = stem.rpartition("-")[0]
+    tests = viewable_tests(folder)
+    exact = [one for one in tests if one.test in {stem, name}]
+    return _only(exact or [one for one in tests if one.test.rpartition("-")[0] == plain], tests, name, folder)
+
+
+def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:
+    """The tests of a run that have traces: those kept of just this run, else what the folder has of them.
+
+    Raises:
+        StoreError: The folder cannot be read.
+    """
+    saved = SavedTraces(folder=folder, budget=0)
+    own = {test.node_id: path for test in run.tests if (path := saved.of(test, run)) is not None}
+    others = viewable_of_tests(folder, (test.node_id for test in run.tests if test.node_id not in own))
+    return [*(Viewable(test=test, files={"head": path}) for test, path in own.items()), *others]
+
+
+def viewable_of_tests(folder: Path, node_ids: Iterable[str]) -> list[Viewable]:
+    """Those of some tests that have traces.
+
+    Raises:
+        StoreError: The folder cannot be read.
+    """
+    there = {one.test: one.files for one in viewable_tests(folder)}
+    stems = {node_id: trace_stem(node_id) for node_id in node_ids}
+    return [Viewable(test=node_id, files=there[stem]) for node_id, stem in stems.items() if stem in there]
+
+
+def viewable_like(tests: list[Viewable], text: str, *, folder: Path) -> Viewable:
+    """The one whose node id is, or has in it, this text.
+
+    Raises:
+        UsageError: There is none, or there are several.
+    """
+    exact = [one for one in tests if text in {one.test, one.test.rpartition("::")[2]}]
+    return _only(exact or [one for one in tests if text in one.test], tests, text, folder)
+
+
+def _only(found: list[Viewable], there: list[Viewable], wanted: str, folder: Path) -> Viewable:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"{wanted!r} names several tests with traces: {_names(found)}. Name one of them")
+    has = f"there are: {_names(there)}" if there else "there are none"
+    raise UsageError(f"no test {wanted!r} with a trace in {shown(folder)} ({has})")
+
+
+def _names(tests: list[Viewable]) -> str:
+    more = f" and {len(tests) - _MOST_NAMES} more" if len(tests) > _MOST_NAMES else ""
+    return ", ".join(one.test for one in tests[:_MOST_NAMES]) + more

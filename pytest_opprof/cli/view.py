@@ -1,0 +1,122 @@
+"""``opprof view``: a trace in Perfetto's page, base beside head where a test has both."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines
+
+if TYPE_CHECKING:
+    from pytest_opprof.baselines.viewing import Side, Viewable
+
+_SIDES = ("both", "base", "head")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("view", help="show a test's traces in Perfetto, base beside head")
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TEST|TRACE|RUN",
+        help="a test that has traces, a trace's file, or that of a run or comparison; none lists the tests",
+    )
+    parser.add_argument(
+        "--test", metavar="TEXT", help="of a run or comparison: the test whose id contains this"
+    )
+    parser.add_argument("--side", choices=_SIDES, default="both", help="default: %(default)s, as one trace")
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="DIR",
+        help="where traces are; default: .opprof/traces of this project",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address alone, and open nothing")
+    parser.add_argument(
+        "--ui", metavar="URL", help="a Perfetto page of your own; default: https://ui.perfetto.dev"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="to serve on; default: 9001, all that ui.perfetto.dev may read"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the trace until the page has it.
+
+    Raises:
+        OpprofError: there is no such trace, or it cannot be served.
+    """
+    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
+    from pytest_opprof.baselines.keys import TRACES  # noqa: PLC0415
+    from pytest_opprof.baselines.viewing import Side  # noqa: PLC0415
+    from pytest_opprof.traces.merged import merge_files  # noqa: PLC0415
+
+    folder = args.traces or project_folder(Path.cwd()) / TRACES
+    files = _files(args, folder, Side(args.side))
+    if len(files) > 1:
+        base, head = files
+        with tempfile.TemporaryDirectory(prefix="opprof-view-") as place:
+            both = Path(place) / head.name.replace(".head.json.gz", ".both.json")
+            print_lines([f"base and head side by side, marked ops: {merge_files(base, head, both)}"])
+            _serve(both, args)
+    elif files:
+        _serve(files[0], args)
+    return 0
+
+
+def _files(args: argparse.Namespace, folder: Path, side: Side) -> tuple[Path, ...]:
+    """What is to be shown; none where tests were listed instead."""
+    from pytest_opprof.baselines import viewing  # noqa: PLC0415
+
+    if args.target is None:
+        return _listed(viewing.viewable_tests(folder), folder, command="opprof view")
+    path = Path(args.target)
+    if not path.is_file():
+        return viewing.viewable_by_name(folder, args.target).of(side)
+    if not viewing.is_document(path):
+        return (path,)
+    tests = _tests_of(path, folder)
+    if args.test is not None:
+        return viewing.viewable_like(tests, args.test, folder=folder).of(side)
+    return _listed(tests, folder, command=f"opprof view {args.target} --test")
+
+
+def _tests_of(path: Path, folder: Path) -> list[Viewable]:
+    from pytest_opprof.baselines import viewing  # noqa: PLC0415
+    from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
+    from pytest_opprof.results.files import parse, read_bytes, read_run  # noqa: PLC0415
+    from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
+
+    document = parse(read_bytes(path), where=str(path))
+    if contract_of(document, where=str(path)) is Contract.COMPARISON:
+        return viewing.viewable_of_tests(folder, (test.node_id for test in read_comparison(path).tests))
+    return viewing.viewable_of_run(folder, read_run(path))
+
+
+def _listed(tests: list[Viewable], folder: Path, *, command: str) -> tuple[()]:
+    from pytest_opprof.report.text import escaped  # noqa: PLC0415
+    from pytest_opprof.results.files import shown  # noqa: PLC0415
+
+    print_lines(escaped(f"{one.test}: {', '.join(one.files)}") for one in tests)
+    many = "1 test has" if len(tests) == 1 else f"{len(tests) or 'no'} tests have"
+    print_lines([escaped(f"{many} traces in {shown(folder)}" + (f": {command} TEST" if tests else ""))])
+    return ()
+
+
+def _serve(path: Path, args: argparse.Namespace) -> None:
+    from pytest_opprof.traces.serving import PERFETTO, PORT, Viewer, serve_trace  # noqa: PLC0415
+
+    viewer = Viewer(url=args.ui or PERFETTO, port=PORT if args.port is None else args.port)
+
+    def ready(url: str) -> None:
+        print_lines([url, "serving until the page has read it; Ctrl-C ends it sooner"])
+        sys.stdout.flush()  # whoever reads it waits for it
+        if not args.no_browser:
+            webbrowser.open(url)
+
+    serve_trace(path, viewer, ready=ready)

@@ -1,0 +1,158 @@
+"""One trace, served from loopback to Perfetto's page until it has been fetched.
+
+ui.perfetto.dev is a page that reads a trace in the browser and sends it nowhere; its own policy lets it fetch
+from ``http://127.0.0.1:9001`` and no other port (Perfetto's documentation, "Deep linking to Perfetto UI").
+What is served is one file, under a path that cannot be guessed, to that page's origin.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.server
+import secrets
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from pytest_opprof.errors import StoreError, UsageError
+
+PERFETTO: Final = "https://ui.perfetto.dev"
+PORT: Final = 9001
+_HOST: Final = "127.0.0.1"
+_POLL_S: Final = 0.05  # how soon it ends once it has been fetched
+_PATIENCE_S: Final = 60  # for a connection that says nothing: browsers open some in advance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """The page that shows the trace.
+
+    Attributes:
+        url: Where it is.
+        port: Of this machine, that the page may fetch from; 0 for any that is free.
+    """
+
+    url: str = PERFETTO
+    port: int = PORT
+
+    @property
+    def origin(self) -> str:
+        """What a browser calls the page's site.
+
+        Raises:
+            UsageError: The URL is none of a page.
+        """
+        parts = urlsplit(self.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise UsageError(f"{self.url}: no page: write it like {PERFETTO}")
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def link(self, trace_url: str) -> str:
+        """The page with a trace opened in it."""
+        return f"{self.url.rstrip('/')}/#!/?url={quote(trace_url, safe=':/')}"
+
+
+def serve_trace(path: Path, viewer: Viewer, *, ready: Callable[[str], object]) -> None:
+    """Serve a file until the page has fetched it once, or the user ends it.
+
+    Args:
+        path: The trace.
+        viewer: The page.
+        ready: Is given the page's address, with the trace in it, once it can be fetched.
+
+    Raises:
+        StoreError: The file cannot be read, or the port is taken.
+        UsageError: The viewer's URL is none of a page.
+    """
+    origin = viewer.origin
+    try:
+        with path.open("rb"):
+            pass
+        server = _Server(path, origin=origin, port=viewer.port)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise StoreError(
+                f"port {viewer.port} of {_HOST} is taken: end what listens there (another opprof view?), or "
+                f"drag {path} into {viewer.url}"
+            ) from error
+        raise StoreError(f"{path} cannot be served: {error.strerror or error}") from error
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(_POLL_S,), daemon=True)
+        thread.start()
+        try:
+            ready(viewer.link(server.url))
+            server.fetched.wait()
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """Answers one request, wherever else others lead."""
+
+    daemon_threads = True
+    block_on_close = False  # a connection that says nothing is not waited for
+    allow_reuse_address = True
+
+    def __init__(self, path: Path, *, origin: str, port: int) -> None:
+        super().__init__((_HOST, port), _Handler)
+        self.trace = path
+        self.origin = origin
+        self.path = f"/{secrets.token_urlsafe(16)}/{quote(path.name)}"
+        # A page of another site that has its name lead here sends that name (DNS rebinding).
+        self.hosts = {f"{name}:{self.server_port}" for name in (_HOST, "localhost")}
+        self.fetched = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://{_HOST}:{self.server_port}{self.path}"
+
+    def handle_error(self, *_: Any) -> None:
+        """A browser that went away is no trouble of the user's."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _PATIENCE_S
+    server_version = "opprof"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        refusal = self._refusal()
+        if refusal is not None:
+            self.send_error(refusal)
+            return
+        with self.server.trace.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Content-Length", str(size))
+            self.end_headers()
+            shutil.copyfileobj(file, self.wfile)
+        self.wfile.flush()
+        self.server.fetched.set()
+
+    def _refusal(self) -> HTTPStatus | None:
+        if self.headers.get("Host") not in self.server.hosts:
+            return HTTPStatus.MISDIRECTED_REQUEST
+        if self.headers.get("Origin", self.server.origin) != self.server.origin:
+            return HTTPStatus.FORBIDDEN
+        if not secrets.compare_digest(self.path.encode(), self.server.path.encode()):
+            return HTTPStatus.NOT_FOUND
+        return None
+
+    def end_headers(self) -> None:
+        self.send_header("Access-Control-Allow-Origin", self.server.origin)
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Connection", "close")
+        super().end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Who asked for what is no output of a command."""
