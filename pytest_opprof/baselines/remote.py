@@ -33,6 +33,7 @@ _TIME = "%Y%m%dT%H%M%S%f"
 _DIGITS = 16
 # Where one request puts an object whole or not at all. Elsewhere a file is written beside, and then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
+_S3 = ("s3:", "s3a:")
 # How often a reader looks again for a run that others have just put elsewhere.
 _MOST_TRIES = 10
 
@@ -51,8 +52,10 @@ def open_remote(uri: str) -> RemoteStore:
         ) from error
     try:
         filesystem, root = fsspec.core.url_to_fs(uri)
-    except ImportError as error:
-        raise UsageError(f"--opprof-store={uri}: {error}") from error
+    except ImportError as error:  # fsspec says which library serves the scheme
+        is_s3 = uri.startswith(_S3)
+        why = "a store in S3 needs s3fs: pip install 'pytest-opprof[remote]'" if is_s3 else str(error)
+        raise UsageError(f"--opprof-store={uri}: {why}") from error
     except ValueError as error:
         known = "dir:PATH, counts:PATH, git: and the addresses of fsspec, such as s3://bucket/folder"
         raise UsageError(
