@@ -39,6 +39,7 @@ COMMANDS = (
     "merge",
     "import-benchmarks",
     "recover",
+    "comment",
 )
 _SIGNALLED = 128
 

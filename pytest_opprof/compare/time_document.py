@@ -30,6 +30,7 @@ from pytest_opprof.units import EVERY_PPM
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.results.document import Document
 
 
@@ -50,6 +51,18 @@ def read_time_comparison(path: Path) -> TimeComparison:
         DocumentError: it holds no A/B that this release can use.
     """
     return time_comparison_from_document(read_document(path, Contract.COMPARISON), where=shown(path))
+
+
+def read_judged(path: Path) -> Comparison | TimeComparison:
+    """Read a comparison, with the times of an A/B where it has some.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it holds no comparison that this release can use.
+    """
+    document = read_document(path, Contract.COMPARISON)
+    read = time_comparison_from_document if "times" in document else comparison_from_document
+    return read(document, where=shown(path))
 
 
 def time_comparison_to_document(comparison: TimeComparison) -> Document:

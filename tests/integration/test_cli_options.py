@@ -46,6 +46,24 @@ PROOFS: dict[str, Typed] = {
     "compare --store": ("compare main head.json", "compare main head.json --store=dir:other"),
     "compare --verbose": ("compare base.json base.json", "compare base.json base.json -v"),
     "compare --quiet": ("compare base.json head.json", "compare base.json head.json -q"),
+    "comment comparison": ("comment other.json --dry-run", "comment .opprof/.state/last.json --dry-run"),
+    "comment --base": (
+        "comment --dry-run --head=head.json",
+        "comment --dry-run --base=base.json --head=head.json",
+    ),
+    "comment --head": (
+        "comment --dry-run --base=base.json --head=base.json",
+        "comment --dry-run --base=base.json --head=head.json",
+    ),
+    "comment --gate": (
+        "comment --dry-run --base=base.json --head=head.json",
+        "comment --dry-run --base=base.json --head=head.json --gate=ops.count=off",
+    ),
+    "comment --store": ("comment --dry-run --head=main", "comment --dry-run --head=main --store=dir:other"),
+    "comment --configuration": (
+        "comment other.json --dry-run",
+        "comment other.json --dry-run --configuration=cuda",
+    ),
     "accept test": ("accept t.py::test_x --reason=so", "accept t.py::test_y --reason=so"),
     "accept metric": ("accept t.py::test_x --reason=so", "accept t.py::test_x ops.count --reason=so"),
     "accept --reason": ("accept t.py::test_x --reason=so", "accept t.py::test_x --reason=&"),
@@ -160,6 +178,16 @@ OF_BISECT = {
 # Each is given in tests/e2e/test_deaths.py, where processes die.
 OF_RECOVER = {"recover folder", "recover --output", "recover --remove"}
 # Of `ab`, the test of whole runs that shows what the argument does.
+# Of `comment`, what only a server sees: the test that shows it, and the file that it is in.
+OF_COMMENT = {
+    "comment --from-event": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),
+    "comment --baseline": ("from_event", "baseline_is_that_of_the_branch_it_would_be_merged_into"),
+    "comment --output": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),
+    "comment --forge": ("cli", "forge_can_be_named"),
+    "comment --when": ("cli", "good_news_can_be_kept_quiet"),
+    "comment --author": ("cli", "author_is_who_the_command_line_says"),
+    "comment --dry-run": ("cli", "dry_run_needs_no_job"),
+}
 OF_AB = {
     "ab base": "a_slower_op_is_found_and_named",
     "ab pytest_args": "without_a_common_test_there_is_nothing_to_compare",
@@ -353,8 +381,22 @@ def test_every_proof_of_view_is_there() -> None:
         assert not option.startswith("--") or f'"{option}' in text, argument
 
 
+def test_every_proof_of_comment_is_there() -> None:
+    for argument, (file, name) in OF_COMMENT.items():
+        text = (Path(__file__).parent / f"test_comment_{file}.py").read_text(encoding="utf-8")
+        assert f"def test_{name}(" in text, name
+        assert argument.split()[1] in text.replace('"-o"', "--output"), argument
+
+
 def test_every_argument_has_its_proof() -> None:
     known = (
-        PROOFS.keys() | ATTACHED.keys() | OF_ATTACH | OF_BISECT | OF_RECOVER | OF_AB.keys() | OF_VIEW.keys()
+        PROOFS.keys()
+        | ATTACHED.keys()
+        | OF_ATTACH
+        | OF_BISECT
+        | OF_RECOVER
+        | OF_AB.keys()
+        | OF_VIEW.keys()
+        | OF_COMMENT.keys()
     )
     assert set(arguments_of(whole_parser())) == known

@@ -124,12 +124,12 @@ def test_library_of_a_scheme_that_is_missing_is_named(
         open_store("gs://bucket/x", root=tmp_path_factory.getbasetemp())
 
 
-def test_s3_without_its_library_names_what_brings_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_s3_without_its_library_names_what_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("s3fs", "s3fs.core"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(UsageError, match=r"s3://b/x: a store in S3 needs s3fs: pip install 'pytest-opprof\[r"):
+    with pytest.raises(
+        UsageError, match=r"s3://b/x: a store in S3 needs s3fs: pip install 'pytest-opprof\[r"
+    ):
         open_store("s3://b/x", root=tmp_path)
 
 

@@ -1,0 +1,144 @@
+"""``opprof comment``: one comment on a pull request, kept up to date."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.report.text import escaped
+
+if TYPE_CHECKING:
+    from pytest_opprof.forge.commenting import Done, Wish
+
+_GITHUB, _GITLAB = "github", "gitlab"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("comment", help="comment on the pull request that a CI job is of")
+    parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its document")
+    parser.add_argument("--base", metavar="RUN", help="with --head: compare these two")
+    parser.add_argument("--head", metavar="RUN", help="a run's file, a baseline's name, or NAME@COMMIT")
+    parser.add_argument(
+        "--from-event",
+        action="store_true",
+        help="in a workflow_run workflow of GitHub: compare what the run that ended has uploaded",
+    )
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="with --from-event (default: the branch it would be merged into)"
+    )
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    parser.add_argument(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="PATTERN=RULE",
+        help="with --from-event or --base: exact, off, advisory, or like 2%%",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="with --from-event: write the comparison"
+    )
+    _add_wishes(parser)
+
+
+def _add_wishes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--forge", choices=(_GITHUB, _GITLAB), help="default: gitlab in a job of GitLab CI, else github"
+    )
+    parser.add_argument(
+        "--configuration",
+        default="default",
+        metavar="ID",
+        help="what was measured, such as cuda: each has a comment of its own; default: %(default)s",
+    )
+    parser.add_argument(
+        "--when",
+        choices=("always", "regressed"),
+        default="always",
+        help="regressed: no comment until the first test fails; default: %(default)s",
+    )
+    parser.add_argument(
+        "--author", metavar="LOGIN", help="who the token writes as, of an app's token: my-app[bot]"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the comment, and write nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Comment, and say what was done.
+
+    Raises:
+        OpprofError: a document or a baseline cannot be read, or the forge refuses.
+    """
+    from pytest_opprof.forge.commenting import When, Wish  # noqa: PLC0415
+
+    _refuse_contradictions(args)
+    wish = Wish(
+        configuration=args.configuration,
+        when=When(args.when),
+        author=args.author,
+        is_dry_run=args.dry_run,
+    )
+    done = _from_event(args, wish) if args.from_event else _of_comparison(args, wish)
+    # A comment is printed as it would be sent, without what a terminal would obey.
+    print("\n".join(map(escaped, done.told.splitlines())))
+    return done.exit_code
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    """Refuse options that would be without effect.
+
+    Raises:
+        UsageError: there are some.
+    """
+    if not args.from_event and (args.baseline or args.output):
+        raise UsageError("--baseline and --output are of --from-event")
+    if args.from_event and (args.comparison or args.base or args.head):
+        raise UsageError("--from-event compares what was uploaded: leave out COMPARISON, --base and --head")
+    if args.from_event and args.forge == _GITLAB:
+        raise UsageError("--from-event is of GitHub: in GitLab CI comment from the job that compares")
+
+
+def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:
+    from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
+    from pytest_opprof.forge.commenting import (  # noqa: PLC0415
+        Done,
+        comment_on_github,
+        comment_on_gitlab,
+        comment_text,
+    )
+    from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob  # noqa: PLC0415
+
+    judged = comparison_of(args)
+    forge = args.forge or (_GITLAB if os.environ.get("GITLAB_CI") else _GITHUB)
+    if wish.is_dry_run:
+        return Done(told=comment_text(judged, wish, is_gitlab=forge == _GITLAB))
+    if forge == _GITLAB:
+        return comment_on_gitlab(judged, GitLabJob.of(os.environ), wish)
+    return comment_on_github(judged, GitHubJob.of(os.environ), wish)
+
+
+def _from_event(args: argparse.Namespace, wish: Wish) -> Done:
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+    from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
+    from pytest_opprof.forge.commenting import comment_from_event  # noqa: PLC0415
+    from pytest_opprof.forge.surroundings import GitHubJob  # noqa: PLC0415
+    from pytest_opprof.forge.trusted import Baselines  # noqa: PLC0415
+
+    root = Path.cwd()
+    baselines = Baselines(
+        store=open_store(args.store, root=root),
+        name=args.baseline,
+        root=root,
+        gates=parse_gate_options(args.gate, where="--gate"),
+    )
+    return comment_from_event(
+        GitHubJob.of(os.environ),
+        wish,
+        baselines=baselines,
+        output=args.output,
+        now=datetime.now(UTC),
+    )

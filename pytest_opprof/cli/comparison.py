@@ -1,0 +1,59 @@
+"""The comparison that a command is about: a document of one, or two runs that are compared now."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_opprof.report.summary import Judged
+
+
+def comparison_of(args: argparse.Namespace) -> Judged:
+    """The comparison that a command was given as a document, or that it makes of two runs.
+
+    Args:
+        args: with ``comparison``, ``base``, ``head``, ``gate`` and ``store``.
+
+    Raises:
+        UsageError: it was given neither, or both.
+        OpprofError: a document or a run cannot be found or read.
+    """
+    from pytest_opprof.compare.time_document import read_judged  # noqa: PLC0415
+
+    if (args.comparison is None) == (args.head is None) or (args.base and not args.head):
+        raise UsageError(
+            f"opprof {args.command} takes one of these: COMPARISON, --head, or --base and --head"
+        )
+    if args.comparison is None:
+        return _compared(args)
+    if args.gate:
+        raise UsageError("--gate has no effect on a comparison that was made already: compare its runs anew")
+    return read_judged(args.comparison)
+
+
+def _compared(args: argparse.Namespace) -> Judged:
+    from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+    from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
+    from pytest_opprof.compare.sessions import Policy, compare_runs  # noqa: PLC0415
+
+    store = open_store(args.store, root=Path.cwd())
+    return compare_runs(
+        find_run(args.base, store=store) if args.base else None,
+        find_run(args.head, store=store),
+        created=datetime.now(UTC),
+        opprof_version=importlib.metadata.version("pytest-opprof"),
+        policy=Policy(
+            command_line=parse_gate_options(args.gate, where="--gate"),
+            accepted=read_accepted(project_folder(Path.cwd())),
+        ),
+    )

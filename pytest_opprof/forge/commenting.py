@@ -1,0 +1,244 @@
+"""A comparison on a pull request: the page rendered, the job's summary written, the comment kept.
+
+The summary comes first, so that it is there where the forge refuses the comment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.document import write_comparison
+from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.forge.event import Completed, read_event
+from pytest_opprof.forge.github import GitHubConversation, open_github
+from pytest_opprof.forge.gitlab import GitLabConversation, open_gitlab
+from pytest_opprof.forge.job_summary import append_summary
+from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
+from pytest_opprof.forge.trusted import Compared, NoResult, compare_uploaded
+from pytest_opprof.report.markdown import Links, gitlab_note, job_summary, markdown_comment
+from pytest_opprof.report.markdown_text import sentence_in_code
+from pytest_opprof.report.summary import Summary
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_opprof.forge.client import Api
+    from pytest_opprof.forge.patience import Patience
+    from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob
+    from pytest_opprof.forge.trusted import Baselines
+    from pytest_opprof.report.summary import Judged
+
+DEFAULT_CONFIGURATION = "default"
+_SHORT = 7
+_NOWHERE = "nothing was commented: this job is of no pull request"
+
+
+class When(StrEnum):
+    """When a pull request without a comment gets one; one that is there is always kept up to date."""
+
+    ALWAYS = "always"
+    REGRESSED = "regressed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How to comment.
+
+    Attributes:
+        configuration: what was measured, such as ``cuda``: each has a comment of its own.
+        when: whether good news is worth a comment.
+        author: who the token writes as; None to ask.
+        is_dry_run: write nothing, and hand the comment to the caller.
+    """
+
+    configuration: str = DEFAULT_CONFIGURATION
+    when: When = When.ALWAYS
+    author: str | None = None
+    is_dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What came of it.
+
+    Attributes:
+        told: a sentence, or in a dry run the comment.
+        exit_code: not 0 where an artifact was refused.
+    """
+
+    told: str
+    exit_code: int = 0
+
+
+def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:
+    """The comment as a pull request without a number would get it, without its marker."""
+    render = gitlab_note if is_gitlab else markdown_comment
+    return render(_named(judged, wish))
+
+
+def comment_on_github(
+    judged: Judged, job: GitHubJob, wish: Wish, *, patience: Patience | None = None
+) -> Done:
+    """Comment on the pull request that this job is of.
+
+    Raises:
+        ForgeError: GitHub does not answer, or refuses; the summary is written.
+        UsageError: the job is of a workflow that runs for another one, or there is no token.
+    """
+    event = read_event(job.event)
+    if isinstance(event, Completed):
+        raise UsageError("this job runs for another workflow's run (workflow_run): say --from-event")
+    judged, links = _named(judged, wish), Links(summary=job.page)
+    append_summary(job.summary, job_summary(judged, links=links))
+    if event is None:
+        return Done(told=_NOWHERE)
+    marker = Marker(
+        key=sticky_key(event.repository, event.number, wish.configuration),
+        head=event.head,
+        run=job.run,
+        attempt=job.attempt,
+    )
+    body = markdown_comment(judged, marker=marker.line, links=links)
+    with open_github(job.api_url, token=job.checked_token(), patience=patience) as api:
+        conversation = GitHubConversation(api, event.repository, event.number, author=wish.author)
+        return Done(told=keep_comment(conversation, body, creates=_is_worth_it(judged, wish)))
+
+
+def comment_on_gitlab(
+    judged: Judged, job: GitLabJob, wish: Wish, *, patience: Patience | None = None
+) -> Done:
+    """Comment on the merge request that this job is of.
+
+    Raises:
+        ForgeError: GitLab does not answer, or refuses.
+        UsageError: there is no token.
+    """
+    if job.merge_request is None:
+        return Done(told=_NOWHERE.replace("pull request", "merge request"))
+    marker = Marker(
+        key=sticky_key(str(job.project), job.merge_request, wish.configuration),
+        head=job.head,
+        run=job.run,
+        attempt=job.attempt,
+    )
+    judged = _named(judged, wish)
+    body = gitlab_note(judged, marker=marker.line, links=Links(summary=job.page))
+    with open_gitlab(job.api_url, headers=job.checked_token(), patience=patience) as api:
+        conversation = GitLabConversation(
+            api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
+        )
+        return Done(told=keep_comment(conversation, body, creates=_is_worth_it(judged, wish)))
+
+
+def comment_from_event(
+    job: GitHubJob,
+    wish: Wish,
+    *,
+    baselines: Baselines,
+    output: Path | None,
+    now: datetime,
+    patience: Patience | None = None,
+) -> Done:
+    """Comment on the pull request whose own job has uploaded what it measured.
+
+    Args:
+        job: of a ``workflow_run`` workflow.
+        wish: how to comment.
+        baselines: what the pull request is held to.
+        output: where to write the comparison; None for nowhere.
+        now: the time.
+        patience: with GitHub.
+
+    Raises:
+        ForgeError: GitHub does not answer, or refuses; the summary is written.
+        OpprofError: what this needs of its own cannot be read, or the comparison cannot be written.
+    """
+    event = read_event(job.event)
+    if not isinstance(event, Completed):
+        raise UsageError("--from-event is for workflows that run on workflow_run: this event is none")
+    with open_github(job.api_url, token=job.checked_token(), patience=patience) as api:
+        found = compare_uploaded(api, event, baselines=baselines, now=now)
+        page = _page_without_result(found) if isinstance(found, NoResult) else None
+        if isinstance(found, Compared):
+            if output is not None:
+                write_comparison(output, found.comparison)
+            page = _page_of(found, event, job, wish)
+        assert page is not None, "there is a result, or there is none"
+        if wish.is_dry_run:
+            return Done(told=page.comment, exit_code=page.exit_code)
+        append_summary(job.summary, page.summary)
+        return _written(api, event, found, page, wish)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """What is to be shown of an event.
+
+    Attributes:
+        comment: without its marker.
+        summary: of the job.
+        is_worth_it: whether a pull request without a comment gets one.
+        told: what to say beside what became of the comment.
+        exit_code: of the command.
+    """
+
+    comment: str
+    summary: str
+    is_worth_it: bool
+    told: str = ""
+    exit_code: int = 0
+
+
+def _page_of(found: Compared, event: Completed, job: GitHubJob, wish: Wish) -> _Page:
+    judged = _named(found.comparison, wish)
+    links = Links(summary=job.page, traces=f"{event.url}#artifacts" if found.has_traces else None)
+    return _Page(
+        comment=markdown_comment(judged, links=links, self_reported=True),
+        summary=job_summary(judged, links=links, self_reported=True),
+        is_worth_it=_is_worth_it(judged, wish),
+    )
+
+
+def _page_without_result(found: NoResult) -> _Page:
+    """What is said where there is nothing to compare: nowhere is it taken for a pass."""
+    text = f"### opprof: no result\n\n{sentence_in_code(found.reason, width=1_000)}\n"
+    return _Page(
+        comment=text,
+        summary=text,
+        is_worth_it=False,
+        told=found.reason,
+        exit_code=DocumentError.exit_code if found.is_refused else 0,
+    )
+
+
+def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page, wish: Wish) -> Done:
+    if found.pull_request is None:
+        return Done(told=page.told, exit_code=page.exit_code)
+    number = found.pull_request.number
+    marker = Marker(
+        key=sticky_key(event.repository, number, wish.configuration),
+        head=event.head,
+        run=event.number,
+        attempt=event.attempt,
+    )
+    conversation = GitHubConversation(api, event.repository, number, author=wish.author)
+    done = keep_comment(conversation, f"{marker.line}\n{page.comment}", creates=page.is_worth_it)
+    return Done(told="\n".join(filter(None, (page.told, done))), exit_code=page.exit_code)
+
+
+def _named(judged: Judged, wish: Wish) -> Judged:
+    """With the name of its configuration, where there is more than one."""
+    if wish.configuration == DEFAULT_CONFIGURATION:
+        return judged
+    return replace(judged, notes=(f"configuration {wish.configuration}", *judged.notes))
+
+
+def _is_worth_it(judged: Judged, wish: Wish) -> bool:
+    """Whether to write a comment where there is none: of what fails, and where there is no baseline."""
+    if wish.when is When.ALWAYS:
+        return True
+    summary = Summary.of(judged)
+    return summary.exact.base is None or any(test.is_failing for test in summary.tests)

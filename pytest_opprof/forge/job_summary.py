@@ -1,0 +1,29 @@
+"""The page of a job of GitHub Actions, to which each step may add."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.results.files import store_error
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def append_summary(path: Path | None, text: str) -> None:
+    """Add to the summary of the job.
+
+    Args:
+        path: of ``GITHUB_STEP_SUMMARY``; None where the job has no summary.
+        text: Markdown.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{text.rstrip()}\n\n")
+    except OSError as error:
+        raise store_error(path, "cannot be written", error) from error

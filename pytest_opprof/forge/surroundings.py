@@ -1,0 +1,157 @@
+"""The job that this process runs in, as variables of GitHub Actions and GitLab CI tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.forge.github import API_URL
+from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubJob:
+    """A job of GitHub Actions.
+
+    Attributes:
+        api_url: where GitHub's API is.
+        token: asks it; empty without one.
+        event: the file of the event.
+        run: the number of the run of its workflow.
+        attempt: which attempt of that run.
+        page: its address; None where that is not known.
+        summary: the file that its summary is written to; None where it has none.
+    """
+
+    api_url: str
+    token: str
+    event: Path
+    run: int
+    attempt: int
+    page: str | None
+    summary: Path | None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> GitHubJob:
+        """The job that an environment is of.
+
+        Raises:
+            UsageError: it is of none.
+        """
+        server, repository, run, summary = (
+            environment.get(f"GITHUB_{name}")
+            for name in ("SERVER_URL", "REPOSITORY", "RUN_ID", "STEP_SUMMARY")
+        )
+        return cls(
+            api_url=environment.get("GITHUB_API_URL") or API_URL,
+            token=environment.get("GITHUB_TOKEN") or environment.get("GH_TOKEN") or "",
+            event=Path(_needed(environment, "GITHUB_EVENT_PATH", whose="GitHub Actions")),
+            run=_number(environment, "GITHUB_RUN_NUMBER", whose="GitHub Actions"),
+            attempt=_number(environment, "GITHUB_RUN_ATTEMPT", whose="GitHub Actions"),
+            page=f"{server}/{repository}/actions/runs/{run}" if server and repository and run else None,
+            summary=Path(summary) if summary else None,
+        )
+
+    def checked_token(self) -> str:
+        """The token.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not self.token:
+            raise UsageError("there is no token: set GITHUB_TOKEN in the step's env to ${{ github.token }}")
+        return self.token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitLabJob:
+    """A job of GitLab CI.
+
+    Attributes:
+        api_url: where GitLab's API is.
+        token: the header that asks it; empty without a token.
+        project: the number of the project that the merge request would go to.
+        merge_request: its number in that project; None in a pipeline of something else.
+        head: the commit of the merge request.
+        run: the number of the pipeline.
+        attempt: the number of the job, which a retry has a higher one of.
+        page: its address; None where that is not known.
+    """
+
+    api_url: str
+    token: Mapping[str, str]
+    project: int
+    merge_request: int | None
+    head: str
+    run: int
+    attempt: int
+    page: str | None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> GitLabJob:
+        """The job that an environment is of.
+
+        Raises:
+            UsageError: it is of none.
+        """
+        whose = "GitLab CI"
+        # A merge request of a fork runs in the fork's project, and is one of the project that it would go to.
+        project = "CI_MERGE_REQUEST_PROJECT_ID"
+        is_request = bool(environment.get("CI_MERGE_REQUEST_IID"))
+        # In a pipeline of merged results the commit that is built is the merge.
+        head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+        return cls(
+            api_url=_needed(environment, "CI_API_V4_URL", whose=whose),
+            token=_gitlab_token(environment),
+            project=_number(
+                environment, project if environment.get(project) else "CI_PROJECT_ID", whose=whose
+            ),
+            merge_request=_number(environment, "CI_MERGE_REQUEST_IID", whose=whose) if is_request else None,
+            head=head or _needed(environment, "CI_COMMIT_SHA", whose=whose),
+            run=_number(environment, "CI_PIPELINE_ID", whose=whose),
+            attempt=_number(environment, "CI_JOB_ID", whose=whose),
+            page=environment.get("CI_JOB_URL"),
+        )
+
+    @property
+    def is_job_token(self) -> bool:
+        """Whether the token is the job's own."""
+        return JOB_TOKEN in self.token
+
+    def checked_token(self) -> Mapping[str, str]:
+        """The header with the token.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if not self.token:
+            raise UsageError(
+                "there is no token: set the CI/CD variable GITLAB_TOKEN to a project access token (scope api)"
+            )
+        return self.token
+
+
+def _gitlab_token(environment: Mapping[str, str]) -> Mapping[str, str]:
+    for variable, header in (("GITLAB_TOKEN", PRIVATE_TOKEN), ("CI_JOB_TOKEN", JOB_TOKEN)):
+        if environment.get(variable):
+            return {header: environment[variable]}
+    return {}
+
+
+def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:
+    value = environment.get(name)
+    if not value:
+        raise UsageError(f"{name} is not set: this is no job of {whose}. To look at the comment: --dry-run")
+    return value
+
+
+def _number(environment: Mapping[str, str], name: str, *, whose: str) -> int:
+    text = _needed(environment, name, whose=whose)
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{name} is {text[:80]!a}, and {whose} has a number there")
+    return int(text)

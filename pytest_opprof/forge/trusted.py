@@ -1,0 +1,241 @@
+"""Verdicts on the numbers of a pull request, by code of ours and against a baseline of ours.
+
+The code of a pull request measured itself, in a job without rights, and uploaded a run's document. Here is
+the other half, in a job that may comment and that never runs that code. What it does is decided by the event,
+by GitHub's answers and by the command line; of the artifact only numbers and names are taken, and none of
+them can choose the pull request, the baseline, the gates or a path.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.baselines.accepted import read_accepted
+from pytest_opprof.baselines.folder import project_folder
+from pytest_opprof.baselines.resolve import candidates, resolved
+from pytest_opprof.compare.sessions import Policy, compare_runs
+from pytest_opprof.errors import DocumentError, MissingBaselineError
+from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES, unpack_artifact
+from pytest_opprof.forge.github_runs import (
+    download_artifact,
+    merge_base,
+    newest_artifact,
+    open_pull_requests,
+)
+from pytest_opprof.results.files import run_from_bytes
+from pytest_opprof.results.run import Commit
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.compare.comparison import Comparison
+    from pytest_opprof.compare.gates import Gates
+    from pytest_opprof.forge.client import Api
+    from pytest_opprof.forge.event import Completed
+    from pytest_opprof.forge.github_runs import PullRequest
+    from pytest_opprof.results.run import Run
+
+ARTIFACT: Final = "opprof-run"
+TRACES: Final = "opprof-traces"
+DOCUMENT: Final = "opprof-run.json"
+_PULL_REQUEST = "pull_request"
+_SHORT = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baselines:
+    """What the pull request is held to; of the command line, and of the checkout that it runs in.
+
+    Attributes:
+        store: where baselines are kept.
+        name: of the baseline; None for the one named like the branch that the pull request would go to.
+        root: a folder of the checkout.
+        gates: rules beside those of the baseline's markers.
+    """
+
+    store: Archive
+    name: str | None
+    root: Path
+    gates: Gates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What came of it.
+
+    Attributes:
+        pull_request: whose numbers they are.
+        comparison: with the verdicts of here.
+        has_traces: whether its run has uploaded traces too; nobody here looks into them.
+    """
+
+    pull_request: PullRequest
+    comparison: Comparison
+    has_traces: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoResult:
+    """Why there is nothing to compare.
+
+    Attributes:
+        reason: a sentence; of an artifact that was refused it may quote it.
+        pull_request: whose numbers are missing; None where that is what is not known.
+        is_refused: whether there was an artifact, and it cannot be used.
+    """
+
+    reason: str
+    pull_request: PullRequest | None = None
+    is_refused: bool = False
+
+
+def compare_uploaded(
+    api: Api, event: Completed, *, baselines: Baselines, now: datetime
+) -> Compared | NoResult:
+    """Compare what a run of a workflow uploaded.
+
+    Args:
+        api: GitHub's.
+        event: the end of that run.
+        baselines: what it is held to.
+        now: for the age of the baseline.
+
+    Raises:
+        ForgeError: GitHub does not answer, or not as expected.
+        OpprofError: our own store, baseline or list of accepted values cannot be read.
+    """
+    if event.cause != _PULL_REQUEST:
+        return NoResult(reason=f"the run that ended was not of a pull request but of the event {event.cause}")
+    pull_request = _pull_request_of(api, event)
+    if isinstance(pull_request, NoResult):
+        return pull_request
+    try:
+        head = _uploaded_run(api, event)
+    except DocumentError as error:
+        return NoResult(reason=str(error), pull_request=pull_request, is_refused=True)
+    if head is None:
+        reason = f"the run that ended has uploaded no artifact {ARTIFACT}: look there for why"
+        return NoResult(reason=reason, pull_request=pull_request)
+    base, notes = _baseline(api, event, pull_request, baselines=baselines, now=now)
+    head, held = _held_to(base, head)
+    # Of the checkout, which is the default branch: what the pull request accepts itself is for its review.
+    accepted = read_accepted(project_folder(baselines.root))
+    policy = Policy(command_line=baselines.gates, accepted=accepted)
+    comparison = compare_runs(
+        base,
+        head,
+        created=now,
+        opprof_version=importlib.metadata.version("pytest-opprof"),
+        policy=policy,
+        notes=(*notes, *held),
+    )
+    has_traces = newest_artifact(api, event.repository, run=event.run, name=TRACES) is not None
+    return Compared(pull_request=pull_request, comparison=comparison, has_traces=has_traces)
+
+
+def _pull_request_of(api: Api, event: Completed) -> PullRequest | NoResult:
+    """The only open pull request that is at the commit of the run, on the branch that the run was for.
+
+    The event has a list of pull requests too, which is empty for forks.
+    """
+    owner = event.head_repository.partition("/")[0]
+    if not owner or not event.branch:
+        return NoResult(reason="the branch that was measured is there no more")
+    found = [
+        each
+        for each in open_pull_requests(api, event.repository, owner=owner, branch=event.branch)
+        if each.head == event.head
+        and each.head_repository == event.head_repository
+        and each.base_repository == event.repository
+    ]
+    if len(found) != 1:
+        many = "no open pull request is" if not found else f"{len(found)} open pull requests are"
+        return NoResult(reason=f"{many} at {event.head[:_SHORT]}, the commit that was measured")
+    return found[0]
+
+
+def _uploaded_run(api: Api, event: Completed) -> Run | None:
+    """The run that was uploaded, with the commit of the event; None where nothing was.
+
+    Raises:
+        DocumentError: it cannot be used.
+        ForgeError: GitHub does not answer.
+    """
+    artifact = newest_artifact(api, event.repository, run=event.run, name=ARTIFACT)
+    if artifact is None:
+        return None
+    where = f"artifact {artifact.number} of run {event.run}"
+    if artifact.run != event.run or artifact.head != event.head:
+        raise DocumentError(f"{where}: it is of another run or commit. It was not used")
+    if artifact.size > MAX_ARTIFACT_BYTES:
+        raise DocumentError(f"{where}: it has more than {MAX_ARTIFACT_BYTES} bytes. It was not used")
+    data = download_artifact(api, event.repository, artifact, most=MAX_ARTIFACT_BYTES)
+    place = f"{where}: {DOCUMENT}"
+    run = run_from_bytes(unpack_artifact(data, name=DOCUMENT, where=where), where=place)
+    if run.commit is None or run.commit.id != event.head:
+        measured = run.commit.id[:_SHORT] if run.commit else "no commit"
+        raise DocumentError(
+            f"{place}: it measured {measured}, and the pull request is at {event.head[:_SHORT]}: "
+            "check out github.event.pull_request.head.sha there. It was not used"
+        )
+    # Its names for itself, its branch and its notes are its own: no reader could tell them from ours.
+    return replace(run, name=None, notes=(), commit=Commit(id=event.head, dirty=run.commit.dirty))
+
+
+def _baseline(
+    api: Api, event: Completed, pull_request: PullRequest, *, baselines: Baselines, now: datetime
+) -> tuple[Run | None, tuple[str, ...]]:
+    """The run of the commit that the pull request began from, or the nearest before it; and about that.
+
+    What GitHub says of the two commits decides, and not where the artifact says that it was measured: another
+    environment makes verdicts INCONCLUSIVE, and chooses no other baseline.
+    """
+    start = merge_base(api, event.repository, base=pull_request.base, head=event.head)
+    name = baselines.name or pull_request.base_branch
+    try:
+        nearest = next(
+            candidates(baselines.store, name, repository=baselines.root, start=start or pull_request.base)
+        )
+        found = resolved(nearest, store=baselines.store, now=now)
+    except MissingBaselineError as error:
+        return None, (str(error),)
+    return found.run, (f"compared with {found.label}", *found.notes)
+
+
+def _held_to(base: Run | None, head: Run) -> tuple[Run, tuple[str, ...]]:
+    """The run with the gates and limits of the baseline's markers, and what to say of others that it has.
+
+    A marker is code of the pull request too, and may have switched its gate off.
+    """
+    if base is None:
+        return head, ()
+    before = {test.node_id: test for test in base.tests}
+    tests, loosened = [], 0
+    for test in head.tests:
+        known = before.get(test.node_id)
+        if known is None:
+            tests.append(test)
+            continue
+        # A limit that is new can only fail the test that has it; one that is gone, or higher, is not.
+        limits = {**test.limits, **known.limits}
+        loosened += test.gates != known.gates or limits != test.limits
+        tests.append(replace(test, gates=known.gates, limits=limits))
+    left_out = len(before.keys() - {test.node_id for test in head.tests})
+    return replace(head, tests=tuple(tests)), (*_about_markers(loosened), *_about_tests(left_out))
+
+
+def _about_markers(loosened: int) -> tuple[str, ...]:
+    if not loosened:
+        return ()
+    tests = "1 test has" if loosened == 1 else f"{loosened} tests have"
+    return (f"{tests} other gates or limits in the pull request: the baseline's hold until it is merged",)
+
+
+def _about_tests(left_out: int) -> tuple[str, ...]:
+    if not left_out:
+        return ()
+    return (f"{left_out} of the baseline's tests are not in what the pull request has uploaded",)

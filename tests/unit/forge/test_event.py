@@ -1,0 +1,76 @@
+"""What is taken from an event's file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from github_api import FORK, HEAD, NUMBER, REPOSITORY, pull_request_event, workflow_run_event
+
+from pytest_opprof.errors import ForgeError, StoreError
+from pytest_opprof.forge.event import Completed, Opened, read_event
+
+
+def event_in(folder: Path, event: Any) -> Path:
+    path = folder / "event.json"
+    path.write_text(event if isinstance(event, str) else json.dumps(event), encoding="utf-8")
+    return path
+
+
+def test_pull_request_is_found_in_its_event(tmp_path: Path) -> None:
+    found = read_event(event_in(tmp_path, pull_request_event()))
+    assert found == Opened(repository=REPOSITORY, number=NUMBER, head=HEAD)
+
+
+def test_run_that_ended_is_found_in_its_event(tmp_path: Path) -> None:
+    assert read_event(event_in(tmp_path, workflow_run_event())) == Completed(
+        repository=REPOSITORY,
+        run=90,
+        number=4,
+        attempt=1,
+        cause="pull_request",
+        head=HEAD,
+        branch="topic",
+        head_repository=FORK,
+        url=f"https://github.com/{REPOSITORY}/actions/runs/90",
+    )
+
+
+def test_deleted_fork_has_no_name(tmp_path: Path) -> None:
+    found = read_event(event_in(tmp_path, workflow_run_event(head_repository=None, head_branch=None)))
+    assert isinstance(found, Completed)
+    assert (found.head_repository, found.branch) == ("", "")
+
+
+def test_other_events_are_of_no_pull_request(tmp_path: Path) -> None:
+    assert read_event(event_in(tmp_path, {"ref": "refs/heads/main"})) is None
+
+
+WRONG = {
+    "no JSON": ("{", "this is no JSON"),
+    "key twice": ('{"a": 1, "a": 2}', "stands twice"),
+    "a list": ("[]", None),
+    "no commit": (workflow_run_event(head_sha="main"), "'main' is no commit"),
+    "a short commit": (workflow_run_event(head_sha="abc1234"), "is no commit"),
+    "commit with more": (workflow_run_event(head_sha=f"{HEAD}/../x"), "is no commit"),
+    "repository with more": (workflow_run_event(head_repository={"full_name": "a/b/c"}), "is no repository"),
+    "dots": (workflow_run_event(head_repository={"full_name": "a/.."}), "is no repository"),
+    "number as text": (workflow_run_event(id="90"), r"there is no number at id"),
+    "number as truth": (workflow_run_event(run_number=True), r"there is no number at run_number"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_event_is_told(name: str, tmp_path: Path) -> None:
+    event, why = WRONG[name]
+    path = event_in(tmp_path, event)
+    if why is None:
+        assert read_event(path) is None
+        return
+    with pytest.raises(ForgeError, match=why):
+        read_event(path)
+
+
+def test_event_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no such file"):
+        read_event(tmp_path / "event.json")

@@ -1,0 +1,98 @@
+"""What is taken from the environment of a job."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob
+
+GITHUB = {
+    "GITHUB_EVENT_PATH": "/event.json",
+    "GITHUB_RUN_NUMBER": "4",
+    "GITHUB_RUN_ATTEMPT": "2",
+}
+GITLAB = {
+    "CI_API_V4_URL": "https://gitlab.example.org/api/v4",
+    "CI_PROJECT_ID": "12",
+    "CI_COMMIT_SHA": "a" * 40,
+    "CI_PIPELINE_ID": "90",
+    "CI_JOB_ID": "900",
+}
+
+
+def test_bare_job_of_github_has_what_it_must_have() -> None:
+    assert GitHubJob.of(GITHUB) == GitHubJob(
+        api_url="https://api.github.com",
+        token="",
+        event=Path("/event.json"),
+        run=4,
+        attempt=2,
+        page=None,
+        summary=None,
+    )
+
+
+def test_job_of_github_takes_all_it_is_told() -> None:
+    more = {
+        "GITHUB_API_URL": "https://ghe.example.org/api/v3",
+        "GITHUB_TOKEN": "one",
+        "GH_TOKEN": "two",
+        "GITHUB_SERVER_URL": "https://ghe.example.org",
+        "GITHUB_REPOSITORY": "owner/project",
+        "GITHUB_RUN_ID": "90",
+        "GITHUB_STEP_SUMMARY": "/summary.md",
+    }
+    job = GitHubJob.of({**GITHUB, **more})
+    assert job.api_url == "https://ghe.example.org/api/v3"
+    assert job.checked_token() == "one"
+    assert job.page == "https://ghe.example.org/owner/project/actions/runs/90"
+    assert job.summary == Path("/summary.md")
+    assert GitHubJob.of({**GITHUB, "GH_TOKEN": "two"}).checked_token() == "two"
+
+
+def test_job_of_gitlab_takes_all_it_is_told() -> None:
+    bare = GitLabJob.of(GITLAB)
+    assert (bare.project, bare.merge_request, bare.head) == (12, None, "a" * 40)
+    assert (bare.run, bare.attempt, bare.page) == (90, 900, None)
+    more = {
+        "CI_MERGE_REQUEST_IID": "17",
+        "CI_MERGE_REQUEST_PROJECT_ID": "5",
+        "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": "b" * 40,
+        "CI_JOB_URL": "https://gitlab.example.org/job",
+        "CI_JOB_TOKEN": "of the job",
+    }
+    job = GitLabJob.of({**GITLAB, **more})
+    assert (job.project, job.merge_request, job.head) == (5, 17, "b" * 40)
+    assert job.page == "https://gitlab.example.org/job"
+    assert job.is_job_token
+    assert job.checked_token() == {"JOB-TOKEN": "of the job"}
+    own = GitLabJob.of({**GITLAB, **more, "GITLAB_TOKEN": "mine"})
+    assert own.checked_token() == {"PRIVATE-TOKEN": "mine"}
+    assert not own.is_job_token
+
+
+@pytest.mark.parametrize("name", GITHUB)
+def test_what_github_must_tell_is_named(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is not set: this is no job of GitHub Actions"):
+        GitHubJob.of({**GITHUB, name: ""})
+
+
+@pytest.mark.parametrize("name", GITLAB)
+def test_what_gitlab_must_tell_is_named(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is not set: this is no job of GitLab CI"):
+        GitLabJob.of({**GITLAB, name: ""})
+
+
+def test_number_that_is_none_is_told() -> None:
+    with pytest.raises(
+        UsageError, match="GITHUB_RUN_NUMBER is '4; rm', and GitHub Actions has a number there"
+    ):
+        GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "4; rm"})
+
+
+def test_missing_token_is_told() -> None:
+    with pytest.raises(UsageError, match="set GITHUB_TOKEN in the step's env"):
+        GitHubJob.of(GITHUB).checked_token()
+    with pytest.raises(UsageError, match="set the CI/CD variable GITLAB_TOKEN"):
+        GitLabJob.of(GITLAB).checked_token()
