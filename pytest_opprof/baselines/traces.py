@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import shutil
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -37,6 +38,8 @@ SIDES: Final = ("base", "head")
 _SAVED: Final = "saved"
 _KEPT_OF_A_TEST: Final = 5
 _MOST_NAMES: Final = 3
+# A file's time is that of the system's last tick.
+_TICK_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +187,17 @@ def traces_beside(archive: Archive, *, budget: int) -> SavedTraces | None:
     if not isinstance(archive.store, DirectoryStore):
         return None
     return SavedTraces(folder=archive.store.folder / TRACES, budget=budget)
+
+
+def project_pairs(root: Path, *, budget: int) -> TracePairs:
+    """The pairs of a project; those there are by now make room for new ones.
+
+    Args:
+        root: The project's folder.
+        budget: As in `TracePairs`.
+    """
+    since_ns = time.time_ns() - _TICK_NS
+    return TracePairs(folder=root / PROJECT_TRACES, budget=budget, since_ns=since_ns)
 
 
 def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:

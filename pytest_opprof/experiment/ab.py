@@ -26,6 +26,7 @@ from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfin
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
 from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
+from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.run import Commit, Run, TestResult
 
@@ -173,7 +174,10 @@ class _Experiment:
         if comparison.flagged:
             again = self._round(_CONFIRM, comparison.flagged, sides=sides, timeout=patience)
             comparison = compare_times(*runs, settings=settings, confirmation=again)
-        return replace(comparison, notes=(*comparison.notes, *self._notes()))
+        traces = keep_pairs(
+            comparison, base=self.sides.base.traces, head=self.sides.head.traces, top=self.top
+        )
+        return replace(comparison, notes=(*comparison.notes, *self._notes(), *traces))
 
     def _tried(self, worktree: Worktree) -> tuple[tuple[list[Run], list[Run]], int]:
         """One process a side that is not counted: it fills caches, and shows what cannot be compared.

@@ -63,6 +63,11 @@ class Bench:
     environment: Mapping[str, str]
     place: Path
 
+    @property
+    def traces(self) -> Path:
+        """The folder of the traces of the process that it was tried with."""
+        return self.place / "traces"
+
     def measured(self, node_ids: Iterable[str], *, timing: Timing, hash_seed: int, timeout: float) -> Run:
         """What one fresh process measures of these tests.
 
@@ -87,6 +92,8 @@ class Bench:
     def tried(self, *, timing: Timing, timeout: float | None) -> tuple[Run, Listing]:
         """What a first process measures of all tests, and what it imports; it also fills all caches.
 
+        It leaves a trace of each test in `traces`: no process that is judged should do that beside.
+
         Args:
             timing: How each is timed.
             timeout: Seconds after which it is ended; None waits for ever.
@@ -96,7 +103,7 @@ class Bench:
         """
         try:
             return measure_and_list(
-                self._arguments(self.tests, timing=timing),
+                [*self._arguments(self.tests, timing=timing), f"--opprof-traces={self.traces}"],
                 folder=self.folder,
                 environment=self._seeded(1),
                 place=self.place,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.traces import (
     PROJECT_TRACES,
     SUFFIX,
     SavedTraces,
-    TracePairs,
     pair_words,
+    project_pairs,
     traces_beside,
 )
 from pytest_opprof.capture.recording import Recording
@@ -27,9 +25,6 @@ from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes, parse_bytes
-
-# A file's time is that of the system's last tick.
-_TICK_NS: Final = 1_000_000_000
 
 
 def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) -> list[Path]:
@@ -78,8 +73,7 @@ class SessionTraces:
             self._budget = parse_bytes(options.trace_budget)
         except UsageError as error:
             raise UsageError(f"--opprof-trace-budget: {error}") from error
-        began_ns = time.time_ns() - _TICK_NS
-        self._pairs = TracePairs(folder=root / PROJECT_TRACES, budget=self._budget, since_ns=began_ns)
+        self._pairs = project_pairs(root, budget=self._budget)
         self._shared = exchange.folder / "traces" if exchange else None
         self._own: tempfile.TemporaryDirectory[str] | None = None
         self._staged_bytes = 0

@@ -1,0 +1,53 @@
+"""What a regression of an A/B is looked at with: the traces of the process that each side was tried with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pytest_opprof.baselines.traces import DEFAULT_BUDGET, SUFFIX, pair_words, project_pairs
+from pytest_opprof.compare.time_comparison import TimeComparison
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import StoreError
+from pytest_opprof.results.names import trace_stem
+
+_MOST_TOLD: Final = 10
+
+
+def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path) -> Iterator[str]:
+    """Keep base's and head's traces of each test that regressed, in its time or by an exact gate.
+
+    Args:
+        comparison: The judged A/B.
+        base: The folder with the traces of the base's tests.
+        head: The same of the head's. What is kept is taken from there.
+        top: The head's work tree.
+
+    Yields:
+        Sentences on where they are, or why they are not.
+    """
+    regressed = [test.node_id for test in comparison.tests if test.verdict is Verdict.REGRESSED]
+    pairs = project_pairs(top, budget=DEFAULT_BUDGET)
+    told = []
+    for node_id in regressed:
+        ours = _last_trace(head, node_id)
+        if ours is None:
+            continue
+        try:
+            refused = pairs.put(node_id, base=_last_trace(base, node_id), head=ours)
+        except StoreError as error:
+            yield f"no traces of what regressed are kept: {error}"
+            return
+        told.append(refused or f"traces: {pair_words(node_id, pairs, missing='the base left none')}")
+    yield from told[:_MOST_TOLD]
+    if len(told) > _MOST_TOLD:
+        yield f"... and traces of {len(told) - _MOST_TOLD} more tests: opprof view"
+
+
+def _last_trace(folder: Path, node_id: str) -> Path | None:
+    """A test's trace; of several cycles the last one's."""
+    stem = trace_stem(node_id)
+    cycles = sorted(folder.glob(f"{stem}.cycle*{SUFFIX}"), key=lambda path: (len(path.name), path.name))
+    found = [*folder.glob(f"{stem}{SUFFIX}"), *cycles]
+    return found[-1] if found else None
