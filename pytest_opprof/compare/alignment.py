@@ -193,8 +193,16 @@ class _Alignment:
         if not all(fits(old, new) for old, new in pairs):
             return False
         for old, new in pairs:
-            bare = [_Part(old.name, old.count, None)], [_Part(new.name, new.count, None)]
-            self._tell(RewriteKind.RENAMED, within, *bare)
+            self._found.append(
+                Rewriting(
+                    kind=RewriteKind.RENAMED,
+                    within=within,
+                    before=(old.name,),
+                    after=(new.name,),
+                    lost={old.name: old.count},
+                    gained={new.name: new.count},
+                )
+            )
             if old.node is not None and new.node is not None:
                 self._wait(new.name, old.node, new.node)
         return True

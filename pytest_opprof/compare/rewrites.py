@@ -64,6 +64,7 @@ class _Group:
 
     rewriting: Rewriting
     within: tuple[str, ...]
+    net: dict[str, int]
     on_device: bool
 
 
@@ -83,21 +84,22 @@ def _groups(candidates: Iterable[Candidate]) -> list[_Group]:
 
 
 def _as_one(candidates: Sequence[Candidate]) -> _Group:
+    if len(candidates) == 1:
+        (only,) = candidates
+        return _Group(only.rewriting, (only.rewriting.within,), only.net, only.on_device)
     lost: Counter[str] = Counter()
     gained: Counter[str] = Counter()
     for candidate in candidates:
         lost.update(candidate.rewriting.lost)
         gained.update(candidate.rewriting.gained)
-    return _Group(
-        replace(candidates[0].rewriting, lost=lost, gained=gained),
-        tuple(candidate.rewriting.within for candidate in candidates),
-        candidates[0].on_device,
-    )
+    whole = replace(candidates[0].rewriting, lost=lost, gained=gained)
+    within = tuple(candidate.rewriting.within for candidate in candidates)
+    return _Group(whole, within, whole.net(), candidates[0].on_device)
 
 
 def _told(group: _Group, book: Book) -> _Rewritten | None:
     """A rewrite as one change; None where it tells no more than the rows themselves."""
-    kind, net = group.rewriting.kind, group.rewriting.net()
+    kind, net = group.rewriting.kind, group.net
     mine = [book.counts[name, group.on_device] for name in net if (name, group.on_device) in book.counts]
     if not mine or (kind in _ONE_SIDED and (len(mine) == 1 or _is_part_of_total(mine))):
         return None
@@ -122,7 +124,7 @@ def _told(group: _Group, book: Book) -> _Rewritten | None:
 
 def _inside(group: _Group) -> int:
     """How many ops changed that the rewrite's name does not name."""
-    return len(group.rewriting.net().keys() - {*group.rewriting.before, *group.rewriting.after})
+    return len(group.net.keys() - {*group.rewriting.before, *group.rewriting.after})
 
 
 def _each(calls: int, *, steps: int) -> Samples | None:
@@ -181,7 +183,7 @@ def _others(group: _Group, mine: Sequence[Change], told: Change, book: Book) -> 
                 by_metric[change.metric].append(change)
     found = _Others()
     is_pair = group.rewriting.kind is RewriteKind.RENAMED and all(
-        book.is_whole(name, on_device=group.on_device) for name in group.rewriting.net()
+        book.is_whole(name, on_device=group.on_device) for name in group.net
     )
     for metric, changes in by_metric.items():
         rise = sum(change.rise for change in changes)
