@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.errors import ExperimentError, UsageError
+from pytest_opprof.recovery.told import last_words
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run
 
@@ -133,7 +134,7 @@ def measure(
         [*arguments, f"--opprof-json={document}"], folder=folder, environment=environment, timeout=timeout
     )
     if not document.exists() or done.code not in _TESTS_RAN:
-        raise ProcessDiedError(f"{done.ending}:\n{done.tail}")
+        raise ProcessDiedError("\n".join([f"{done.ending}:", done.tail, *last_words(done.pid)]))
     return read_run(document)
 
 
@@ -167,11 +168,13 @@ class Ended:
 
     Attributes:
         code: Its exit code; below 0 the signal that killed it.
+        pid: Its number.
         tail: The last lines that it printed.
         late: The seconds that it did not end in, and so was ended after; None where it ended by itself.
     """
 
     code: int
+    pid: int
     tail: str
     late: float | None = None
 
@@ -223,7 +226,7 @@ def run(
         raise
     lines = [line for line in output.splitlines() if line.strip()]
     tail = "\n".join(lines[-_LAST_LINES:]) or "it printed nothing"
-    return Ended(code=process.returncode, tail=tail, late=late)
+    return Ended(code=process.returncode, pid=process.pid, tail=tail, late=late)
 
 
 def _pytest(

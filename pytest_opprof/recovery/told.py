@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from pytest_opprof.recovery.deaths import death_of
+from pytest_opprof.recovery.sessions import left_sessions, remove
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -41,6 +44,22 @@ def told(death: Death, *, trace: Path | None) -> Iterator[str]:
     if stats.truncated:
         cut = ", older ones were forgotten" if death.file.keeps_last else ", later ones had no room"
     yield f"    {stats.events:,} events{cut}" + (f"; trace: {trace}" if trace else "")
+
+
+def last_words(pid: int) -> list[str]:
+    """What a process of ours was in when it died; its session file goes.
+
+    Args:
+        pid: The process, which has ended.
+    """
+    lines: list[str] = []
+    for file in left_sessions():
+        if file.pid == pid:
+            death = death_of(file)
+            if death.note or death.recording:
+                lines += told(death, trace=None)
+            remove(file)
+    return lines
 
 
 def _of_thread(thread: LastSeen) -> str:

@@ -111,6 +111,22 @@ def test_the_controller_tells_at_once(project: Project, sessions: Path) -> None:
     assert not [file for file in left_sessions([sessions]) if file.note]
 
 
+@pytest.mark.slow
+def test_an_ab_tells_of_its_processes(project: Project, sessions: Path) -> None:
+    project.write("test_it.py", DIES.format(mark=MARKED, death="pass"))
+    project.write(".gitignore", ".opprof/")
+    project.git("init", "-q", "-b", "main")
+    project.commit()
+    dying(project)
+    done = project.python(
+        *("-m", "pytest_opprof.cli.main", "ab", "main", "-k", "test_dies", "-p", "opprof", "--processes=8")
+    )
+    assert done.returncode == 9
+    assert "cannot be run on the base: killed by SIGKILL" in done.stderr
+    assert r"main thread: kernel \x1b[31m < forward < ProfilerStep#0" in done.stderr
+    assert not list(sessions.iterdir())
+
+
 def test_always_keeps_what_ran_last_in_unmarked_tests(project: Project, sessions: Path) -> None:
     dying(project, mark="")
     project.pytest("--opprof=always")
