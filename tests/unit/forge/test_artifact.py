@@ -1,5 +1,6 @@
 """What is in an artifact is looked at before it is unpacked, and nothing of it is written anywhere."""
 
+import contextlib
 import gzip
 import io
 import stat
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 from artifacts import DOCUMENT, member, zip_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES, MAX_UNPACKED_BYTES, unpack_artifact
@@ -145,3 +148,18 @@ def test_second_list_of_files_is_refused() -> None:
     at = GOOD.rindex(b"PK\x05\x06")
     with pytest.raises(DocumentError, match="it is no zip as"):
         unpacked(GOOD[:at] + locator + GOOD[at:])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), min_size=1, max_size=6),
+    st.none() | st.integers(0, len(GOOD) - 1),
+)
+def test_damage_is_refused_or_does_no_harm(changes: list[tuple[int, int]], end: int | None) -> None:
+    data = bytearray(GOOD[:end])
+    for at, value in changes:
+        if at < len(data):
+            data[at] = value
+    plain = PLAIN
+    with contextlib.suppress(DocumentError):
+        plain = unpacked(bytes(data))
+    assert plain == PLAIN, "the checksum holds"
