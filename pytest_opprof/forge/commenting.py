@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_opprof.forge.client import Api
-    from pytest_opprof.forge.patience import Patience
     from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob
     from pytest_opprof.forge.trusted import Baselines
     from pytest_opprof.report.summary import Judged
@@ -79,9 +78,7 @@ def comment_text(judged: Judged, wish: Wish, *, is_gitlab: bool) -> str:
     return render(_named(judged, wish))
 
 
-def comment_on_github(
-    judged: Judged, job: GitHubJob, wish: Wish, *, patience: Patience | None = None
-) -> Done:
+def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     """Comment on the pull request that this job is of.
 
     Raises:
@@ -102,14 +99,12 @@ def comment_on_github(
         attempt=job.attempt,
     )
     body = markdown_comment(judged, marker=marker.line, links=links)
-    with open_github(job.api_url, token=job.checked_token(), patience=patience) as api:
+    with open_github(job.api_url, token=job.checked_token()) as api:
         conversation = GitHubConversation(api, event.repository, event.number, author=wish.author)
         return Done(told=keep_comment(conversation, body, creates=_is_worth_it(judged, wish)))
 
 
-def comment_on_gitlab(
-    judged: Judged, job: GitLabJob, wish: Wish, *, patience: Patience | None = None
-) -> Done:
+def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
     """Comment on the merge request that this job is of.
 
     Raises:
@@ -126,7 +121,7 @@ def comment_on_gitlab(
     )
     judged = _named(judged, wish)
     body = gitlab_note(judged, marker=marker.line, links=Links(summary=job.page))
-    with open_gitlab(job.api_url, headers=job.checked_token(), patience=patience) as api:
+    with open_gitlab(job.api_url, headers=job.checked_token()) as api:
         conversation = GitLabConversation(
             api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
         )
@@ -140,7 +135,6 @@ def comment_from_event(
     baselines: Baselines,
     output: Path | None,
     now: datetime,
-    patience: Patience | None = None,
 ) -> Done:
     """Comment on the pull request whose own job has uploaded what it measured.
 
@@ -150,7 +144,6 @@ def comment_from_event(
         baselines: what the pull request is held to.
         output: where to write the comparison; None for nowhere.
         now: the time.
-        patience: with GitHub.
 
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.
@@ -159,14 +152,14 @@ def comment_from_event(
     event = read_event(job.event)
     if not isinstance(event, Completed):
         raise UsageError("--from-event is for workflows that run on workflow_run: this event is none")
-    with open_github(job.api_url, token=job.checked_token(), patience=patience) as api:
+    with open_github(job.api_url, token=job.checked_token()) as api:
         found = compare_uploaded(api, event, baselines=baselines, now=now)
-        page = _page_without_result(found) if isinstance(found, NoResult) else None
-        if isinstance(found, Compared):
+        if isinstance(found, NoResult):
+            page = _page_without_result(found)
+        else:
             if output is not None:
                 write_comparison(output, found.comparison)
             page = _page_of(found, event, job, wish)
-        assert page is not None, "there is a result, or there is none"
         if wish.is_dry_run:
             return Done(told=page.comment, exit_code=page.exit_code)
         append_summary(job.summary, page.summary)
