@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 COMMANDS = (
     "show",
     "compare",
+    "report",
     "accept",
     "baseline",
     "validate",

@@ -26,6 +26,7 @@ _SHORT: Final = 7
 # What an ini file may ask for that compares, keeps or writes: here the document is all that is wanted.
 _QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
+    "--opprof-report=",
     *("-q", "-p", "no:cacheprovider"),
 )
 

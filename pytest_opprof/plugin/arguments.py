@@ -57,7 +57,7 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),
         *("-q", "--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces="),
-        *("--opprof-history=off", "--opprof-timed-steps=0"),
+        *("--opprof-history=off", "--opprof-timed-steps=0", "--opprof-report="),
     ]
 
 

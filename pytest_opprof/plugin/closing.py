@@ -19,6 +19,7 @@ from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
 from pytest_opprof.plugin.controller import LOST
 from pytest_opprof.plugin.options import calls_no_test
+from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import NOT_THE_TESTS, OpprofSession, version
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
@@ -77,6 +78,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     if session.comparison.base is not None:
         _keep_last(session, session.comparison)
     _write_json(session, run)
+    _write_reports(session, session.comparison)
     is_saved = False
     if is_cut_short and session.options.save:
         session.notes["nothing was saved: the session was cut short"] = None
@@ -106,6 +108,10 @@ def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None
         reporter.write_line(f"opprof: {escaped(note)}")
     for failure in session.failures:
         reporter.write_line(f"opprof: {escaped(failure)}", red=True)
+    for text in session.printed:
+        # Where a line begins matters to who reads it.
+        reporter.ensure_newline()
+        reporter.write(text)
 
 
 def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:
@@ -136,6 +142,16 @@ def _write_json(session: OpprofSession, run: Run) -> None:
         write_run(session.options.json, run)
     except OpprofError as error:
         session.failures.append(str(error))
+
+
+def _write_reports(session: OpprofSession, comparison: Comparison) -> None:
+    for wanted in session.options.reports:
+        try:
+            text = write_report(wanted, comparison)
+        except OpprofError as error:
+            session.failures.append(str(error))
+        else:
+            session.printed += [text] if text is not None else []
 
 
 def _keep_last(session: OpprofSession, comparison: Comparison) -> None:

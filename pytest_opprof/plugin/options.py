@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -136,6 +137,13 @@ OPTIONS: Final = (
     Option(
         name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
     ),
+    Option(
+        name="opprof-report",
+        metavar="FORMAT:PATH",
+        is_list=True,
+        help="write what came of this session: json (the comparison), html, markdown, summary, gitlab, "
+        "junit, annotations or openmetrics; - for PATH prints it; may be repeated",
+    ),
 )
 
 
@@ -160,6 +168,19 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WantedReport:
+    """A report of the session.
+
+    Attributes:
+        kind: The name of its format.
+        path: Where it goes; ``-`` to print it.
+    """
+
+    kind: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the user asked for, from the command line or the ini file.
 
@@ -175,6 +196,7 @@ class Options:
         columns: Titles of columns; None for all.
         timed_steps: Steps to time without the profiler.
         timed_max_time: What waiting for undisturbed ones may take, seconds.
+        reports: What to write of the comparison in the end.
     """
 
     mode: str
@@ -196,11 +218,12 @@ class Options:
     traces: Path | None
     trace_budget: str
     json: Path | None
+    reports: tuple[WantedReport, ...]
 
     @property
     def asks_for_something(self) -> bool:
         """Whether there is something to do even where no test is marked."""
-        return bool(self.save or self.baseline or self.json)
+        return bool(self.save or self.baseline or self.json or self.reports)
 
 
 def read_options(config: pytest.Config) -> Options:
@@ -243,6 +266,7 @@ def read_options(config: pytest.Config) -> Options:
         traces=_path(config, "opprof_traces"),
         trace_budget=values["opprof_trace_budget"],
         json=_of_rank(_path(config, "opprof_json")),
+        reports=tuple(_reports(config)),
     )
 
 
@@ -308,4 +332,23 @@ def _path(config: pytest.Config, dest: str) -> Path | None:
     if given is not None:
         return config.invocation_params.dir / given if given else None
     text = config.getini(dest)
-    return (config.inipath.parent if config.inipath else config.rootpath) / text if text else None
+    return _ini_folder(config) / text if text else None
+
+
+def _ini_folder(config: pytest.Config) -> Path:
+    return config.inipath.parent if config.inipath else config.rootpath
+
+
+def _reports(config: pytest.Config) -> Iterator[WantedReport]:
+    """The reports of the command line, else those of the ini file; an empty one takes these back."""
+    given = config.getoption("opprof_report")
+    folder = _ini_folder(config) if given is None else config.invocation_params.dir
+    for text in config.getini("opprof_report") if given is None else filter(None, given):
+        kind, separator, path = text.partition(":")
+        if not (kind and separator and path):
+            raise pytest.UsageError(
+                f"--opprof-report={text}: write it as FORMAT:PATH, such as markdown:report.md"
+            )
+        where = Path(path) if path == "-" else _of_rank(folder / path)
+        assert where is not None, "a path stays one"
+        yield WantedReport(kind=kind, path=where)

@@ -34,6 +34,7 @@ from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
+from pytest_opprof.plugin.reports import check_reports
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
@@ -71,6 +72,7 @@ class OpprofSession:
         failures: What fails this session although no test failed for it.
         traces: What becomes of recordings, as files.
         comparison: Of the whole; None until the session is over.
+        printed: Reports that go where the summary goes.
     """
 
     def __init__(
@@ -99,8 +101,10 @@ class OpprofSession:
         self.said: set[str] = set()
         self.failures: list[str] = []
         self.comparison: Comparison | None = None
+        self.printed: list[str] = []
         self._fail_on = parse_fail_on(options.fail_on)
         self.table_of(TestResult(node_id=""))  # a sort key or column that does not exist is told now
+        check_reports(options.reports)
         names = known_ops()
         self.policy = Policy(
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.errors import UsageError
 from pytest_opprof.report.annotations import github_annotations
 from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.junit import junit
@@ -12,7 +14,7 @@ from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_com
 from pytest_opprof.report.openmetrics import openmetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_opprof.report.summary import Judged
 
@@ -28,3 +30,22 @@ FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
         "openmetrics": openmetrics,
     }
 )
+
+
+def renderer(name: str, *, where: str, besides: Sequence[str] = ()) -> Callable[[Judged], str]:
+    """What makes a report of this format.
+
+    Args:
+        name: of the format.
+        where: the option that an error names.
+        besides: further names that the option takes.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if name in FORMATS:
+        return FORMATS[name]
+    known = [*FORMATS, *besides]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
+    raise UsageError(f"{where}: unknown format {name!r} ({hint})")

@@ -30,6 +30,8 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
         ("--opprof-save-processes=two", "--opprof-save-processes=two: it is a whole number"),
         ("--opprof-timed-steps=some", "--opprof-timed-steps=some: it is a whole number"),
         ("--opprof-timed-steps=-1", "--opprof-timed-steps=-1: it is a number from 0 to 1000"),
+        ("--opprof-report=markdown", "--opprof-report=markdown: write it as FORMAT:PATH"),
+        ("--opprof-report=:a.md", "--opprof-report=:a.md: write it as FORMAT:PATH"),
         ("--opprof-timed-steps=1001", "--opprof-timed-steps=1001: it is a number from 0 to 1000"),
     ],
 )
@@ -69,3 +71,24 @@ def test_paths_start_from_who_wrote_them(lone: pytest.Pytester, monkeypatch: pyt
     options = read_options(lone.parseconfig("--opprof-json=run.json", "-c", "../tox.ini"))
     assert options.json == below / "run.json"
     assert options.traces == Path(lone.path) / "traces"
+
+
+def test_reports_of_the_command_line_stand_for_those_of_the_ini_file(
+    lone: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lone.makeini("[pytest]\naddopts = -p opprof\nopprof_report =\n  junit:a/{rank}.xml\n  annotations:-\n")
+    monkeypatch.setenv("RANK", "3")
+    below = lone.mkdir("below")
+    monkeypatch.chdir(below)
+
+    def wanted(*arguments: str) -> list[tuple[str, Path]]:
+        options = read_options(lone.parseconfig(*arguments, "-c", "../tox.ini"))
+        assert options.asks_for_something == bool(options.reports)
+        return [(report.kind, report.path) for report in options.reports]
+
+    assert wanted() == [("junit", Path(lone.path) / "a" / "3.xml"), ("annotations", Path("-"))]
+    assert wanted("--opprof-report=json:c.json", "--opprof-report=html:x:y") == [
+        ("json", below / "c.json"),
+        ("html", below / "x:y"),
+    ]
+    assert wanted("--opprof-report=") == []

@@ -1,0 +1,66 @@
+"""``opprof report``: a comparison in a format for somebody else, such as a pull request or a CI server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+_PRINTED = Path("-")
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("report", help="write a comparison as Markdown, JUnit XML and others")
+    parser.add_argument(
+        "comparison",
+        nargs="?",
+        type=Path,
+        metavar="COMPARISON",
+        help="its document, of `opprof compare -o`, `opprof ab -o` or `--opprof-report=json:PATH`",
+    )
+    parser.add_argument(
+        "--base", metavar="RUN", help="with --head: compare these two, in place of COMPARISON"
+    )
+    parser.add_argument(
+        "--head",
+        metavar="RUN",
+        help="a run's file, a baseline's name, or NAME@COMMIT; alone: held to its limits",
+    )
+    parser.add_argument(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="PATTERN=RULE",
+        help="with --head: exact, off, advisory, or like 2%%",
+    )
+    parser.add_argument(
+        "--format",
+        default="markdown",
+        metavar="FORMAT",
+        help="html, markdown (a comment), summary (of a job), gitlab, junit, annotations, openmetrics; "
+        "default: %(default)s",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=_PRINTED, metavar="FILE", help="default: -, which prints it"
+    )
+    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Render, and write or print.
+
+    Raises:
+        OpprofError: there is no such format, the comparison cannot be read, or the report cannot be written.
+    """
+    from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
+    from pytest_opprof.report.formats import renderer  # noqa: PLC0415
+    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
+
+    render = renderer(args.format, where="--format")
+    text = render(comparison_of(args))
+    if args.output == _PRINTED:
+        sys.stdout.write(text)
+    else:
+        write_bytes(args.output, text.encode("utf-8"))
+    return 0

@@ -1,0 +1,112 @@
+"""Reports of a session, as files that others take, and the same from its comparison later."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import WORK_TWICE, Project, Session
+from rendered import pages, tables
+from workflow_commands import commands
+
+from pytest_opprof.cli.main import main
+from pytest_opprof.compare.time_document import read_judged
+from pytest_opprof.report.formats import FORMATS
+
+BASELINE = ("--opprof-baseline=main", "--opprof-gate=ranges.count=exact")
+EVERY_FORMAT = [f"--opprof-report={name}:out/{name}" for name in (*FORMATS, "json")]
+
+
+@pytest.fixture(scope="module")
+def regressed(make_project: MakeProject) -> tuple[Project, Session]:
+    """A project whose test does its work once more than it did, and that was asked for everything."""
+    project = make_project("reported")
+    project.write("test_it.py", WORK_TWICE)
+    project.pytest("--opprof-save=main", "--opprof-save-processes=1")
+    project.replace("test_it.py", "range(2)", "range(3)")
+    session = project.pytest(*BASELINE, *EVERY_FORMAT, "--opprof-report=annotations:-")
+    return project, session
+
+
+def test_every_format_is_written(regressed: tuple[Project, Session]) -> None:
+    project, session = regressed
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert {path.name for path in (project.folder / "out").iterdir()} == {*FORMATS, "json"}
+    for page in pages((project.folder / "out" / "markdown").read_text(encoding="utf-8")):
+        assert ["test_it", "REGRESSED", "work count", "2", "3", "+1"] in [row[:6] for row in tables(page)[0]]
+    suites = ET.parse(project.folder / "out" / "junit")  # noqa: S314 - ours
+    assert [case.get("name") for case in suites.iter("testcase") if case.find("failure") is not None] == [
+        "test_it"
+    ]
+
+
+def test_what_is_printed_stands_where_github_reads_it(regressed: tuple[Project, Session]) -> None:
+    _, session = regressed
+    told = [line for line in session.stdout.splitlines() if line.startswith("::")]
+    (found,) = commands("\n".join(told))
+    assert found.properties == {"file": "test_it.py", "title": "opprof: REGRESSED: test_it.py::test_it"}
+
+
+def test_a_kept_comparison_gives_the_same_reports(
+    regressed: tuple[Project, Session], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project, _ = regressed
+    document = project.folder / "out" / "json"
+    assert read_judged(document).counts.total() == 1
+    for name in FORMATS:
+        written = tmp_path / name
+        assert main(["report", str(document), "--format", name, "-o", str(written)]) == 0
+        assert written.read_bytes() == (project.folder / "out" / name).read_bytes()
+        assert main(["report", str(document), "--format", name]) == 0
+        assert capsys.readouterr().out == written.read_text(encoding="utf-8")
+
+
+def test_under_xdist_the_controller_writes_one_report(regressed: tuple[Project, Session]) -> None:
+    pytest.importorskip("xdist")
+    project, _ = regressed
+    project.write("test_other.py", WORK_TWICE.replace("test_it", "test_other"))
+    reports = ("--opprof-report=openmetrics:both", "--opprof-report=annotations:-")
+    session = project.pytest("-n", "2", *BASELINE, *reports, plugins=("xdist",))
+    text = (project.folder / "both").read_text(encoding="utf-8")
+    assert [
+        line.partition("{")[2] for line in text.splitlines() if line.startswith("opprof_ranges_count")
+    ] == [
+        'test="test_it.py::test_it"} 3',
+        'test="test_other.py::test_other"} 2',
+    ]
+    assert session.stdout.count("\n::error ") == 1
+
+
+def test_what_cannot_be_written_is_told(project: Project) -> None:
+    project.write("test_it.py", WORK_TWICE)
+    session = project.pytest("--opprof-report=junt:report.xml")
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert session.told == ["ERROR: opprof: --opprof-report: unknown format 'junt' (did you mean 'junit'?)"]
+    (project.folder / "folder").mkdir()
+    session = project.pytest("--opprof-report=junit:folder")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert any("folder cannot be written: it is a folder" in line for line in session.told)
+
+
+def test_the_ini_file_asks_for_reports_and_fresh_processes_write_none(project: Project) -> None:
+    project.write("test_it.py", WORK_TWICE)
+    ini = (project.folder / "pytest.ini").read_text(encoding="utf-8")
+    project.write("pytest.ini", f"{ini}opprof_report =\n    summary:report.md\n    annotations:-\n")
+    project.write(
+        "conftest.py",
+        """\
+        from pathlib import Path
+
+        def pytest_unconfigure(config):
+            # Each process of this project leaves what it was told of reports.
+            with Path("asked").open("a") as file:
+                file.write(f"{config.getoption('opprof_report')}\\n")
+        """,
+    )
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == 0
+    assert (
+        (project.folder / "report.md").read_text(encoding="utf-8").startswith("### opprof: measured 1 test")
+    )
+    # First the fresh process of the certificate, which takes back what the ini file asks for.
+    assert (project.folder / "asked").read_text().splitlines() == ["['']", "None"]
