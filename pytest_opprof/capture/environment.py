@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_opprof.capture.expected_gpus import expected_architecture
 from pytest_opprof.capture.gpus import gpu_fields
 from pytest_opprof.capture.numpy_build import numpy_fields
 from pytest_opprof.capture.torch_ops import imported_torch
@@ -63,9 +64,14 @@ def _not_empty(fields: Mapping[str, str]) -> dict[str, str]:
 def expected_fingerprint() -> dict[str, str]:
     """The fingerprint as it will be when the tests run, where torch may be imported only then.
 
-    What torch says of itself beside its version is unknown until then.
+    What torch says of itself beside its version is unknown until then; of devices their architecture is
+    known, where all of this machine have the same.
     """
-    return {**_not_empty({"torch": _version("torch")}), **fingerprint()}
+    known = fingerprint()
+    expected = {"torch": _version("torch")}
+    if "gpu_arch" not in known:
+        expected["gpu_arch"] = expected_architecture()
+    return {**_not_empty(expected), **known}
 
 
 def details() -> dict[str, str]:
