@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.forge.github import API_URL
+from pytest_opprof.forge.github import API_URL, check_commit
 from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class GitLabJob:
 
         Raises:
             UsageError: it is of none.
+            ForgeError: its commit is none.
         """
         whose = "GitLab CI"
         # A merge request of a fork runs in the fork's project, and is one of the project that it would go to.
@@ -112,7 +116,7 @@ class GitLabJob:
                 environment, project if environment.get(project) else "CI_PROJECT_ID", whose=whose
             ),
             merge_request=_number(environment, "CI_MERGE_REQUEST_IID", whose=whose) if is_request else None,
-            head=head or _needed(environment, "CI_COMMIT_SHA", whose=whose),
+            head=check_commit(head or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose),
             run=_number(environment, "CI_PIPELINE_ID", whose=whose),
             attempt=_number(environment, "CI_JOB_ID", whose=whose),
             page=environment.get("CI_JOB_URL"),
@@ -152,6 +156,6 @@ def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:
 
 def _number(environment: Mapping[str, str], name: str, *, whose: str) -> int:
     text = _needed(environment, name, whose=whose)
-    if not (text.isascii() and text.isdigit()):
+    if not _NUMBER.fullmatch(text):
         raise UsageError(f"{name} is {text[:80]!a}, and {whose} has a number there")
     return int(text)

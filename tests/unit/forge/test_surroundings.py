@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import ForgeError, UsageError
 from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob
 
 GITHUB = {
@@ -84,7 +84,14 @@ def test_what_gitlab_must_tell_is_named(name: str) -> None:
         GitLabJob.of({**GITLAB, name: ""})
 
 
+def test_commit_that_is_none_is_told() -> None:
+    with pytest.raises(ForgeError, match="GitLab CI: 'main' is no commit"):
+        GitLabJob.of({**GITLAB, "CI_COMMIT_SHA": "main"})
+
+
 def test_number_that_is_none_is_told() -> None:
+    with pytest.raises(UsageError, match="and GitHub Actions has a number there"):
+        GitHubJob.of({**GITHUB, "GITHUB_RUN_NUMBER": "9" * 19})
     with pytest.raises(
         UsageError, match="GITHUB_RUN_NUMBER is '4; rm', and GitHub Actions has a number there"
     ):
