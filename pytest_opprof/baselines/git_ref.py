@@ -145,7 +145,7 @@ class GitRefStore:
         if not commit:
             return {}
         files = {}
-        for line in self.ask("ls-tree", "-z", commit).decode("utf-8", "replace").split("\0"):
+        for line in self.ask("ls-tree", "--full-tree", "-z", commit).decode("utf-8", "replace").split("\0"):
             about, _, file = line.partition("\t")
             if file.endswith(_SUFFIX) and is_key(file.removesuffix(_SUFFIX)) and " blob " in about:
                 files[file] = about.split(" ")[2]

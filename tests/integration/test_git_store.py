@@ -55,6 +55,17 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
 
 
+def test_a_folder_of_the_work_tree_has_the_same_baselines(tmp_path: Path) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    folder = tmp_path / "a" / "package"
+    folder.mkdir()
+    inner = open_store("git:", root=folder)
+    assert keys(inner) == keys(store)
+    inner.save("main", run_of(2), collected=NOBODY)
+    assert len(keys(store)) == 2
+
+
 def test_pushed_and_fetched_with_git_itself(tmp_path: Path) -> None:
     ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
     ours.save("main", run_of(1), collected=NOBODY)
