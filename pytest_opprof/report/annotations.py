@@ -26,6 +26,7 @@ _MOST_OF_A_KIND = 10
 _MOST_ROWS = 3
 _MOST_NAME = 120
 _MOST_TEXT = 500
+_MOST_PATH = 4_096  # what Linux takes
 _PLACE = re.compile(r".*, (?P<file>.+):(?P<line>[1-9][0-9]{0,8})", re.DOTALL)
 _KINDS = {Verdict.INCONCLUSIVE: "warning"}
 _OTHERS = "error"
@@ -46,7 +47,8 @@ def _commands(kind: str, tests: list[TestSummary]) -> Iterable[str]:
         assert test.verdict is not None, "a test that fails has a verdict"
         file, line = _place(test)
         name = cut_middle(escaped(test.node_id), width=_MOST_NAME)
-        where = {"file": escaped(file), "line": line, "title": f"opprof: {test.verdict.label}: {name}"}
+        shown_at = escaped(file) if len(file) <= _MOST_PATH else ""
+        where = {"file": shown_at, "line": line, "title": f"opprof: {test.verdict.label}: {name}"}
         yield _command(kind, where, _message(test))
     if len(shown) < len(tests):
         more = f"{len(tests) - len(shown)} more tests fail: see the job's summary, or the comparison document"
