@@ -130,6 +130,20 @@ class StickyComments:
         assert stage.keep(body_of("new", run=2)) == "wrote a comment"
         assert stage.api.bodies == [body_of("new", run=2)]
 
+    def test_comment_deleted_right_after_it_was_written_comes_back(self, stage: Stage) -> None:
+        written = threading.Event()
+
+        def delete(asked: Asked) -> None:
+            if asked.method == CREATE and not stage.api.comments:
+                written.set()
+            elif written.is_set():
+                written.clear()
+                stage.api.comments.clear()
+
+        stage.api.before = delete
+        stage.keep(body_of("one"))
+        assert stage.api.bodies == [body_of("one")]
+
     def test_two_jobs_at_once_end_with_one_comment(self, stage: Stage) -> None:
         # Both have listed the comments before either writes one.
         both = threading.Barrier(2, timeout=60)
@@ -169,6 +183,12 @@ class StickyComments:
             stage.keep(body_of("one"))
         assert stage.api.bodies == []
         assert stage.waited == [], "a refusal is final"
+
+    def test_comment_that_is_not_taken_is_told(self, stage: Stage) -> None:
+        value = {"message": "Validation Failed", "documentation_url": "https://docs.github.com/rest"}
+        stage.api.server.fail(CREATE, Reply(status=422, value=value))
+        with pytest.raises(ForgeError, match=r"(comments|notes): 422: Validation Failed$"):
+            stage.keep(body_of("one"))
 
     @pytest.mark.parametrize("status", [500, 502, 503, 429])
     def test_busy_server_is_asked_again(self, stage: Stage, status: int) -> None:

@@ -314,6 +314,14 @@ def test_artifact_cannot_raise_a_limit(job: Job) -> None:
     assert "aten::mul.count is 5 in each step, and <= 4 is allowed" in job.body
 
 
+def test_test_that_the_baseline_lacks_keeps_its_own_limits(job: Job) -> None:
+    job.save(4, node_id="tests/test_a.py::test_another")
+    job.upload(run_to_document(run_of(9, commit=HEAD, limits={"aten::mul.count": 5})))
+    job.comment()
+    assert job.verdict is Verdict.REGRESSED
+    assert "aten::mul.count is 9 in each step, and <= 5 is allowed" in job.body
+
+
 def test_tests_that_were_left_out_are_counted(job: Job) -> None:
     job.save(4)
     job.upload(uploaded(tests=[]))
@@ -452,6 +460,17 @@ def test_artifact_is_fetched_from_the_web_alone(job: Job, place: str) -> None:
     job.api.before = lead
     assert job.comment() == 10
     assert "it leads to an address that is not https" in job.problem
+
+
+def test_artifact_that_is_gone_where_it_was_stored_is_told(job: Job) -> None:
+    def lose(asked: Asked) -> Reply | None:
+        return Reply(status=404, data=b"<gone/>") if asked.path.startswith("/storage/") else None
+
+    job.save(4)
+    job.upload(uploaded())
+    job.api.before = lose
+    assert job.comment() == 10
+    assert "what /repos/owner/project/actions/artifacts/500/zip leads to: 404" in job.problem
 
 
 def test_token_is_shown_to_the_api_alone(job: Job) -> None:
