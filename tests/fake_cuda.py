@@ -35,9 +35,11 @@ KINDS = {
     "free": 13,
     "overhead": 14,
     "record": 15,
+    "capture": 16,
+    "end_capture": 17,
 }
 APIS = {"runtime": 0, "driver": 1, "nested": 2, "nested_own": 3, "none": 4}
-FLAGS = {"late": 1, "endless": 2, "untimed": 4, "backward": 8, "lost": 16}
+FLAGS = {"late": 1, "endless": 2, "untimed": 4, "backward": 8, "lost": 16, "non_blocking": 32}
 NO_GPU = {"12": 1, "13": 2, "13.5": 3}
 RECORD_KINDS = 64  # FAKE_KINDS
 

@@ -6,7 +6,8 @@
 #include <pthread.h>
 
 /* CUresult of cuda.h, the same in CUDA 12 and 13: there is no CUDA here, or none any more. */
-enum { DONE = 0, NOT_INITIALIZED = 3, DEINITIALIZED = 4, NO_DEVICE = 100 };
+enum { DONE = 0, NOT_INITIALIZED = 3, DEINITIALIZED = 4, NO_DEVICE = 100, IMPLICITLY_CAPTURED = 906 };
+#define LEGACY_STREAM ((void *)(uintptr_t)1) /* CU_STREAM_LEGACY */
 
 static int refuse(const op_cuda_functions *cuda, const char *call, int code) {
     const char *name = NULL;
@@ -15,7 +16,17 @@ static int refuse(const op_cuda_functions *cuda, const char *call, int code) {
     return op_error_set(OP_EIO, "CUDA cannot be waited for: %s gave %d (%s)", call, code, name);
 }
 
+/* Of the streams that wait for the legacy one: what asks about it breaks no capture, a wait does. */
+static bool is_captured(const op_cuda_functions *cuda) {
+    int status = 0;
+    return cuda->StreamIsCapturing &&
+           cuda->StreamIsCapturing(LEGACY_STREAM, &status) == IMPLICITLY_CAPTURED;
+}
+
 static int wait_for_current(const op_cuda_functions *cuda) {
+    if (is_captured(cuda))
+        return op_error_set(OP_EIO,
+                            "CUDA cannot be waited for: a stream is being captured into a graph");
     int code = cuda->CtxSynchronize();
     return code == DONE ? 1 : refuse(cuda, "cuCtxSynchronize", code);
 }

@@ -244,6 +244,15 @@ static void note_kept_back(int code) {
         op_cupti_words(&self.library, code));
 }
 
+/* A wait for a context breaks the capture of any of its streams. Without it, what devices still do has
+ * no times, and is counted as that. */
+static void wait_for_devices(void) {
+    self.library.cupti.ActivityFlushAll(0); /* the calls that say what is being captured */
+    op_cupti_drain_now();
+    if (!op_cupti_drain_is_capturing())
+        op_cuda_wait(&self.library.cuda);
+}
+
 static void stop_locked(void) {
     const op_cupti_functions *cupti = &self.library.cupti;
     size_t dropped = 0;
@@ -253,7 +262,7 @@ static void stop_locked(void) {
     op_cupti_kinds_disable_host(&self.library);
     /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.
      */
-    op_cuda_wait(&self.library.cuda);
+    wait_for_devices();
     int flushed = cupti->ActivityFlushAll(0);
     op_cupti_kinds_disable_devices(&self.library);
     int forced = cupti->ActivityFlushAll(OP_CUPTI_FLUSH_FORCED);

@@ -53,6 +53,7 @@ static const entry of_cuda[] = {
     CUDA(DeviceGetName, true),
     CUDA(DeviceGetAttribute, true),
     CUDA(DeviceTotalMem_v2, true),
+    CUDA(StreamIsCapturing, true),
     {NULL, 0, false},
 };
 

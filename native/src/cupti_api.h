@@ -25,6 +25,7 @@ typedef struct op_cuda_functions {
     int (*DeviceGetName)(char *name, int length, int device);
     int (*DeviceGetAttribute)(int *value, int attribute, int device);
     int (*DeviceTotalMem_v2)(size_t *bytes, int device);
+    int (*StreamIsCapturing)(void *stream, int *status);
 } op_cuda_functions;
 enum { OP_CUDA_NOT_STARTED = 3 }; /* CUDA_ERROR_NOT_INITIALIZED, cuda.h */
 

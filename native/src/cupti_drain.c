@@ -41,6 +41,18 @@ void op_cupti_drain_now(void) {
     }
 }
 
+bool op_cupti_drain_is_capturing(void) {
+    int64_t open = 0;
+    pthread_mutex_lock(&self.lock);
+    for (uint64_t i = 0; i < self.records.call_count; i++) {
+        const op_cuda_call *c = &self.records.calls[i];
+        open += c->role == OP_CALL_BEGIN_CAPTURE && c->call.result == 0;
+        open -= c->role == OP_CALL_END_CAPTURE; /* one that fails ends it too */
+    }
+    pthread_mutex_unlock(&self.lock);
+    return open > 0;
+}
+
 void op_cupti_drain_until(uint64_t ns) {
     pthread_mutex_lock(&self.lock);
     self.decoder.until = ns;

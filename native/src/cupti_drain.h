@@ -12,6 +12,8 @@ void op_cupti_drain_until(uint64_t ns); /* calls that begin later, by CUPTI's cl
 void op_cupti_drain_start(void);
 void op_cupti_drain_join(void);
 void op_cupti_drain_now(void);
+/* Whether, by the records so far, more captures of streams have begun than ended. */
+bool op_cupti_drain_is_capturing(void);
 /* The last of them; CUPTI itself had no room for so many. */
 void op_cupti_drain_stop(uint64_t dropped);
 

@@ -37,6 +37,42 @@ static void a_long_window_needs_few_buffers(void) {
     close_session(&f);
 }
 
+/* A wait at the window's end would break it. */
+static void a_capture_outlives_the_windows_end(void) {
+    for (int blocking = 0; blocking < 2; blocking++) {
+        folder f = start_device();
+        start_window();
+        fake_launch("before", 7, 1000);
+        fake_activity begin_capture = {
+            .kind = FAKE_CAPTURE, .stream = 13, .flags = blocking ? 0 : FAKE_NON_BLOCKING};
+        fake_run(&begin_capture);
+        op_result_free(stop_window());
+        CHECK(fake_capture() & FAKE_CAPTURING);
+        start_window(); /* which does not see it begin */
+        fake_activity end_capture = {.kind = FAKE_END_CAPTURE, .stream = 13};
+        fake_run(&end_capture);
+        fake_launch("after", 7, 1000);
+        op_result *r = stop_window();
+        CHECK_EQ(fake_capture(), 0);
+        CHECK_EQ(stats_of(r).device_untimed, 0); /* and here it waited */
+        op_result_free(r);
+        close_session(&f);
+    }
+}
+
+static void a_capture_from_before_the_window_is_asked_for(void) {
+    folder f = start_device();
+    fake_activity begin_capture = {.kind = FAKE_CAPTURE, .stream = 13};
+    fake_run(&begin_capture);
+    start_window();
+    fake_launch("endless", 7, 1000000000);
+    op_result *r = stop_window();
+    CHECK(fake_capture() & FAKE_CAPTURING);
+    CHECK_EQ(stats_of(r).device_untimed, 1); /* nothing waited for it */
+    op_result_free(r);
+    close_session(&f);
+}
+
 static uint32_t version;
 
 /* The version is asked for once. */
@@ -166,6 +202,8 @@ int main(void) {
     RUN(past_the_limit_records_are_counted); /* first, as CUPTI must not have been met before a fork */
     RUN(a_long_window_needs_few_buffers);
     RUN(a_window_after_a_loss_is_whole);
+    RUN(a_capture_outlives_the_windows_end);
+    RUN(a_capture_from_before_the_window_is_asked_for);
     RUN(what_is_seen_meanwhile_is_seen_again);
     RUN(no_thread_of_ours_outlives_a_window);
 #ifdef OP_FAULTS

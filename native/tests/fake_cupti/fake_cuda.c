@@ -15,7 +15,9 @@ enum {
     INVALID_VALUE = 1,
     NOT_INITIALIZED = 3,
     NO_DEVICE = 100,
-    INVALID_DEVICE = 101
+    INVALID_DEVICE = 101,
+    NOT_WHILE_CAPTURING = 900,
+    IMPLICITLY_CAPTURED = 906
 };
 enum { DEVICES = 8, DEPTH = 16 };
 
@@ -316,6 +318,12 @@ FAKE_EXPORT void fake_cuda_use(int device) {
 
 /* ---- waiting: a call like any other, that CUPTI sees --------------------------------------- */
 
+static int capture_state(void) {
+    int (*state)(void) = NULL;
+    *(void **)&state = of_cupti("fake_capture");
+    return state ? state() : 0;
+}
+
 FAKE_EXPORT int cuCtxSynchronize(void) {
     ENTER(1);
     if (!depth)
@@ -324,7 +332,17 @@ FAKE_EXPORT int cuCtxSynchronize(void) {
     *(void **)&run = of_cupti("fake_run");
     fake_activity wait = {
         .kind = FAKE_SYNC_DEVICE, .api = FAKE_DRIVER, .device = (uint32_t)stack[depth - 1]->device};
+    int was = capture_state();
     if (run)
         run(&wait);
-    return CUDA_SUCCESS;
+    return was & FAKE_CAPTURING ? NOT_WHILE_CAPTURING : CUDA_SUCCESS;
+}
+
+/* Of the legacy stream, CU_STREAM_LEGACY: whether one that waits for it is being captured. */
+FAKE_EXPORT int cuStreamIsCapturing(void *stream, int *status) {
+    ENTER(1);
+    *status = 0;
+    if (stream != (void *)1)
+        return INVALID_VALUE;
+    return capture_state() & FAKE_CAPTURING_BLOCKING ? IMPLICITLY_CAPTURED : CUDA_SUCCESS;
 }

@@ -39,7 +39,9 @@ enum fake_kind {
     FAKE_MALLOC = 12,
     FAKE_FREE = 13,
     FAKE_OVERHEAD = 14, /* CUPTI's own: `ns` of it, by no call */
-    FAKE_RECORD = 15    /* cudaEventRecord: `event` stands for the stream's work so far */
+    FAKE_RECORD = 15,   /* cudaEventRecord: `event` stands for the stream's work so far */
+    FAKE_CAPTURE = 16,  /* cudaStreamBeginCapture; a wait for the device breaks it */
+    FAKE_END_CAPTURE = 17
 };
 
 /* Through which door the host asked. */
@@ -56,7 +58,8 @@ enum fake_activity_flag {
     FAKE_ENDLESS = 2,  /* its device records never complete: a forced flush gives them without times */
     FAKE_UNTIMED = 4,  /* complete, but start and end are 0: the device's buffers ran out */
     FAKE_BACKWARD = 8, /* complete, but the end lies before the start */
-    FAKE_LOST = 16     /* no device record at all, and not counted as dropped */
+    FAKE_LOST = 16,    /* no device record at all, and not counted as dropped */
+    FAKE_NON_BLOCKING = 32 /* of a capture: its stream does not wait for the legacy one */
 };
 
 /* One activity. A field that is 0 takes the value said there. */
@@ -177,6 +180,9 @@ FAKE_EXPORT uint64_t fake_calls(const char *symbol);
 FAKE_EXPORT int fake_is_enabled(uint32_t kind);
 /* Whether a call has been made on it. */
 FAKE_EXPORT int fake_device_is_used(uint32_t device);
+enum fake_capture_state { FAKE_CAPTURING = 1, FAKE_CAPTURING_BLOCKING = 2, FAKE_CAPTURE_BROKEN = 4 };
+/* Bits of these. */
+FAKE_EXPORT int fake_capture(void);
 /* Now, by the clock that records have. */
 FAKE_EXPORT uint64_t fake_now(void);
 /* As after loading. Buffers that the library still has are forgotten, not completed. */

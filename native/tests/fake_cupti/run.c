@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #define NS_OF_A_KERNEL 1000
-#define NOT_READY 600 /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
+#define NOT_WHILE_CAPTURING 900 /* cudaErrorStreamCaptureUnsupported, and CUDA's own number */
+#define NOT_READY 600           /* cudaErrorNotReady, CUDA_ERROR_NOT_READY */
 
 static uint32_t correlation;           /* the last one given */
 static uint64_t taken_at, taken_bytes; /* the last allocation */
 static uint64_t used_devices;          /* a bit each */
+static int capture;                    /* enum fake_capture_state */
 
 static void fill_in(fake_activity *a) {
     a->context = a->context ? a->context : a->device + 1;
@@ -156,6 +158,17 @@ static void block_host(const fake_activity *a) {
         fake_wait_for(place_of(a));
 }
 
+static void note_capture(fake_activity *a) {
+    if (a->kind == FAKE_CAPTURE)
+        capture = FAKE_CAPTURING | (a->flags & FAKE_NON_BLOCKING ? 0 : FAKE_CAPTURING_BLOCKING);
+    if (a->kind == FAKE_END_CAPTURE)
+        capture = 0;
+    if (a->kind == FAKE_SYNC_DEVICE && capture & FAKE_CAPTURING) {
+        capture = FAKE_CAPTURE_BROKEN;
+        a->result = NOT_WHILE_CAPTURING;
+    }
+}
+
 static void add_calls(const fake_activity *a, uint32_t id, stretch outer, stretch inner) {
     uint32_t cbid = a->cbid;
     if (a->api == FAKE_DRIVER)
@@ -178,6 +191,9 @@ uint32_t fake_run(const fake_activity *activity) {
         a.result = NOT_READY;
     __atomic_or_fetch(&used_devices, 1ull << (a.device % 64), __ATOMIC_RELAXED);
     uint32_t id = next_correlation();
+    fake_lock("a capture");
+    note_capture(&a);
+    fake_unlock();
     stretch outer = {.start = fake_now()}, inner = {.start = fake_now()};
     if (!a.result)
         block_host(&a);
@@ -197,6 +213,13 @@ uint32_t fake_run(const fake_activity *activity) {
     return id;
 }
 
+int fake_capture(void) {
+    fake_lock(__func__);
+    int state = capture;
+    fake_unlock();
+    return state;
+}
+
 int fake_device_is_used(uint32_t device) {
     return (__atomic_load_n(&used_devices, __ATOMIC_RELAXED) >> (device % 64)) & 1;
 }
@@ -204,6 +227,7 @@ int fake_device_is_used(uint32_t device) {
 void fake_reset_run(void) {
     fake_lock(__func__);
     taken_at = taken_bytes = 0;
+    capture = 0;
     fake_unlock();
     __atomic_store_n(&used_devices, 0, __ATOMIC_RELAXED);
 }

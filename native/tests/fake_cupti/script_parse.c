@@ -26,6 +26,8 @@ static const word kinds[] = {{"launch", FAKE_LAUNCH},
                              {"free", FAKE_FREE},
                              {"overhead", FAKE_OVERHEAD},
                              {"record", FAKE_RECORD},
+                             {"capture", FAKE_CAPTURE},
+                             {"end_capture", FAKE_END_CAPTURE},
                              {"begin", LINE_BEGIN},
                              {"end", LINE_END},
                              {"step", LINE_STEP},
@@ -40,9 +42,13 @@ static const word kinds[] = {{"launch", FAKE_LAUNCH},
 static const word apis[] = {{"runtime", FAKE_RUNTIME}, {"driver", FAKE_DRIVER},
                             {"nested", FAKE_NESTED},   {"nested_own", FAKE_NESTED_OWN},
                             {"none", FAKE_NO_CALL},    {NULL, 0}};
-static const word flags[] = {{"late", FAKE_LATE},       {"endless", FAKE_ENDLESS},
-                             {"untimed", FAKE_UNTIMED}, {"backward", FAKE_BACKWARD},
-                             {"lost", FAKE_LOST},       {NULL, 0}};
+static const word flags[] = {{"late", FAKE_LATE},
+                             {"endless", FAKE_ENDLESS},
+                             {"untimed", FAKE_UNTIMED},
+                             {"backward", FAKE_BACKWARD},
+                             {"lost", FAKE_LOST},
+                             {"non_blocking", FAKE_NON_BLOCKING},
+                             {NULL, 0}};
 
 /* How the value of a field is written. */
 enum form { NUMBER_32, NUMBER_64, TIME, THREE, API, FLAGS };

@@ -29,6 +29,10 @@ static uint32_t usual_runtime(uint32_t kind) {
         return CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020;
     case FAKE_RECORD:
         return CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020;
+    case FAKE_CAPTURE:
+        return CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000;
+    case FAKE_END_CAPTURE:
+        return CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_v10000;
     default:
         return 0;
     }
@@ -62,6 +66,10 @@ static uint32_t usual_driver(uint32_t kind) {
         return CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2;
     case FAKE_RECORD:
         return CUPTI_DRIVER_TRACE_CBID_cuEventRecord;
+    case FAKE_CAPTURE:
+        return CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2;
+    case FAKE_END_CAPTURE:
+        return CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture;
     default:
         return 0;
     }
