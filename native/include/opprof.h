@@ -50,7 +50,6 @@ typedef struct op_stats {
     uint64_t device_dropped; /* records for which CUPTI, or we, had no room */
     uint64_t device_untimed; /* of device_events: CUPTI does not know when they ran */
     uint64_t device_unlaunched;  /* of device_events: the call that launched them is not on record */
-    uint64_t launches_unseen;    /* calls that launched kernels none of which is on record */
     uint64_t device_overhead_ns; /* time that CUPTI says it took itself */
 } op_stats;
 

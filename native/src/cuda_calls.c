@@ -345,8 +345,7 @@ static int place(placing *p, const op_raw *raw, uint32_t raw_count) {
     p->order = op_malloc(p->count * sizeof *p->order + 1);
     p->thread_of = op_malloc(p->count * sizeof *p->thread_of + 1);
     w->row_of = op_malloc(p->count * sizeof *w->row_of + 1);
-    w->has_work = op_calloc(p->count + 1, 1);
-    if (!p->order || !p->thread_of || !w->row_of || !w->has_work)
+    if (!p->order || !p->thread_of || !w->row_of)
         return no_memory();
     memset(w->row_of, 0xff, p->count * sizeof *w->row_of);
     int rc = make_index(&w->index, p->count);
@@ -390,7 +389,6 @@ void op_cuda_window_release(op_cuda_window *w) {
     free(w->events);
     free(w->index.ids);
     free(w->index.calls);
-    free(w->has_work);
     free(w->row_of);
     op_cuda_memory_free(&w->memory);
 }

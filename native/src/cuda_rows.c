@@ -44,8 +44,6 @@ static bool launcher_of(const adding *a, const op_cuda_work *w, uint32_t *launch
         return false;
     if (call) {
         *launcher = window->row_of[call - 1];
-        if (w->kind != OP_SYNC)
-            window->has_work[call - 1] = 1;
     } else if (w->kind != OP_SYNC) {
         a->rows->result->stats.device_unlaunched++;
     }
@@ -304,4 +302,10 @@ int op_cuda_add_rows(const op_cuda_rows *rows) {
     free(a.items);
     free(a.order);
     return rc;
+}
+
+void op_cuda_count(const op_cuda_window *w, op_stats *stats) {
+    stats->device_dropped = w->records->dropped + w->memory.adrift;
+    stats->device_untimed = w->records->untimed;
+    stats->device_overhead_ns = w->records->overhead_ns;
 }

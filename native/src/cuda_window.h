@@ -46,9 +46,8 @@ struct op_cuda_window {
     uint32_t raw_count;
     op_event *events;
     op_cuda_index index;
-    uint8_t *has_work; /* by call: some of it is on record; filled in with the rows of devices */
-    uint32_t *row_of;  /* by call: filled in as the rows are made; OP_CUDA_OUTSIDE: none */
-    uint64_t placed;   /* calls among the events */
+    uint32_t *row_of; /* by call: filled in as the rows are made; OP_CUDA_OUTSIDE: none */
+    uint64_t placed;  /* calls among the events */
     op_cuda_memory_lists memory;
 };
 
@@ -68,8 +67,8 @@ typedef struct op_cuda_rows {
 } op_cuda_rows;
 
 int op_cuda_add_rows(const op_cuda_rows *rows);
-/* What is missing: launches without their work, and work without its launch. */
-int op_cuda_count(const op_cuda_window *window, op_stats *stats);
+/* What CUPTI and the window say of their losses. */
+void op_cuda_count(const op_cuda_window *window, op_stats *stats);
 
 /* Argument blocks of calls, of memory and of work, in this order: op_device_call, op_memory and
  * op_device_work behind a header. */

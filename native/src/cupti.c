@@ -246,11 +246,13 @@ static void note_kept_back(int code) {
 
 /* A wait for a context breaks the capture of any of its streams. Without it, what devices still do has
  * no times, and is counted as that. */
-static void wait_for_devices(void) {
-    self.library.cupti.ActivityFlushAll(0); /* the calls that say what is being captured */
+/* What the flush gave. */
+static int wait_for_devices(void) {
+    int flushed = self.library.cupti.ActivityFlushAll(0); /* the calls that say what is captured */
     op_cupti_drain_now();
     if (!op_cupti_drain_is_capturing())
         op_cuda_wait(&self.library.cuda);
+    return flushed;
 }
 
 static void stop_locked(void) {
@@ -262,8 +264,9 @@ static void stop_locked(void) {
     op_cupti_kinds_disable_host(&self.library);
     /* A flush waits for nothing. A device that failed for good says so at once: its work has no times.
      */
-    wait_for_devices();
+    int early = wait_for_devices();
     int flushed = cupti->ActivityFlushAll(0);
+    flushed = early != OP_CUPTI_SUCCESS ? early : flushed;
     op_cupti_kinds_disable_devices(&self.library);
     int forced = cupti->ActivityFlushAll(OP_CUPTI_FLUSH_FORCED);
     cupti->ActivityGetNumDroppedRecords(NULL, 0, &dropped);

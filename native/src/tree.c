@@ -399,7 +399,8 @@ static int build_with_cuda(const op_source *s, op_result *r, walk *k) {
                                .work_args = k->cuda_args + op_cuda_words_before_work(cuda)};
     rc = op_cuda_add_rows(&rows);
     r->stats.events = r->columns.count;
-    return rc == OP_OK ? op_cuda_count(cuda, &r->stats) : rc;
+    op_cuda_count(cuda, &r->stats);
+    return rc;
 }
 
 int op_tree_build(const op_source *source, op_result *result) {

@@ -68,6 +68,17 @@ static inline op_device_work work_of(const op_result *r, int64_t row) {
     return work;
 }
 
+/* Launches without a kernel on record. */
+static inline uint64_t launches_unseen(op_result *r) {
+    const op_group *groups;
+    const int64_t *samples;
+    uint64_t count;
+    op_device_use use;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &groups, &count, &samples));
+    CHECK_OK(op_result_device_use(r, &use));
+    return use.unmatched_launches;
+}
+
 /* The row around the call that launched this one. */
 static inline int64_t op_that_launched(const op_result *r, int64_t row) {
     op_columns c = columns_of(r);

@@ -84,7 +84,6 @@ class RecordingStats:
         device_dropped: Records of CUDA's activities for which there was no room.
         device_untimed: Of the device events: nobody knows when they ran.
         device_unlaunched: Of the device events: the call that launched them is not on record.
-        launches_unseen: Calls that launched kernels of which none is on record.
         device_overhead_ns: Time that CUPTI says it took for itself.
         device_partial: CUPTI handed over a part of them: another profiler took it over, or it failed.
     """
@@ -104,7 +103,6 @@ class RecordingStats:
     device_dropped: int = 0
     device_untimed: int = 0
     device_unlaunched: int = 0
-    launches_unseen: int = 0
     device_overhead_ns: int = 0
     device_partial: bool = False
 
@@ -173,7 +171,6 @@ def read_stats(result: Any) -> RecordingStats:
         device_dropped=native.device_dropped,
         device_untimed=native.device_untimed,
         device_unlaunched=native.device_unlaunched,
-        launches_unseen=native.launches_unseen,
         device_overhead_ns=native.device_overhead_ns,
         device_partial=native.cuda == lib.OP_CUDA_PARTIAL,
     )

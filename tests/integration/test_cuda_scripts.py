@@ -94,7 +94,7 @@ REPLAYER = """
             "dropped": stats.device_dropped,
             "untimed": stats.device_untimed,
             "unlaunched": stats.device_unlaunched,
-            "lost": stats.launches_unseen,
+            "lost": use.unmatched_launches if use else 0,
         }
 
     for line in sys.stdin:
