@@ -245,8 +245,7 @@ static void note_kept_back(int code) {
 }
 
 /* A wait for a context breaks the capture of any of its streams. Without it, what devices still do has
- * no times, and is counted as that. */
-/* What the flush gave. */
+ * no times, and is counted as that. Gives what a flush of CUPTI gave. */
 static int wait_for_devices(void) {
     int flushed = self.library.cupti.ActivityFlushAll(0); /* the calls that say what is captured */
     op_cupti_drain_now();

@@ -66,6 +66,9 @@ typedef struct op_source {
 
 op_result *op_result_new(void);
 int op_tree_build(const op_source *source, op_result *result);
+/* source.c: by the above. */
+int op_source_copy_args(const op_source *source, op_result *result);
+int op_source_list_threads(const op_source *source, op_result *result);
 /* While the columns are made: of an event of kind OP_MEMORY its flags, and when all are there. */
 uint8_t op_memory_note(op_result *result, uint64_t event);
 int op_memory_settle(op_result *result, uint8_t *flags);
