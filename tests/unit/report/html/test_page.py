@@ -10,9 +10,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from compared import compared, slower
+from compared import compared, mixed, slower
 from pages import HOSTILE, NEW, OTHER, SAME, WORSE, hostile_comparison, small_comparison, small_history
 
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.html import page
 from pytest_opprof.report.html.page import html_report
@@ -117,6 +119,14 @@ def test_hostile_names_make_no_element_and_no_attribute() -> None:
 
 def test_the_page_is_text_that_can_be_written() -> None:
     html_report(hostile_comparison()).encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "made", [small_comparison(), mixed(), hostile_comparison()], ids=["small", "mixed", "hostile"]
+)
+def test_a_document_that_was_read_has_the_same_page(made: Comparison) -> None:
+    read = comparison_from_document(comparison_to_document(made), where="it")
+    assert html_report(read) == html_report(made)
 
 
 def test_every_script_of_the_folder_is_in_the_page() -> None:
