@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_opprof.report.summary import Judged
 
 _PRINTED = Path("-")
+_PAGE = "html"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -44,6 +51,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "-o", "--output", type=Path, default=_PRINTED, metavar="FILE", help="default: -, which prints it"
     )
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="DIR",
+        help="with html: draw a step of each trace that DIR has",
+    )
+    parser.add_argument(
+        "--history", action="store_true", help="with html: draw how the tests did in the store's history"
+    )
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
 
 
@@ -58,9 +74,21 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
 
     render = renderer(args.format, where="--format")
-    text = render(comparison_of(args))
+    comparison = comparison_of(args)
+    has_more = args.history or args.traces is not None
+    text = _page_with_more(comparison, args) if has_more else render(comparison)
     if args.output == _PRINTED:
         sys.stdout.write(text)
     else:
         write_bytes(args.output, text.encode("utf-8"))
     return 0
+
+
+def _page_with_more(comparison: Judged, args: argparse.Namespace) -> str:
+    from pytest_opprof.history.page import page_with  # noqa: PLC0415
+    from pytest_opprof.history.store import history_of  # noqa: PLC0415
+
+    if args.format != _PAGE:
+        raise UsageError(f"--traces and --history are drawn on a page, with --format {_PAGE}")
+    history = history_of(args.store, root=Path.cwd()) if args.history else None
+    return page_with(comparison, history=history, traces=args.traces)
