@@ -32,6 +32,11 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
         ("--opprof-timed-steps=-1", "--opprof-timed-steps=-1: it is a number from 0 to 1000"),
         ("--opprof-report=markdown", "--opprof-report=markdown: write it as FORMAT:PATH"),
         ("--opprof-report=:a.md", "--opprof-report=:a.md: write it as FORMAT:PATH"),
+        ("--opprof-timed-max-time=some", "--opprof-timed-max-time=some: it is a number of seconds from 0"),
+        (
+            "--opprof-timed-max-time=-1",
+            "--opprof-timed-max-time=-1: it is a number of seconds from 0 to 3600",
+        ),
         ("--opprof-timed-steps=1001", "--opprof-timed-steps=1001: it is a number from 0 to 1000"),
     ],
 )
