@@ -121,6 +121,33 @@ static char *written(const op_result *r, int fd, size_t *length) {
     return text;
 }
 
+/* Twice beside itself, where half of all names are marked and time stands still, and then jumps. */
+static char *side_by_side(const op_result *r, int fd) {
+    op_columns c;
+    uint32_t threads;
+    op_result_columns(r, &c);
+    op_result_threads(r, &threads);
+    const op_trace_mark mark = {
+        .label = " [+1]", .category = ",more", .color = "bad", .args = "\"n\": 1"};
+    const int64_t end = op_result_trace_duration(r), from[] = {0, end / 2}, to[] = {0, end};
+    enum { SLOTS = 1 << 12 };
+    static uint32_t mark_of[SLOTS];
+    for (uint32_t i = 0; i < SLOTS; i++)
+        mark_of[i] = i & 1;
+    int64_t *numbers = calloc((size_t)threads + 1, sizeof *numbers);
+    CHECK(numbers != NULL);
+    const op_trace_side side = {r, mark_of, SLOTS, &mark, from, to, 2, numbers, numbers};
+    const op_trace_side sides[] = {side, side};
+    CHECK(ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0);
+    CHECK_OK(op_trace_write_sides(sides, 2, fd, "", ""));
+    free(numbers);
+    off_t size = lseek(fd, 0, SEEK_CUR);
+    char *text = malloc((size_t)size + 1);
+    CHECK(text && pread(fd, text, (size_t)size, 0) == size);
+    text[size] = 0;
+    return text;
+}
+
 static int deepest(const char *text) {
     int depth = 0, found = 0;
     for (; *text; text++) {
@@ -165,6 +192,9 @@ static void try_input(const input *in, int fd) {
     CHECK(deepest(text) > 60 || is_json(text));
     CHECK_OK(read_pieces(text, length, LONGEST, &again));
     check_same(whole, again);
+    free(text);
+    text = side_by_side(whole, fd);
+    CHECK(deepest(text) > 60 || is_json(text));
     free(text);
     op_result_free(whole);
     op_result_free(pieces);

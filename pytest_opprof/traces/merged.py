@@ -2,8 +2,8 @@
 
 Base and head are a process each (and one more for each device). Where one side's step takes longer, the other
 waits for it before its next. Ops that a step has more or fewer calls of are marked: by what follows their
-name, which viewers show and colour by, a category, ``chrome://tracing``'s colours and an argument. A process
-above both lists what differs.
+name, which viewers show and colour by, a category, ``chrome://tracing``'s colours and an argument. A third
+process lists what differs.
 """
 
 from __future__ import annotations
