@@ -1,8 +1,9 @@
 """Traces of tests, kept so that a regression can be looked at: its base's beside the baseline, and pairs.
 
-What a save measured is kept in the folder of the store, as ``traces/saved/<test>.<run>.json.gz``, and what a
-failed gate is shown with as a pair in the project's, ``.opprof/traces/<test>.{base,head}.json.gz``. Each kind
-has so much room at most, goes into no store but a folder, and is ignored by git.
+What a save measured is kept in the folder of the store, as ``traces/saved/<test>.<run>.json.gz``, or in the
+project's where the store is no folder. What a failed gate is shown with is a pair in the project's,
+``.opprof/traces/<test>.{base,head}.json.gz``. Each kind has so much room at most, goes into no store, and is
+ignored by git.
 """
 
 from __future__ import annotations
@@ -182,11 +183,17 @@ class TracePairs:
         return used <= self.budget
 
 
-def traces_beside(archive: Archive, *, budget: int) -> SavedTraces | None:
-    """Where the traces of an archive's runs are kept; None for a store that is no folder of this machine."""
-    if not isinstance(archive.store, DirectoryStore):
-        return None
-    return SavedTraces(folder=archive.store.folder / TRACES, budget=budget)
+def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
+    """Where the traces of an archive's runs are kept: with them in a folder, else with the project.
+
+    Args:
+        archive: The store.
+        root: The project's folder.
+        budget: As in `SavedTraces`.
+    """
+    store = archive.store
+    folder = store.folder / TRACES if isinstance(store, DirectoryStore) else root / PROJECT_TRACES
+    return SavedTraces(folder=folder, budget=budget)
 
 
 def project_pairs(root: Path, *, budget: int) -> TracePairs:

@@ -14,7 +14,7 @@ from pytest_opprof.baselines.traces import (
     SavedTraces,
     pair_words,
     project_pairs,
-    traces_beside,
+    traces_of,
 )
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.compare.comparison import TestComparison
@@ -96,7 +96,7 @@ class SessionTraces:
         Raises:
             StoreError: It cannot be written.
         """
-        if not (self._options.save and self._budget and recordings and self._saved is not None):
+        if not (self._options.save and self._budget and recordings):
             return ""
         if self._staged_bytes > self._budget:
             return (
@@ -110,9 +110,9 @@ class SessionTraces:
 
     def keep(self, archive: Archive, run: Run) -> tuple[str, ...]:
         """Put what was staged of a saved run's tests beside it; sentences on what was not."""
-        saved = traces_beside(archive, budget=self._budget)
-        if saved is None or not self._staged_anything:
+        if not self._staged_anything:
             return ()
+        saved = traces_of(archive, root=self._root, budget=self._budget)
         paths = {test.node_id: self._staging / f"{trace_stem(test.node_id)}{SUFFIX}" for test in run.tests}
         return saved.keep({node_id: path for node_id, path in paths.items() if path.exists()}, run)
 
@@ -145,11 +145,12 @@ class SessionTraces:
 
     @functools.cached_property
     def _saved(self) -> SavedTraces | None:
-        """Where the traces of stored runs are; None where a store has none."""
+        """Where the traces of stored runs are; None where the store cannot be opened."""
         try:
-            return traces_beside(open_store(self._options.store, root=self._root), budget=self._budget)
+            store = open_store(self._options.store, root=self._root)
         except OpprofError:  # which the session says by itself
             return None
+        return traces_of(store, root=self._root, budget=self._budget)
 
     @property
     def _staged_anything(self) -> bool:

@@ -75,13 +75,22 @@ def test_only_what_is_saved_is_kept(project: Project) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["git:", "counts:counts"])
-def test_stores_that_others_read_have_no_traces(project: Project, store: str) -> None:
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [("git:", ".{base,head}.json.gz"), ("counts:counts", "no trace of main is kept here")],
+    ids=["git", "counts, which say of no run"],
+)
+def test_stores_that_others_read_have_no_traces(project: Project, store: str, shown: str) -> None:
     project.git("init", "-q")
     project.write("test_it.py", WORK_TWICE)
     project.commit()
     assert project.pytest("--opprof-save=main", f"--opprof-store={store}").exit_code == 0
-    assert not list(project.folder.rglob("*.json.gz"))
+    (trace,) = project.folder.rglob("*.json.gz")
+    assert trace.parent == project.folder / TRACES / "saved"
+    assert "json.gz" not in project.git("status", "--porcelain", "--untracked-files=all")
+    project.replace("test_it.py", "range(2)", "range(3)")
+    session = project.pytest("--opprof-baseline=main", f"--opprof-store={store}")
+    assert shown in session.stdout
 
 
 @pytest.mark.slow

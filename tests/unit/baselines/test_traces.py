@@ -8,7 +8,7 @@ import pytest
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
-from pytest_opprof.baselines.traces import SavedTraces, TracePairs, pair_words, traces_beside
+from pytest_opprof.baselines.traces import SavedTraces, TracePairs, pair_words, traces_of
 from pytest_opprof.errors import StoreError
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import CarriedFrom, Run
@@ -96,10 +96,13 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert note.startswith("no traces are kept for later: ")
 
 
-@pytest.mark.parametrize(("uri", "has"), [("dir:kept", True), ("counts:kept", False), ("git:", False)])
-def test_only_a_folder_has_traces_beside_it(tmp_path: Path, uri: str, has: bool) -> None:
-    found = traces_beside(open_store(uri, root=tmp_path), budget=7)
-    assert found == (SavedTraces(folder=tmp_path / "kept" / "traces", budget=7) if has else None)
+@pytest.mark.parametrize(
+    ("uri", "folder"),
+    [("dir:kept", "kept/traces"), ("counts:kept", ".opprof/traces"), ("git:", ".opprof/traces")],
+)
+def test_stores_that_others_read_have_no_traces(tmp_path: Path, uri: str, folder: str) -> None:
+    found = traces_of(open_store(uri, root=tmp_path), root=tmp_path, budget=7)
+    assert found == SavedTraces(folder=tmp_path / folder, budget=7)
 
 
 # ---- pairs -----------------------------------------------------------------------------------
