@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from artifacts import artifact_of
-from e2e.project import INI, WORK_TWICE, Project, environment
+from e2e.hosted import TOKEN, Forge, new_forge
+from e2e.project import INI, WORK_TWICE
 from github_api import GitHubApi, workflow_run_event
 from workflow_steps import REPOSITORY, Runner
 
@@ -19,103 +19,6 @@ from pytest_opprof.results.files import read_run
 MEASURE = REPOSITORY / ".github" / "actions" / "measure" / "action.yml"
 REPORT = REPOSITORY / ".github" / "actions" / "report" / "action.yml"
 RUN = 90
-TOKEN = "ghs_of-the-job"  # noqa: S105 - nobody's
-TESTS_THAT_LOOK_AROUND = """\
-    import os, pytest
-    from pytest_opprof import record_function
-
-    @pytest.mark.profile
-    def test_it():
-        assert not [name for name, value in os.environ.items() if "of-the-job" in value]
-        with record_function("work"):
-            pass
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forge:
-    """A repository that is cloned for each job, and what differs from job to job.
-
-    Attributes:
-        origin: The bare repository.
-        work: Where its commits are made.
-        folder: Where clones go.
-    """
-
-    origin: Path
-    work: Project
-    folder: Path
-
-    def commit(self, branch: str = "main") -> str:
-        """Commit what there is, push it to a branch, and give the commit's name."""
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", "change")
-        self.git("push", "--quiet", "origin", f"HEAD:{branch}")
-        return self.git("rev-parse", "HEAD").strip()
-
-    def git(self, *arguments: str) -> str:
-        """What git says in the work tree."""
-        return subprocess.run(
-            ["git", *arguments],
-            cwd=self.work.folder,
-            env=environment(),
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-
-    @property
-    def baselines(self) -> list[str]:
-        """The refs of baselines that were pushed."""
-        return self.git("ls-remote", "origin", "refs/opprof/*").split()[1::2]
-
-    def job(self, commit: str, **variables: str) -> Runner:
-        """A job in a clone of its own at a commit."""
-        folder = self.folder / f"job-{len(list(self.folder.iterdir()))}"
-        clone, temporary = folder / "checkout", folder / "temporary"
-        temporary.mkdir(parents=True)
-        subprocess.run(["git", "clone", "--quiet", self.origin, clone], env=environment(), check=True)
-        subprocess.run(
-            ["git", "checkout", "--quiet", "--detach", commit], cwd=clone, env=environment(), check=True
-        )
-        given = {"GITHUB_SERVER_URL": "https://github.example", **variables}
-        return Runner(
-            folder=clone,
-            temporary=temporary,
-            variables=environment(given),
-            context={"github.token": TOKEN, "runner.temp": str(temporary)},
-        )
-
-    def push(self, commit: str, *, protected: str = "true") -> Runner:
-        """A job of a push to main."""
-        return self.job(
-            commit, GITHUB_EVENT_NAME="push", GITHUB_REF_NAME="main", GITHUB_REF_PROTECTED=protected
-        )
-
-    def pull_request(self, commit: str) -> Runner:
-        """A job of a pull request to main, by a branch that would like to be called so too."""
-        return self.job(
-            commit,
-            GITHUB_EVENT_NAME="pull_request",
-            GITHUB_REF_NAME="17/merge",
-            GITHUB_REF_PROTECTED="false",
-            GITHUB_HEAD_REF="main",
-            GITHUB_BASE_REF="main",
-        )
-
-
-def new_forge(folder: Path) -> Forge:
-    origin, clones = folder / "origin.git", folder / "jobs"
-    clones.mkdir()
-    made = Forge(origin=origin, work=Project(folder / "work"), folder=clones)
-    subprocess.run(
-        ["git", "init", "--quiet", "--bare", "--initial-branch=main", origin], env=environment(), check=True
-    )
-    made.git("init", "--quiet", "--initial-branch=main")
-    made.git("remote", "add", "origin", str(origin))
-    made.work.write("test_it.py", TESTS_THAT_LOOK_AROUND)
-    made.work.write(".gitignore", "__pycache__/\n.pytest_cache/\n")
-    return made
 
 
 @pytest.fixture

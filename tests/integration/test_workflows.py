@@ -18,6 +18,20 @@ RUNS = [pytest.param(step, id=name) for path in FILES for name, step in steps(pa
 JOBS = [
     pytest.param(job, id=f"{path.name}: {name}") for path in WORKFLOWS for name, job in jobs(path).items()
 ]
+GITLAB = parsed(REPOSITORY / "templates" / "opprof.gitlab-ci.yml")
+SCRIPTS = [
+    *(
+        pytest.param("bash", step["run"], id=name)
+        for path in FILES
+        for name, step in steps(path)
+        if "run" in step
+    ),
+    *(
+        pytest.param("sh", "\n".join(job["script"]), id=name)
+        for name, job in GITLAB.items()
+        if "script" in job
+    ),
+]
 PINNED = re.compile(r"^[\w.-]+/[\w./-]+@[0-9a-f]{40}$")
 USES = re.compile(r"^\s*(?:- )?uses:\s*(\S+)(.*)$", re.MULTILINE)
 # Whoever opens a pull request chooses these.
@@ -152,16 +166,16 @@ def test_test_files_that_are_named_are_there(step: Mapping[str, Any]) -> None:
         assert (REPOSITORY / name).is_file()
 
 
-@pytest.mark.parametrize("step", RUNS)
-def test_shellcheck_finds_nothing(step: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize(("shell", "script"), SCRIPTS)
+def test_shellcheck_finds_nothing(shell: str, script: str) -> None:
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent)) or shutil.which(
         "shellcheck"
     )
     if shellcheck is None:
         pytest.skip("shellcheck is not installed: see the dev extra")
     done = subprocess.run(
-        [shellcheck, "--shell=bash", "--severity=style", "-"],
-        input=f"set -e\n{step['run']}",  # as runners have it
+        [shellcheck, f"--shell={shell}", "--severity=style", "-"],
+        input=f"set -e\n{script}",  # as runners have it
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,116 @@
+"""The jobs for projects on GitLab: their scripts, run as a runner does, in clones of a real repository."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from e2e.hosted import Forge, new_forge
+from e2e.project import WORK_TWICE, environment
+from gitlab_api import NUMBER, PROJECT, GitLabApi
+from workflow_steps import REPOSITORY, parsed
+
+TEMPLATE = REPOSITORY / "templates" / "opprof.gitlab-ci.yml"
+PATHS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Forge:
+    return new_forge(tmp_path)
+
+
+def run_job(name: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of a job as GitLab's runner does where an image has no bash: its parts in one shell."""
+    document = parsed(TEMPLATE)
+    job = document[name]
+    done = subprocess.run(
+        ["sh", "-e"],
+        input="\n".join(job["script"]),
+        cwd=folder,
+        env=environment({**document["variables"], **job.get("variables", {}), "PATH": PATHS, **variables}),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    print(done.stdout, done.stderr, sep="\n")
+    return done
+
+
+def measure(forge: Forge, commit: str, **variables: str) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """Run the job that measures; the clone that it ran in, and how it ended."""
+    folder = forge.clone(commit)
+    given = {
+        "CI_PROJECT_URL": str(forge.origin.with_suffix("")),
+        "CI_SERVER_URL": "https://gitlab.example",
+        "CI_COMMIT_REF_NAME": "main",
+        "CI_COMMIT_REF_PROTECTED": "true",
+        "CI_PIPELINE_SOURCE": "push",
+        "CI_JOB_TOKEN": "a job's",
+        "OPPROF_PUSH_TOKEN": "glpat-of-the-job",
+    }
+    return folder, run_job("opprof-measure", folder, **{**given, **variables})
+
+
+def test_a_merge_request_is_compared_and_gets_its_note(forge: Forge) -> None:
+    pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
+    _, saved = measure(forge, forge.commit())
+    assert saved.returncode == 0, "the test has seen no token that pushes"
+    assert forge.baselines == ["refs/opprof/main"]
+
+    forge.work.write("test_it.py", WORK_TWICE)
+    head = forge.commit("topic")
+    folder, compared = measure(
+        forge,
+        head,
+        CI_PIPELINE_SOURCE="merge_request_event",
+        CI_COMMIT_REF_NAME="topic",
+        CI_COMMIT_REF_PROTECTED="false",
+        CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main",
+    )
+    assert compared.returncode == 1
+    assert "REGRESSED: 1 more range in each step than main@" in compared.stdout
+    artifacts = parsed(TEMPLATE)["opprof-measure"]["artifacts"]
+    for name in (*artifacts["paths"], *artifacts["reports"].values()):
+        assert (folder / name).exists(), name
+
+    api = GitLabApi()
+    api.head = head
+    noted = run_job(
+        "opprof-note",
+        folder,
+        GITLAB_CI="true",
+        CI_API_V4_URL=f"{api.server.url}/api/v4",
+        CI_PROJECT_ID=str(PROJECT),
+        CI_MERGE_REQUEST_IID=str(NUMBER),
+        CI_COMMIT_SHA=head,
+        CI_PIPELINE_ID="5",
+        CI_JOB_ID="50",
+        GITLAB_TOKEN="secret",  # noqa: S106 - nobody's
+        NO_PROXY="127.0.0.1",
+        no_proxy="127.0.0.1",
+    )
+    api.close()
+    assert noted.returncode == 0
+    (body,) = api.bodies
+    assert "opprof: REGRESSED: 1 test" in body
+
+
+def test_a_branch_that_is_not_protected_gets_no_baseline(forge: Forge) -> None:
+    _, done = measure(forge, forge.commit(), CI_COMMIT_REF_PROTECTED="false")
+    assert done.returncode == 1
+    assert "no baseline 'main'" in done.stdout + done.stderr
+    assert forge.baselines == []
+
+
+def test_no_shell_looks_at_an_argument(forge: Forge) -> None:
+    marks = [forge.folder.parent / name for name in ("substituted", "separated", "named")]
+    _, done = measure(
+        forge,
+        forge.commit(),
+        OPPROF_ARGUMENTS=f"-k\ntest_it or $(touch {marks[0]})\n-q; touch {marks[1]}",
+        OPPROF_BASELINE=f"`touch {marks[2]}`",
+    )
+    assert done.returncode, "these are no arguments of pytest"
+    assert not [mark for mark in marks if mark.exists()]
