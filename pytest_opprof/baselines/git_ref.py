@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from pytest_opprof.baselines.git import Git, run_git
+from pytest_opprof.baselines.git_lock import remove_stale_lock
 from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
 from pytest_opprof.errors import StoreError
 
@@ -200,7 +201,8 @@ class GitRefStore:
         done = self._run(*_PATIENT, "update-ref", *arguments)
         if done.returncode == 0:
             return True
-        if self._tip(name) != old:
+        # Where a killed process left its lock, the change is made again without it.
+        if self._tip(name) != old or remove_stale_lock(done.stderr, ref=self.ref(name)):
             return False
         raise self._failed("update-ref", done.stderr)
 

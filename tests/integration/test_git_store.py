@@ -55,6 +55,17 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
 
 
+def test_a_lock_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    lock = tmp_path / "a" / ".git" / "refs" / "opprof" / "main.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    store.save("main", run_of(2), collected=NOBODY)
+    assert {f"{1:040x}", f"{2:040x}"} == set(keys(store))
+    assert [path.name for path in lock.parent.iterdir()] == ["main"]
+
+
 def test_a_folder_of_the_work_tree_has_the_same_baselines(tmp_path: Path) -> None:
     store = clone(tmp_path, "a")
     store.save("main", run_of(1), collected=NOBODY)
