@@ -221,7 +221,8 @@ int op_window_peek(op_result **out);
 int op_window_is_open(void);
 void op_window_pause(void); /* nothing begins until it is resumed; what was begun ends as usual */
 void op_window_resume(void);
-int op_step_begin(int64_t number); /* by the thread that steps */
+void op_window_pause_cuda(int paused); /* the same of CUDA alone; 0: it goes on */
+int op_step_begin(int64_t number);     /* by the thread that steps */
 int op_step_end(void);
 uint64_t op_window_dropped(void); /* so far */
 

@@ -14,8 +14,9 @@ bool op_cupti_window_start(void);
 void op_cupti_window_stop(void);
 void op_cupti_window_update(void); /* what is complete by now is on record, and recording goes on */
 void op_cupti_window_forget(void); /* the records of a window that was stopped */
-/* What begins from here on, and until it is resumed, belongs to no window. */
-void op_cupti_window_pause(bool paused);
+/* What begins from here on, and until it is resumed for the same reason, belongs to no window. */
+enum op_cupti_pause { OP_CUPTI_WITH_ALL = 1, OP_CUPTI_ALONE = 2 };
+void op_cupti_window_pause(enum op_cupti_pause why, bool paused);
 
 /* NULL: none were asked for, or it could not be started. Until they are unlocked they stay as they are.
  */

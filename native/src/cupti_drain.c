@@ -18,6 +18,7 @@ static struct {
     op_cuda_records records;
     op_cuda_pause *pauses;
     uint32_t pause_count, pause_capacity;
+    unsigned paused_for; /* bits of enum op_cupti_pause */
     pthread_t thread;
     bool runs, stops;
     int tid;
@@ -70,6 +71,7 @@ void op_cupti_drain_clear(void) {
     free(self.pauses);
     self.pauses = NULL;
     self.pause_count = self.pause_capacity = 0;
+    self.paused_for = 0;
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -123,29 +125,31 @@ void op_cupti_drain_stop(uint64_t dropped) {
 
 /* ---- the records, for who makes a result of them ---------------------------------------------- */
 
-void op_cupti_window_pause(bool paused) {
+static void begin_pause(uint64_t at) {
+    if (self.pause_count == self.pause_capacity) {
+        uint32_t capacity = self.pause_capacity ? self.pause_capacity * 2 : 16;
+        op_cuda_pause *grown = op_realloc(self.pauses, capacity * sizeof *grown);
+        if (!grown) {
+            self.records.dropped++; /* what is recorded from here on is not all the window's */
+            return;
+        }
+        self.pauses = grown;
+        self.pause_capacity = capacity;
+    }
+    self.pauses[self.pause_count++] = (op_cuda_pause){.from = at, .to = UINT64_MAX};
+}
+
+void op_cupti_window_pause(enum op_cupti_pause why, bool paused) {
     uint64_t at = op_ticks();
     if (op_cupti_recorded() == OP_CUDA_NOT_RECORDED)
         return;
     pthread_mutex_lock(&self.lock);
-    if (!paused) {
-        if (self.pause_count && self.pauses[self.pause_count - 1].to == UINT64_MAX)
-            self.pauses[self.pause_count - 1].to = at;
-        pthread_mutex_unlock(&self.lock);
-        return;
-    }
-    if (self.pause_count == self.pause_capacity) {
-        uint32_t capacity = self.pause_capacity ? self.pause_capacity * 2 : 16;
-        op_cuda_pause *grown = op_realloc(self.pauses, capacity * sizeof *grown);
-        if (grown) {
-            self.pauses = grown;
-            self.pause_capacity = capacity;
-        } else {
-            self.records.dropped++; /* what is recorded from here on is not all the window's */
-        }
-    }
-    if (self.pause_count < self.pause_capacity)
-        self.pauses[self.pause_count++] = (op_cuda_pause){.from = at, .to = UINT64_MAX};
+    unsigned before = self.paused_for;
+    self.paused_for = paused ? before | why : before & ~(unsigned)why;
+    if (!before && self.paused_for)
+        begin_pause(at);
+    else if (before && !self.paused_for && self.pause_count)
+        self.pauses[self.pause_count - 1].to = at;
     pthread_mutex_unlock(&self.lock);
 }
 

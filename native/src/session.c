@@ -222,13 +222,15 @@ static void move_window(uint32_t *from, uint32_t *to) {
 
 void op_window_pause(void) {
     move_window(&op_window, &op_paused);
-    op_cupti_window_pause(true);
+    op_cupti_window_pause(OP_CUPTI_WITH_ALL, true);
 }
 
 void op_window_resume(void) {
-    op_cupti_window_pause(false);
+    op_cupti_window_pause(OP_CUPTI_WITH_ALL, false);
     move_window(&op_paused, &op_window);
 }
+
+void op_window_pause_cuda(int paused) { op_cupti_window_pause(OP_CUPTI_ALONE, paused != 0); }
 
 #define RECALIBRATE_NS 1000000000u
 

@@ -104,6 +104,11 @@ def recording_problem() -> str:
     return text
 
 
+def pause(*, paused: bool) -> None:
+    """Record nothing that CUDA begins from here on, or record it again; ops go on meanwhile."""
+    lib.op_window_pause_cuda(int(paused))
+
+
 def other_profiler() -> str | None:
     """Why CUDA must be left alone at this moment: torch's own profiler has it; None where it has not."""
     torch = imported_torch()

@@ -91,15 +91,15 @@ def warn_of_missing(activities: Collection[ProfilerActivity]) -> None:
         )
 
 
-def toggled_here(requested: Iterable[object]) -> bool:
-    """Whether activities to be switched are those of the CPU; a warning names others.
+def toggled_here(requested: Iterable[object]) -> frozenset[ProfilerActivity]:
+    """The activities that are to be switched; a warning names those that are not here.
 
     Raises:
         AssertionError: There are none.
     """
     activities = parse_activities(requested)
     warn_of_missing(activities)
-    return ProfilerActivity.CPU in activities
+    return frozenset(activities)
 
 
 def _distinct(requested: Iterable[object]) -> set[ProfilerActivity]:

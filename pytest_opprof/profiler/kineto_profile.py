@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final, Self
 
+from pytest_opprof.capture import cuda
 from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.capture.stack_kinds import StackKind, WithStack, stack_sources
@@ -165,7 +166,7 @@ class KinetoProfile(Averaged):
 
         Args:
             enable: Whether to collect.
-            activities: What it is about; only the CPU's can be switched here.
+            activities: What it is about. Off for the CPU, nothing is collected; off for CUDA, ops still are.
 
         Raises:
             UsageError: Nothing is being recorded.
@@ -174,8 +175,11 @@ class KinetoProfile(Averaged):
             raise UsageError(
                 "toggle_collection_dynamic() needs an open recording; start() the profiler first"
             )
-        if toggled_here(activities):
+        switched = toggled_here(activities)
+        if ProfilerActivity.CPU in switched:
             Collector.instance().pause(paused=not enable)
+        if ProfilerActivity.CUDA in switched:
+            cuda.pause(paused=not enable)
 
     @property
     def cycles(self) -> tuple[Cycle, ...]:

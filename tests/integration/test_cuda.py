@@ -134,6 +134,27 @@ def test_nothing_of_a_pause_is_recorded() -> None:
     assert said["lost"] == 0
 
 
+def test_cuda_is_switched_off_alone() -> None:
+    said = answer(
+        """
+    with profile(activities=[CPU, CUDA]) as prof:
+        cuda.launch("before")
+        prof.toggle_collection_dynamic(False, [CUDA])
+        with record_function("op"):
+            cuda.launch("meanwhile")
+        prof.toggle_collection_dynamic(False, [CPU, CUDA])
+        prof.toggle_collection_dynamic(True, [CPU])
+        with record_function("another"):
+            cuda.launch("still off")
+        prof.toggle_collection_dynamic(True, [CUDA])
+        cuda.launch("after")
+    said(names=[row.key for row in prof.key_averages()], lost=prof.cycles[0].recording.device_use().unmatched_launches)
+    """
+    )
+    assert sorted(said["names"]) == ["after", "another", "before", "cudaLaunchKernel", "op"]
+    assert said["lost"] == 0
+
+
 # ---- what is lost is said -----------------------------------------------------------------------
 
 
