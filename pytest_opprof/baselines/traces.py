@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import time
 from collections import defaultdict
@@ -125,11 +126,13 @@ class TracePairs:
         folder: Of the traces.
         budget: How many bytes they may have together; 0 keeps none.
         since_ns: Pairs that were written before go where there is no room, in nanoseconds since the epoch.
+        is_named: The user has named the folder, which is not the project's own.
     """
 
     folder: Path
     budget: int
     since_ns: int
+    is_named: bool = False
 
     def path(self, node_id: str, side: str) -> Path:
         """Where a side's trace of a test lies, if it does."""
@@ -155,7 +158,9 @@ class TracePairs:
             if not self._make_room(needed):
                 head.unlink()
                 return _left_out([node_id], budget=self.budget)
-            ignored_by_git(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not self.is_named:
+                ignored_by_git(self.folder)
             shutil.move(head, self.path(node_id, "head"))
             if base is not None:
                 shutil.copyfile(base, self.path(node_id, "base"))
@@ -196,15 +201,17 @@ def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
     return SavedTraces(folder=folder, budget=budget)
 
 
-def project_pairs(root: Path, *, budget: int) -> TracePairs:
+def project_pairs(root: Path, *, budget: int, named: Path | None = None) -> TracePairs:
     """The pairs of a project; those there are by now make room for new ones.
 
     Args:
         root: The project's folder.
         budget: As in `TracePairs`.
+        named: The folder that the user wants traces in; None for the project's own.
     """
     since_ns = time.time_ns() - _TICK_NS
-    return TracePairs(folder=root / PROJECT_TRACES, budget=budget, since_ns=since_ns)
+    folder = named or root / PROJECT_TRACES
+    return TracePairs(folder=folder, budget=budget, since_ns=since_ns, is_named=named is not None)
 
 
 def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
@@ -219,7 +226,9 @@ def pair_words(node_id: str, pairs: TracePairs, *, missing: str) -> str:
     which = "{" + ",".join(sides) + "}" if len(sides) > 1 else sides[0]
     name = node_id.rpartition("::")[2]
     quoted = name if re.fullmatch(r"[0-9A-Za-z_.-]+", name) else f"'{trace_stem(node_id)}'"
-    told = f"{shown(pairs.folder)}/{trace_stem(node_id)}.{which}{SUFFIX}   (opprof view {quoted})"
+    folder = shown(pairs.folder)
+    where = f" --traces={shlex.quote(folder)}" if pairs.is_named else ""
+    told = f"{folder}/{trace_stem(node_id)}.{which}{SUFFIX}   (opprof view {quoted}{where})"
     return told if "base" in sides else f"{told}; {missing}"
 
 

@@ -73,7 +73,7 @@ class SessionTraces:
             self._budget = parse_bytes(options.trace_budget)
         except UsageError as error:
             raise UsageError(f"--opprof-trace-budget: {error}") from error
-        self._pairs = project_pairs(root, budget=self._budget)
+        self._pairs = project_pairs(root, budget=self._budget, named=options.traces)
         self._shared = exchange.folder / "traces" if exchange else None
         self._own: tempfile.TemporaryDirectory[str] | None = None
         self._staged_bytes = 0

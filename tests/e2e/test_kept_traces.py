@@ -47,6 +47,18 @@ def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
 
 
 @pytest.mark.slow
+def test_pairs_lie_where_traces_are_wanted(saved: Project) -> None:
+    session = saved.pytest("--opprof-baseline=main", "--opprof-traces=artifact")
+    told = "traces:   artifact/test_it-????.{base,head}.json.gz   (opprof view test_it --traces=artifact)"
+    session.lines.fnmatch_lines([told])
+    assert [name.partition(".")[2] for name in kept(saved, "artifact")] == [
+        "base.json.gz",
+        "head.json.gz",
+        "json.gz",
+    ]
+
+
+@pytest.mark.slow
 def test_a_test_that_is_well_again_has_no_pair(saved: Project) -> None:
     saved.pytest("--opprof-baseline=main")
     assert len(kept(saved)) == 3

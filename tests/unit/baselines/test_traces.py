@@ -8,7 +8,7 @@ import pytest
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
-from pytest_opprof.baselines.traces import SavedTraces, TracePairs, pair_words, traces_of
+from pytest_opprof.baselines.traces import SavedTraces, TracePairs, pair_words, project_pairs, traces_of
 from pytest_opprof.errors import StoreError
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import CarriedFrom, Run
@@ -139,6 +139,14 @@ def test_a_name_that_a_shell_would_read_is_told_by_its_file(pairs: TracePairs, t
     node_id = "t.py::test_a[$(x) 'y']"
     pairs.put(node_id, base=None, head=staged(tmp_path / "new", {IDS[0]: 1})[IDS[0]])
     assert f"(opprof view '{trace_stem(node_id)}')" in pair_words(node_id, pairs, missing="")
+
+
+def test_a_folder_that_the_user_named_is_told_and_left_to_git(tmp_path: Path) -> None:
+    pairs = project_pairs(tmp_path, budget=100, named=tmp_path / "my traces")
+    (tmp_path / "my traces").mkdir()
+    pairs.put(IDS[0], base=None, head=staged(tmp_path / "new", {IDS[0]: 1})[IDS[0]])
+    assert [path.name for path in pairs.folder.iterdir()] == [f"{trace_stem(IDS[0])}.head.json.gz"]
+    assert "(opprof view test_a --traces='" in pair_words(IDS[0], pairs, missing="")
 
 
 def test_pairs_of_earlier_sessions_make_room(pairs: TracePairs, tmp_path: Path) -> None:
