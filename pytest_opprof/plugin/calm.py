@@ -45,21 +45,17 @@ class Calm:
         """Take what was done beyond what was asked for from the budget."""
         self._left_ns -= ns
 
-    def look(self) -> None:
-        """See what the moment is like."""
-        self._before = self._speed.now()
-
     def wait(self) -> None:
         """Return in an undisturbed moment, or when the budget is spent."""
         began_ns = now_ns = self._clock()
-        self.look()
+        self._before = self._speed.now()
         while self._before is Pace.SLOW and now_ns - began_ns < self._left_ns:
             self._before = self._speed.now()
             now_ns = self._clock()
         self.spend(now_ns - began_ns)
 
     def since(self) -> Moment:
-        """What became of the moment that the last `look` saw, or the last `wait` ended with."""
+        """What became of the moment that the last `wait` ended with."""
         paces = {self._before, self._speed.now()}
         if Pace.FAST in paces:
             return Moment.BOOSTED

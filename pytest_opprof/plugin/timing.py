@@ -98,10 +98,9 @@ class TimedSteps:
             )
 
     def begin_step(self) -> None:
-        """A step begins; until enough were undisturbed, as soon as nobody disturbs it."""
+        """A step begins, as soon as nobody disturbs it."""
         if self._calm is not None:
-            begin = self._calm.look if self._undisturbed >= ENOUGH_UNDISTURBED else self._calm.wait
-            begin()
+            self._calm.wait()
         self._began_ns = time.perf_counter_ns()
 
     def end_step(self) -> None:

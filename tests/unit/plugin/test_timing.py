@@ -192,13 +192,6 @@ def test_a_step_begins_when_the_machine_is_calm(make_item: MakeItem) -> None:
     assert (len(taken), timing.disturbed) == (6, 0)
 
 
-def test_nothing_is_waited_for_once_enough_steps_were_undisturbed(make_item: MakeItem) -> None:
-    probes = [*ends(*[USUAL] * 10), *[SLOW] * 10]
-    timing = timing_of(make_item(HEAD + STEP), calm(probes), timed_steps=15)
-    assert timing == Timing(steps=15, planned=15, disturbed=5)
-    assert not timing.was_disturbed
-
-
 def test_steps_of_a_boosted_clock_do_not_count(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm(ends(FAST, USUAL, FAST)), timed_steps=12)
     assert timing == Timing(steps=10, planned=12)
