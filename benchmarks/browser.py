@@ -33,8 +33,8 @@ _OPTIONS: Final = (
     "--no-first-run",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    # No page of ours asks for anything; what would be asked for all the same gets nowhere.
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    # Pages are files of ours, or come from this machine; what would be asked of another gets nowhere.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 # Input.dispatchKeyEvent wants what a keyboard would say.
 _KEYS: Final = {
@@ -204,7 +204,7 @@ class Tab:
         Raises:
             BrowserError: it never was.
         """
-        patience_ms = _PATIENCE_S * 1000
+        patience_ms = _PATIENCE_S * 900  # it gives up before we take it for dead
         came_true = self.run(
             f"""new Promise((done) => {{
                 const until = performance.now() + {patience_ms};
