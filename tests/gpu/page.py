@@ -57,6 +57,8 @@ What no run has shown so far, on any hardware:
 - that torch.profiler, started while we record, is noticed
 - how long a kernel's name lives once its module is unloaded
 - the error of a driver that lets only administrators profile, in containers and on MIG slices
+- CUPTI's records of memory: their calls' ids, and what a pool says that it freed
+- that a recording which ends during a stream's capture leaves it whole
 - several devices in one process
 """
 _HEADERS: Final = ("what", "ours", "torch.profiler", "holds")
