@@ -1,5 +1,7 @@
 """Pages for pull requests: what stands where, and what gives way where there is no room."""
 
+from dataclasses import replace
+
 import pytest
 from compared import cloning, compared, mixed, named, regressions, slower
 from rendered import comments, elements, pages, tables, text_of
@@ -112,12 +114,12 @@ def test_regressions_are_kept_before_all_else(many: int) -> None:
 
 
 def test_what_has_no_room_is_counted_at_the_top() -> None:
-    comparison = regressions(300, ops=40)
+    comparison = regressions(60, ops=60)
     links = Links(summary="https://ci.example/1")
     text = markdown_comment(comparison, links=links)
     assert len(text.encode()) <= 60_000
     shown = sum(line.startswith("| `test_") for line in text.splitlines())
-    missing = 300 * 41 - shown
+    missing = 60 * 61 - shown
     assert f"**{missing} more regressions, see [the job summary](<https://ci.example/1>).**" in text
     assert text.index("more regressions") < text.index("| `test_")
     assert "rows omitted, see [the job summary]" in text
@@ -153,3 +155,15 @@ def test_a_note_sends_its_readers_to_the_artifacts() -> None:
     text = gitlab_note(regressions(30, ops=3), limit=3_000, marker=MARKER)
     assert text.startswith(MARKER)
     assert "more regressions, see the job's artifacts." in text
+
+
+def test_as_many_rows_as_a_document_may_have_are_cut_and_counted() -> None:
+    comparison = cloning()
+    (test,) = comparison.tests
+    *others, change = test.changes
+    changes = tuple(replace(change, op=f"aten::op{at}") for at in range(20_000))
+    text = markdown_comment(replace(comparison, tests=(replace(test, changes=(*others, *changes)),)))
+    assert len(text.encode()) <= 60_000
+    shown = sum(line.startswith("| `test_step` | **REGRESSED**") for line in text.splitlines())
+    assert shown > 500
+    assert f"**{20_000 + len(others) - shown} more regressions, see the job summary.**" in text

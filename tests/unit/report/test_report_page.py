@@ -1,0 +1,32 @@
+"""What docs/reports.md shows of each format is what the format writes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from compared import cloning
+
+from pytest_opprof.report.formats import FORMATS
+
+# By how a block begins: the format, and where stacks were recorded, the lines of the code.
+SHOWN = {
+    "### opprof": ("markdown", None),
+    "<testcase": ("junit", None),
+    "::error": ("annotations", {"forward, src/model.py:41": 6}),
+    "# HELP": ("openmetrics", None),
+}
+
+
+@pytest.mark.parametrize("begin", SHOWN)
+def test_the_page_shows_what_is_written(begin: str, repository: Path) -> None:
+    page = (repository / "docs" / "reports.md").read_text(encoding="utf-8")
+    (block,) = (
+        text for text in re.findall(r"```text\n(.*?)\n```", page, re.DOTALL) if text.startswith(begin)
+    )
+    name, places = SHOWN[begin]
+    written = [line.strip() for line in FORMATS[name](cloning(places=places)).splitlines()]
+    shown = [line.strip() for line in block.splitlines()]
+    start = next(at for at, line in enumerate(written) if line.startswith(shown[0]))
+    found = written[start : start + len(shown)]
+    # The page may cut its last line.
+    assert [line[: len(short)] for line, short in zip(found, shown, strict=True)] == shown
