@@ -56,8 +56,10 @@ def test_a_push_saves_and_a_pull_request_is_compared(forge: Forge) -> None:
     run = read_run(document)
     assert run.commit is not None
     assert run.commit.id == head
-    (trace,) = Path(more.used["Upload traces"]["path"]).rglob("*.json*")
-    assert trace.stat().st_size
+    traces = list(Path(more.used["Upload traces"]["path"]).rglob("*.json*"))
+    assert all(trace.stat().st_size for trace in traces)
+    # What it did, and the pair of what regressed: the head's is linked, or copied where it cannot be.
+    assert sorted(trace.name.split(".", 1)[1] for trace in traces) == ["head.json.gz", "json.gz"], traces
 
     assert forge.baselines == ["refs/opprof/main"], "a pull request writes none"
 

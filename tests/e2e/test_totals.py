@@ -60,6 +60,47 @@ DEVICES = """\
     def test_does(cuda, total):
         DOES[total](cuda, 1 + MORE)
 """
+DEVICE_MEMORY = """\
+    import os
+    import pytest
+
+    MORE = int(os.environ["MORE"])
+
+    def take(cuda, address, many):
+        cuda.run("malloc", address=address, bytes=many)
+
+    def give(cuda, address):
+        cuda.run("free", address=address)
+
+    def allocated(cuda):
+        take(cuda, 0x1000, 1024 + MORE)
+        give(cuda, 0x1000)
+
+    def allocations(cuda):
+        for _ in range(1 + MORE):
+            take(cuda, 0x1000, 1024 // (1 + MORE))
+            give(cuda, 0x1000)
+
+    def peak(cuda):
+        take(cuda, 0x1000, 1024)
+        if not MORE:
+            give(cuda, 0x1000)
+        take(cuda, 0x9000, 1024)
+        give(cuda, 0x9000)
+        if MORE:
+            give(cuda, 0x1000)
+
+    DOES = {
+        "device_memory.allocated": allocated,
+        "device_memory.allocations": allocations,
+        "device_memory.peak": peak,
+    }
+
+    @pytest.mark.profile(profile_memory=True)
+    @pytest.mark.parametrize("total", DOES)
+    def test_does(cuda, total):
+        DOES[total](cuda)
+"""
 OPS = """\
     import os
     import pytest, torch
@@ -113,18 +154,20 @@ class Sessions:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(kind, marks=pytest.mark.slow) for kind in ("devices", "ops")]
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.slow) for kind in ("devices", "device memory", "ops")],
 )
 def sessions(request: pytest.FixtureRequest, make_project: MakeProject) -> Sessions:
     pytest.importorskip("xdist")
     project = make_project(f"totals of {request.param}")
     variables: dict[str, str] = {}
-    if request.param == "devices":
+    text = {"devices": DEVICES, "device memory": DEVICE_MEMORY, "ops": OPS}[request.param]
+    if request.param != "ops":
         variables = request.getfixturevalue("fake_cuda_variables")
         project.write("conftest.py", CUDA_CONFTEST)
     elif importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
-    project.write("test_it.py", DEVICES if request.param == "devices" else OPS)
+    project.write("test_it.py", text)
     two, baseline = ("-n", "2"), "--opprof-baseline=main"
     plain, more = {**variables, "MORE": "0"}, {**variables, "MORE": "1"}
     return Sessions(
@@ -141,7 +184,12 @@ def totals_of(session: Session) -> list[str]:
 
 
 def test_every_total_has_a_test() -> None:
-    named = {line.split('"')[1] for text in (DEVICES, OPS) for line in text.splitlines() if '": ' in line}
+    named = {
+        line.split('"')[1]
+        for text in (DEVICES, DEVICE_MEMORY, OPS)
+        for line in text.splitlines()
+        if '": ' in line
+    }
     assert named == GATED
 
 
