@@ -63,7 +63,7 @@ def dying(project: Project, *, death: str = "SIGKILL", mark: str = MARKED) -> No
 
 @pytest.mark.parametrize(
     "death",
-    ["SIGKILL", "SIGSEGV", *(pytest.param(death, marks=pytest.mark.slow) for death in ("SIGABRT", "exit"))],
+    ["SIGKILL", *(pytest.param(death, marks=pytest.mark.slow) for death in ("SIGSEGV", "SIGABRT", "exit"))],
 )
 def test_the_next_session_says_what_ran_last(project: Project, sessions: Path, death: str) -> None:
     dying(project, death=death)
