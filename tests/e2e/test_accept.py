@@ -145,6 +145,7 @@ def test_workers_and_the_compare_command_know_what_was_accepted(repository: Proj
     assert repository.python(*compare).returncode == 0
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_a_sentence(project: Project) -> None:
     project.write("test_it.py", TEST)
     nothing = accept(project, "test_it.py::test_it", "--reason", REASON)
@@ -171,6 +172,7 @@ def test_what_goes_wrong_is_a_sentence(project: Project) -> None:
     assert file.read_text() == '{"kind": "opprof-accepted"'
 
 
+@pytest.mark.slow
 def test_a_project_that_cannot_be_written_is_compared_all_the_same(project: Project) -> None:
     project.write("test_it.py", TEST)
     project.pytest("--opprof-save=main")

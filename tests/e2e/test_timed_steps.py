@@ -51,6 +51,7 @@ def test_without_the_option_a_limit_on_wall_time_is_not_green(project: Project) 
     assert "the limit on wall_time cannot be judged: it was not measured" in session.stdout
 
 
+@pytest.mark.slow
 def test_a_gate_on_wall_time_survives_its_document(project: Project, tmp_path: Path) -> None:
     """Its values are not one for each active step."""
     runs = [project.pytest("--opprof-timed-steps=5", "-k", "test_ends or test_it") for _ in range(2)]

@@ -330,6 +330,7 @@ def split_numbers(name: str) -> list[str]:
 
 
 @needs_torch
+@pytest.mark.slow
 def test_itt_shows_sizes_when_asked(listen: Listen) -> None:
     names = begun(listen(TORCH_STEP + "    with emit_itt(record_shapes=True):\n        step()\n"))
     assert "aten::cat, sizes = [[2, 3], [2, 3], []]" in names

@@ -19,6 +19,7 @@ def ended(text: str, folder: Path, *, timeout: float | None = None) -> session.E
     return session.run(command, folder=folder, environment=os.environ, timeout=timeout)
 
 
+@pytest.mark.slow
 def test_what_hangs_is_interrupted_and_shows_where(tmp_path: Path) -> None:
     done = ended(WAITS, tmp_path, timeout=5)
     assert done.ending == "no end in 5 s (--timeout)"

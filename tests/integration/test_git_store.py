@@ -55,6 +55,7 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
 
 
+@pytest.mark.slow
 def test_a_lock_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     store = clone(tmp_path, "a")
     store.save("main", run_of(1), collected=NOBODY)

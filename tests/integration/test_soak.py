@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from children import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,7 @@ print("held")
 """
 
 
+@pytest.mark.slow
 def test_windows_leave_nothing_behind(tmp_path: Path) -> None:
     done = run_python(
         SOAK,

@@ -14,7 +14,7 @@ from pytest_opprof.baselines.remote import RemoteStore
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import StoreError, UsageError
 
-pytest.importorskip("fsspec")
+registry = pytest.importorskip("fsspec.registry")
 MakeStore = Callable[[], Archive]
 
 
@@ -127,6 +127,8 @@ def test_library_of_a_scheme_that_is_missing_is_named(
 def test_s3_without_its_library_names_what_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("s3fs", "s3fs.core"):
         monkeypatch.setitem(sys.modules, library, None)
+    # fsspec remembers the class, where another test of this process had it loaded.
+    monkeypatch.delitem(registry._registry, "s3", raising=False)
     with pytest.raises(
         UsageError, match=r"s3://b/x: a store in S3 needs s3fs: pip install 'pytest-opprof\[r"
     ):
