@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,17 +14,16 @@ from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES, MEMORY_CUDA, TENSORS_CUDA, CudaSource
-from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
-from pytest_opprof.capture.native_calls import check, last_error
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch, torch_ops
 from pytest_opprof.capture.window import name_threads
-from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, UsageError
-from pytest_opprof.units import parse_bytes
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, UsageError
 
 _MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
 SOURCES: Final = (
@@ -121,7 +119,7 @@ class Collector:
             self._sources = sources
             self.problems.pop("counters", None)  # of an earlier window
             if not lib.op_session_is_open():
-                self._open_session()
+                open_native_session()
             self._find_torch()
             self._cuda.find(sources)
             self._tell_of_cuda()
@@ -241,7 +239,7 @@ class Collector:
         """
         if not lib.op_session_is_open():
             with self._lock:
-                self._open_session()
+                open_native_session()
         lib.op_session_note(text, len(text))
 
     def pause(self, *, paused: bool) -> None:
@@ -276,21 +274,6 @@ class Collector:
             CollectorError: No window is open.
         """
         check(lib.op_step_end())
-
-    def _open_session(self) -> None:
-        spill = os.fsencode(spill_folder())
-        limit = _byte_budget()
-        for folder in [*map(os.fsencode, session_folders()), None]:
-            config = ffi.new("op_config *")
-            held = [ffi.new("char[]", text) for text in (folder, spill) if text is not None]
-            config.pool_dir = held[0] if folder is not None else ffi.NULL
-            config.spill_dir = held[-1]
-            config.pool_bytes = POOL_BYTES
-            config.max_bytes = limit
-            if lib.op_session_open(config) == lib.OP_OK:
-                _close_with_a_worker()
-                return
-        raise CollectorError(f"the collector has no memory to record into: {last_error()}")
 
     def _find_torch(self) -> None:
         """Torch may be imported at any time, so each window looks again; a way once found stays."""
@@ -415,25 +398,3 @@ def _details(*, shapes: bool, outputs: bool, overloads: bool) -> OpDetails:
     if outputs:
         asked |= OpDetails.INPUTS | OpDetails.IDENTITIES | OpDetails.OUTPUTS
     return asked | OpDetails.OVERLOADS if overloads else asked
-
-
-def _close_with_a_worker() -> None:
-    """A worker process of multiprocessing leaves by os._exit, past atexit, but runs finalizers of its own."""
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        util.Finalize(None, lib.op_session_close, exitpriority=-100)
-
-
-def _byte_budget() -> int:
-    """The most bytes that one window may record; 0 for the collector's own 2 GiB.
-
-    Raises:
-        UsageError: ``OPPROF_MAX_BYTES`` is no number of bytes.
-    """
-    text = os.environ.get("OPPROF_MAX_BYTES")
-    if not text:
-        return 0
-    try:
-        return parse_bytes(text)
-    except UsageError as error:
-        raise UsageError(f"OPPROF_MAX_BYTES: {error}") from error
