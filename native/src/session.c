@@ -71,7 +71,8 @@ void op_session_note(const char *text, uint32_t bytes) {
         __atomic_store_n(&header->note_bytes, 0, __ATOMIC_RELEASE);
         /* Else a process that dies in between leaves half of one note and half of another. */
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
-        memcpy(header->note, text, kept);
+        if (kept > 0) /* no note is a null pointer, which memcpy refuses */
+            memcpy(header->note, text, kept);
         __atomic_store_n(&header->note_bytes, kept, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&self->lock);
