@@ -22,7 +22,7 @@ from e2e.project import Project, environment
 from pytest_opprof.results.files import read_run
 
 _LONGEST_S: Final = 180.0  # a session takes one; machines may be busy
-_STOPPED_S: Final = 0.3
+_STOPPED_FOR_S: Final = 0.3  # the fault itself: how long a process stands still
 _CHANGED: Final = "CHAOS_MORE"
 _TESTS: Final = """
     import ctypes, gc, os, signal, subprocess, sys, tempfile, threading, time
@@ -49,6 +49,11 @@ class Mode(enum.Enum):
     PLAIN = "plain"
     XDIST = "xdist"
     AB = "A/B"
+
+    @property
+    def signalled_within_s(self) -> float:
+        """About how long a session takes: a signal comes at any moment of it."""
+        return 8.0 if self is Mode.AB else 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +202,9 @@ def _session(folder: Path, sessions: Path, drawn: Drawn) -> Ended:
 
 
 def _disturb(process: subprocess.Popen[bytes], drawn: Drawn) -> None:
+    """Send the signal at its moment. What sleeps here is the fault: any moment is right, and none is awaited."""
     assert drawn.fault.signal is not None
-    time.sleep(drawn.moment * (8.0 if drawn.mode is Mode.AB else 2.0))
+    time.sleep(drawn.moment * drawn.mode.signalled_within_s)
     victim = process.pid
     if drawn.fault.to_child:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -209,7 +215,7 @@ def _disturb(process: subprocess.Popen[bytes], drawn: Drawn) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(victim, drawn.fault.signal)
         if drawn.fault.signal is signal.SIGSTOP:
-            time.sleep(_STOPPED_S)
+            time.sleep(_STOPPED_FOR_S)
             os.kill(victim, signal.SIGCONT)
 
 
