@@ -11,8 +11,9 @@ from gitlab_api import GitLabApi
 from loopback import NO_ANSWER, Asked, Reply
 
 from pytest_opprof.errors import ForgeError, ForgePermissionError
+from pytest_opprof.forge.conversation import Conversation
 from pytest_opprof.forge.patience import Patience
-from pytest_opprof.forge.sticky import Conversation, Marker, keep_comment, sticky_key
+from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
 
 KEY = sticky_key("owner/project", 17, "default")
 HEAD = "b" * 40

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.forge.event import Completed, read_event
-from pytest_opprof.forge.github import GitHubConversation, open_github
-from pytest_opprof.forge.gitlab import GitLabConversation, open_gitlab
+from pytest_opprof.forge.github import github_conversation, open_github
+from pytest_opprof.forge.gitlab import gitlab_conversation, open_gitlab
 from pytest_opprof.forge.job_summary import append_summary
 from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
 from pytest_opprof.forge.trusted import Compared, NoResult, compare_uploaded
@@ -100,7 +100,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     )
     body = markdown_comment(judged, marker=marker.line, links=links)
     with open_github(job.api_url, token=job.checked_token()) as api:
-        conversation = GitHubConversation(api, event.repository, event.number, author=wish.author)
+        conversation = github_conversation(api, event.repository, event.number, author=wish.author)
         return Done(told=keep_comment(conversation, body, creates=_is_worth_it(judged, wish)))
 
 
@@ -122,7 +122,7 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
     judged = _named(judged, wish)
     body = gitlab_note(judged, marker=marker.line, links=Links(summary=job.page))
     with open_gitlab(job.api_url, headers=job.checked_token()) as api:
-        conversation = GitLabConversation(
+        conversation = gitlab_conversation(
             api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
         )
         return Done(told=keep_comment(conversation, body, creates=_is_worth_it(judged, wish)))
@@ -217,7 +217,7 @@ def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page
         run=event.number,
         attempt=event.attempt,
     )
-    conversation = GitHubConversation(api, event.repository, number, author=wish.author)
+    conversation = github_conversation(api, event.repository, number, author=wish.author)
     done = keep_comment(conversation, f"{marker.line}\n{page.comment}", creates=page.is_worth_it)
     return Done(told="\n".join(filter(None, (page.told, done))), exit_code=page.exit_code)
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.errors import ForgeError, ForgePermissionError
+from pytest_opprof.errors import ForgeError
 from pytest_opprof.forge.client import Api
-from pytest_opprof.forge.sticky import Author, Comment
+from pytest_opprof.forge.conversation import Author, Conversation, Places
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.forge.fields import Fields
     from pytest_opprof.forge.patience import Patience
 
 API_URL: Final = "https://api.github.com"
@@ -21,7 +18,6 @@ ACTIONS_BOT: Final = Author(name="github-actions[bot]")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DOTS = frozenset({".", ".."})
-_GONE = frozenset({404, 410})
 
 _WRITES = (
     "the workflow needs `permissions: pull-requests: write`. Pull requests from forks never get it: comment "
@@ -66,7 +62,7 @@ def check_commit(text: str, *, where: str) -> str:
     return text
 
 
-class GitHubConversation:
+def github_conversation(api: Api, repository: str, number: int, *, author: str | None = None) -> Conversation:
     """The comments of a pull request of GitHub.
 
     Args:
@@ -75,82 +71,19 @@ class GitHubConversation:
         number: of the pull request.
         author: the login that the token writes as; GitHub is asked unless it is given.
     """
-
-    def __init__(self, api: Api, repository: str, number: int, *, author: str | None = None) -> None:
-        self._api = api
-        self._repository = f"/repos/{repository}"
-        self._number = number
-        self._author = author
-
-    def head(self) -> str:
-        """The commit that the pull request is at now.
-
-        Raises:
-            ForgeError: GitHub does not say.
-        """
-        path = f"{self._repository}/pulls/{self._number}"
-        return self._api.ask("GET", path, needs=READS_PULLS).fields.text("head", "sha")
-
-    def author(self) -> Author:
-        """Who the token is of; of a workflow's or an app's, which may not ask, the bot of GitHub Actions.
-
-        Raises:
-            ForgeError: GitHub does not answer.
-        """
-        if self._author is not None:
-            return Author(name=self._author)
-        try:
-            return _author(self._api.ask("GET", "/user", needs="").fields)
-        except ForgePermissionError:
-            return ACTIONS_BOT
-
-    def comments(self) -> Sequence[Comment]:
-        """All comments, on all pages.
-
-        Raises:
-            ForgeError: GitHub does not list them.
-        """
-        path = f"{self._repository}/issues/{self._number}/comments"
-        pages = self._api.pages(path, needs=READS_PULLS)
-        # Who deleted their account has left comments of nobody.
-        return [_comment(item) for page in pages for item in page.items() if item.has("user")]
-
-    def create(self, body: str) -> Comment:
-        """Write a new comment.
-
-        Raises:
-            ForgeError: GitHub does not take it.
-        """
-        path = f"{self._repository}/issues/{self._number}/comments"
-        return _comment(self._api.ask("POST", path, needs=_WRITES, content={"body": body}).fields)
-
-    def update(self, number: int, body: str) -> bool:
-        """Write a comment anew; False where it is gone.
-
-        Raises:
-            ForgeError: GitHub does not take it.
-        """
-        answer = self._api.ask(
-            "PATCH", self._comment_path(number), needs=_WRITES, content={"body": body}, also=_GONE
-        )
-        return answer.status not in _GONE
-
-    def delete(self, number: int) -> None:
-        """Remove a comment; one that is gone is removed.
-
-        Raises:
-            ForgeError: GitHub does not let it go.
-        """
-        self._api.ask("DELETE", self._comment_path(number), needs=_WRITES, also=_GONE)
-
-    def _comment_path(self, number: int) -> str:
-        return f"{self._repository}/issues/comments/{number}"
-
-
-def _comment(item: Fields) -> Comment:
-    body = item.text("body") if item.has("body") else ""
-    return Comment(number=item.number("id"), author=_author(item.inside("user")), body=body)
-
-
-def _author(user: Fields) -> Author:
-    return Author(name=user.text("login"), number=user.number("id"))
+    path = f"/repos/{repository}"
+    places = Places(
+        request=f"{path}/pulls/{number}",
+        head=("head", "sha"),
+        comments=f"{path}/issues/{number}/comments",
+        comment=f"{path}/issues/comments",
+        update="PATCH",
+        gone=frozenset({404, 410}),
+        token="/user",  # noqa: S106 - a path
+        fallback=ACTIONS_BOT,
+        user="user",
+        name="login",
+        reads=READS_PULLS,
+        writes=_WRITES,
+    )
+    return Conversation(api, places, author=author)

@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pytest_opprof.forge.conversation import Author, Comment, Conversation
 
 _MARKER = re.compile(
     r"<!-- opprof:sticky v1 key=(?P<key>[0-9a-f]{16}) head=(?P<head>[0-9a-f]{7,64})"
@@ -24,29 +24,6 @@ _DIGITS = 16
 _SHORT = 7
 # Each look mends what another job did since the last; that a third one comes between each time is no matter.
 _MOST_LOOKS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
-    """Who writes: by number where it is known, else by name."""
-
-    name: str
-    number: int | None = None
-
-    def is_same(self, other: Author) -> bool:
-        """Whether the two are one."""
-        if self.number is not None and other.number is not None:
-            return self.number == other.number
-        return self.name == other.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
-    """A comment as the forge has it."""
-
-    number: int
-    author: Author
-    body: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,28 +65,6 @@ def sticky_key(repository: str, pull_request: int, configuration: str) -> str:
     """What tells the comment of one configuration from all others."""
     text = "\n".join((repository, str(pull_request), configuration))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-
-
-class Conversation(Protocol):
-    """The comments of one pull request, at any forge."""
-
-    def head(self) -> str:
-        """The commit that the pull request is at now."""
-
-    def author(self) -> Author:
-        """Who we write as, as far as the forge says it before we do."""
-
-    def comments(self) -> Sequence[Comment]:
-        """All comments, on all pages."""
-
-    def create(self, body: str) -> Comment:
-        """Write a new comment."""
-
-    def update(self, number: int, body: str) -> bool:
-        """Write a comment anew; False where it is gone."""
-
-    def delete(self, number: int) -> None:
-        """Remove a comment; one that is gone is removed."""
 
 
 def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str:

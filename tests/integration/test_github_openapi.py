@@ -25,7 +25,8 @@ from strategies import simple_run, simple_test
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.cli.main import main
 from pytest_opprof.errors import ForgeError
-from pytest_opprof.forge.github import GitHubConversation, open_github
+from pytest_opprof.forge.conversation import Conversation
+from pytest_opprof.forge.github import github_conversation, open_github
 from pytest_opprof.forge.patience import Patience
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.merge import Collected
@@ -65,9 +66,9 @@ class TestThroughPrism(StickyComments):
     @pytest.fixture
     def stage(self, api: GitHubApi, prism: Prism) -> Stage:
         @contextmanager
-        def talk(patience: Patience) -> Iterator[GitHubConversation]:
+        def talk(patience: Patience) -> Iterator[Conversation]:
             with open_github(prism.url, token=TOKEN, patience=patience) as client:
-                yield GitHubConversation(client, REPOSITORY, NUMBER)
+                yield github_conversation(client, REPOSITORY, NUMBER)
 
         return Stage(api=api, bot=BOT, human=HUMAN, update="PATCH", talk=talk, refusal=forbidden())
 
@@ -75,7 +76,7 @@ class TestThroughPrism(StickyComments):
 def test_own_name_is_asked_for_as_described(api: GitHubApi, prism: Prism) -> None:
     api.user = ("somebody", 7)
     with open_github(prism.url, token=TOKEN) as client:
-        author = GitHubConversation(client, REPOSITORY, NUMBER).author()
+        author = github_conversation(client, REPOSITORY, NUMBER).author()
     assert (author.name, author.number) == ("somebody", 7)
 
 

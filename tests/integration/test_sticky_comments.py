@@ -11,8 +11,9 @@ from loopback import Asked, Reply
 from sticky_comments import CutConnections, Stage, StickyComments, body_of
 
 from pytest_opprof.errors import ForgeError
-from pytest_opprof.forge.github import GitHubConversation, open_github
-from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN, GitLabConversation, open_gitlab
+from pytest_opprof.forge.conversation import Conversation
+from pytest_opprof.forge.github import github_conversation, open_github
+from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN, gitlab_conversation, open_gitlab
 from pytest_opprof.forge.patience import Patience
 from pytest_opprof.forge.sticky import keep_comment
 
@@ -25,9 +26,9 @@ def github() -> Iterator[Stage]:
     api = GitHubApi()
 
     @contextmanager
-    def talk(patience: Patience) -> Iterator[GitHubConversation]:
+    def talk(patience: Patience) -> Iterator[Conversation]:
         with open_github(api.server.url, token=TOKEN, patience=patience) as client:
-            yield GitHubConversation(client, REPOSITORY, NUMBER)
+            yield github_conversation(client, REPOSITORY, NUMBER)
 
     yield Stage(api=api, bot=BOT, human=HUMAN, update="PATCH", talk=talk, refusal=forbidden())
     api.close()
@@ -39,11 +40,11 @@ def gitlab() -> Iterator[Stage]:
     api = GitLabApi()
 
     @contextmanager
-    def talk(patience: Patience) -> Iterator[GitLabConversation]:
+    def talk(patience: Patience) -> Iterator[Conversation]:
         with open_gitlab(
             f"{api.server.url}/api/v4", headers={PRIVATE_TOKEN: "secret"}, patience=patience
         ) as client:
-            yield GitLabConversation(client, PROJECT, NUMBER, is_job=False)
+            yield gitlab_conversation(client, PROJECT, NUMBER, is_job=False)
 
     refusal = Reply(status=403, value={"message": "403 Forbidden"})
     yield Stage(api=api, bot=GITLAB_BOT, human=HUMAN, update="PUT", talk=talk, refusal=refusal)
@@ -100,7 +101,7 @@ def test_app_whose_name_is_given_updates_its_comment(github: Stage) -> None:
     github.keep(body_of("one"))
     github.api.add(BOT, body_of("of another app", run=1))
     with open_github(github.api.server.url, token=TOKEN) as client:
-        conversation = GitHubConversation(client, REPOSITORY, NUMBER, author="my-app[bot]")
+        conversation = github_conversation(client, REPOSITORY, NUMBER, author="my-app[bot]")
         assert keep_comment(conversation, body_of("two", run=2), creates=True) == "updated the comment"
     assert github.api.bodies == [body_of("two", run=2), body_of("of another app", run=1)]
 
@@ -185,9 +186,9 @@ def test_token_of_a_gitlab_job_is_of_who_started_it(gitlab: Stage) -> None:
     gitlab.api.user = HUMAN
     gitlab.api.add(HUMAN, body_of("before"))
     with open_gitlab(f"{gitlab.api.server.url}/api/v4", headers={JOB_TOKEN: "of-the-job"}) as client:
-        conversation = GitLabConversation(client, PROJECT, NUMBER, is_job=True)
+        conversation = gitlab_conversation(client, PROJECT, NUMBER, is_job=True)
         assert conversation.author().number == HUMAN[1]
-        assert GitLabConversation(client, PROJECT, NUMBER, is_job=True, author="me").author().name == "me"
+        assert gitlab_conversation(client, PROJECT, NUMBER, is_job=True, author="me").author().name == "me"
 
 
 def test_wrong_token_of_gitlab_is_told(gitlab: Stage) -> None:
@@ -195,4 +196,4 @@ def test_wrong_token_of_gitlab_is_told(gitlab: Stage) -> None:
         open_gitlab(f"{gitlab.api.server.url}/api/v4", headers={PRIVATE_TOKEN: "wrong"}) as client,
         pytest.raises(ForgeError, match=r"401 Unauthorized\): GITLAB_TOKEN needs the scope `api`"),
     ):
-        GitLabConversation(client, PROJECT, NUMBER, is_job=False).head()
+        gitlab_conversation(client, PROJECT, NUMBER, is_job=False).head()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_opprof.forge.sticky import Author, Marker, sticky_key
+from pytest_opprof.forge.sticky import Marker, sticky_key
 
 MARKER = Marker(key="0123456789abcdef", head="b" * 40, run=4, attempt=2)
 
@@ -40,10 +40,3 @@ def test_key_tells_everything_apart() -> None:
     }
     assert len(keys) == 6
     assert all(len(key) == 16 for key in keys)
-
-
-def test_author_is_known_by_number_else_by_name() -> None:
-    assert Author(name="old", number=1).is_same(Author(name="new", number=1))
-    assert not Author(name="same", number=1).is_same(Author(name="same", number=2))
-    assert Author(name="same").is_same(Author(name="same", number=2))
-    assert not Author(name="one").is_same(Author(name="two", number=2))
