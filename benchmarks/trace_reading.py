@@ -17,7 +17,7 @@ from benchmarks.table import Bound, Row, nanoseconds
 
 _BYTES: Final = 100_000_000
 _PROCESSES: Final = 3
-# Of one event in the columns of a result (native/include/opprof.h, op_columns).
+# Of one event in the columns of a result (native/include/opprof_result.h, op_columns).
 _COLUMN_BYTES: Final = 4 * 8 + 7 * 4 + 2 + 3
 
 

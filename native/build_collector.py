@@ -1,4 +1,4 @@
-"""Writes the C source of pytest_opprof._collector: ``build_collector.py opprof.h out.c``."""
+"""Writes the C source of pytest_opprof._collector: ``build_collector.py out.c header...``."""
 
 import sys
 from pathlib import Path
@@ -11,10 +11,11 @@ def control_plane(header: str) -> str:
     return header.partition("/* cffi: begin */")[2].partition("/* cffi: end */")[0]
 
 
-def main(header_path: str, out_path: str) -> None:
-    """Read the header and write the source."""
+def main(out_path: str, *header_paths: str) -> None:
+    """Read the headers and write the source."""
     ffi = FFI()
-    ffi.cdef(control_plane(Path(header_path).read_text(encoding="utf-8")))
+    for path in header_paths:
+        ffi.cdef(control_plane(Path(path).read_text(encoding="utf-8")))
     ffi.set_source("pytest_opprof._collector", '#include "opprof.h"\n')
     ffi.emit_c_code(out_path)
 

@@ -1,8 +1,12 @@
-/* The collector's control plane. cffi reads the part between the marks; the recording path is in
- * src/record.h. Functions return 0 or one of op_error, and leave a sentence in op_last_error(),
- * unless said otherwise. */
+/* The collector's control plane: sessions, their windows, and what these record. What a window gave is
+ * in opprof_result.h, trace files are in opprof_trace.h; the recording path is in src/record.h. cffi
+ * reads the parts between the marks. Functions return 0 or one of op_error, and leave a sentence in
+ * op_last_error(), unless said otherwise. */
 #ifndef OPPROF_H
 #define OPPROF_H
+
+#include "opprof_result.h"
+#include "opprof_trace.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -29,153 +33,6 @@ typedef struct op_config {
     uint64_t max_bytes;    /* of one window, past which events are counted but dropped; 0: 2 GiB */
 } op_config;
 
-#define OP_COUNTERS_MAX 4 /* counted at once */
-
-typedef struct op_stats {
-    uint64_t events;
-    uint64_t dropped;        /* events begun without room for them */
-    uint64_t unmatched_ends; /* ends whose begin is not on record in this window */
-    uint64_t names_overflowed;
-    uint64_t spilled_bytes;
-    uint32_t threads;
-    uint32_t names;
-    uint32_t truncated;      /* the byte budget or the disk ended the recording early */
-    uint32_t crash_recovery; /* the pool was a file that a later process can read */
-    uint32_t uncounted;      /* threads on which the counters asked for could not be opened */
-    uint32_t counted;        /* how many counters there are, and their numbers */
-    uint32_t counters[OP_COUNTERS_MAX];
-    double sampling;         /* the share of torch's ops that was recorded, drawn at random; 1: all */
-    uint32_t cuda;           /* enum op_cuda_recorded; what follows is 0 where it was not */
-    uint64_t device_events;  /* kernels, copies and the like on record */
-    uint64_t device_dropped; /* records for which CUPTI, or we, had no room */
-    uint64_t device_untimed; /* of device_events: CUPTI does not know when they ran */
-    uint64_t device_unlaunched;  /* of device_events: the call that launched them is not on record */
-    uint64_t device_overhead_ns; /* time that CUPTI says it took itself */
-} op_stats;
-
-enum op_cuda_recorded {
-    OP_CUDA_NOT_RECORDED = 0,
-    OP_CUDA_RECORDED = 1,
-    OP_CUDA_PARTIAL = 2 /* another profiler took over in the window, or CUPTI did not hand all over */
-};
-
-typedef struct op_step {
-    int64_t number;
-    int64_t start_ns, end_ns; /* from the result's trace_start; end -1: open at stop */
-} op_step;
-
-typedef struct op_thread_info {
-    uint32_t index, os_tid;
-    uint64_t torch_thread;             /* torch's own number, 0: no torch op on it */
-    int32_t device_type, device_index; /* torch's numbers; 0, -1: a thread of the host */
-    int64_t resource;                  /* of a device: the stream */
-    char name[16];
-} op_thread_info;
-
-/* Columns, one entry an event, thread by thread, each thread in the order of begin. */
-typedef struct op_columns {
-    uint64_t count;
-    const int64_t *start_ns;    /* from trace_start */
-    const int64_t *duration_ns; /* -1: open at stop */
-    const int64_t *self_ns;     /* duration less that of the children; 0 where async or open */
-    const int64_t *sequence_nr; /* -1: none */
-    const uint32_t *name, *thread, *forward_thread;
-    const uint32_t *args;         /* 1 + word offset into op_result_args(); 0: none */
-    const int32_t *parent, *step; /* -1: none */
-    const int32_t *launcher;      /* of a device event: the host event that caused it; -1: none known */
-    const uint16_t *line;         /* of the Python function around it, where it began; 0: unknown */
-    const uint8_t *kind, *flags, *scope;
-} op_columns;
-
-/* A call that was open when its thread came to the window. */
-typedef struct op_open_call {
-    uint32_t thread, name;
-    uint32_t line;  /* that it was at */
-    int64_t end_ns; /* -1: open at stop */
-} op_open_call;
-
-/* A frame of C++ stacks. Most stacks share their outer frames, so a frame names the one that called it.
- */
-#define OP_CPP_BOTTOM -1 /* it is the thread's first */
-#define OP_CPP_BEYOND -2 /* the stack was deeper than what is kept of it */
-typedef struct op_cpp_frame {
-    uint64_t address; /* inside of the call, and not of where it returns to */
-    uint64_t offset;  /* the same as the module's file has it: what addr2line takes */
-    int32_t caller;   /* index of the frame, always smaller; OP_CPP_BOTTOM; OP_CPP_BEYOND */
-    uint32_t module;  /* id of the file's path; 0: in no file, as code that was made at run time */
-    uint32_t symbol;  /* id of the function's name; 0: not known */
-} op_cpp_frame;
-
-/* One row of the key averages. */
-typedef struct op_group {
-    uint32_t name;
-    uint32_t first_event;
-    uint32_t args_event; /* an event with this row's inputs */
-    uint8_t kind, scope, is_user_annotation, background;
-    uint8_t is_async;
-    int32_t device_type; /* torch's number; 0: the host */
-    uint64_t count;
-    int64_t total_ns, self_ns; /* on the host */
-    int64_t device_total_ns,
-        self_device_ns;                  /* of work launched in its events; by them and no op inside */
-    int64_t min_ns, max_ns;              /* of the events' durations */
-    int64_t cpu_memory, self_cpu_memory; /* bytes taken less given back; self: by no event inside */
-    int64_t device_memory, self_device_memory; /* the same of all devices */
-    int64_t flops, counted_flops;              /* 0 until they are counted */
-} op_group;
-
-/* What an allocator did in one event of kind OP_MEMORY. */
-typedef struct op_memory {
-    uint64_t address;                        /* 0: asked for and not to be had */
-    int64_t bytes;                           /* negative: given back */
-    int64_t total_allocated, total_reserved; /* by then, as the allocator counts; -1: unknown */
-    int32_t device_type, device_index;       /* torch's numbers; index -1: the host */
-} op_memory;
-
-/* Bytes taken less given back, one entry an event: inside it, and by it and no event inside it. */
-typedef struct op_memory_columns {
-    const int64_t *cpu, *self_cpu, *device, *self_device;
-} op_memory_columns;
-
-/* A call of CUDA's runtime or driver (an event of kind OP_RUNTIME or OP_DRIVER). */
-typedef struct op_device_call {
-    uint32_t correlation; /* CUPTI's number, which its work has too */
-    uint32_t callback;    /* CUPTI's number of the function */
-    uint32_t result;      /* cudaError_t or CUresult; 0: it succeeded */
-} op_device_call;
-
-/* What ran on a device. */
-typedef struct op_device_work {
-    uint64_t bytes;      /* copied or set */
-    uint64_t graph_node; /* 0: not of a CUDA graph */
-    uint32_t correlation, context, graph;
-    union {
-        uint32_t grid[3]; /* of a kernel, as its registers (of a thread) and shared memory (bytes) */
-        struct { /* of a synchronization: the stream that recorded its event, UINT32_MAX: not known, */
-            uint32_t waited_stream;
-            int32_t waited_call; /* and the row of the call that did; -1: not on record */
-        };
-    };
-    uint16_t block[3], registers;
-    uint32_t static_shared, dynamic_shared;
-    uint32_t value;                              /* of a memset; of a synchronization: the event */
-    uint8_t copy_kind, source_kind, target_kind; /* CUPTI's numbers: CUpti_ActivityMemcpyKind, */
-    uint8_t sync_type; /* CUpti_ActivityMemoryKind, CUpti_ActivitySynchronizationType */
-} op_device_work;
-
-typedef struct op_memory_use {
-    int64_t allocated, freed; /* bytes taken, and of these given back */
-    int64_t peak;             /* the most of these bytes in use at once */
-    uint64_t allocations;
-} op_memory_use;
-
-typedef struct op_path {
-    int32_t parent; /* index of the calling node, always smaller; -1: a root */
-    uint32_t name;
-    uint64_t count;
-    int64_t total_ns, self_ns;
-} op_path;
-
 #define OP_NOTE_BYTES 1536
 
 /* Of a session file. Nothing in it can be trusted more than whoever may write the file. */
@@ -196,8 +53,6 @@ enum op_injected {
     OP_INJECTED_ITT = 2,   /* ITT tasks of other domains */
     OP_INJECTED_NVTX = 4
 };
-
-typedef struct op_result op_result;
 
 int op_session_open(const op_config *config); /* a second call while open is 0 and changes nothing */
 void op_session_close(void);
@@ -271,95 +126,6 @@ int op_window_unwind(uint32_t frames);
 void op_malloc_watch(void);
 void op_malloc_unwatch(void);
 
-void op_result_free(op_result *result);
-int64_t op_result_trace_start(const op_result *result);    /* nanoseconds since the epoch */
-int64_t op_result_trace_duration(const op_result *result); /* nanoseconds */
-void op_result_columns(const op_result *result, op_columns *out);
-void op_result_stats(const op_result *result, op_stats *out);
-const op_thread_info *op_result_threads(const op_result *result, uint32_t *count);
-void op_result_name_thread(op_result *result, uint32_t index, const char *name);
-const op_step *op_result_steps(const op_result *result, uint32_t *count);
-/* Thread by thread, outermost first. */
-const op_open_call *op_result_open_calls(const op_result *result, uint32_t *count);
-const uint32_t *op_result_args(const op_result *result, uint64_t *words);
-/* 1 + word offset into op_result_args() of what an op gave back; 0: none, or not recorded. */
-uint32_t op_result_outputs(const op_result *result, uint64_t event);
-/* The name of a torch op's overload; 0: it has none, or it was not recorded. */
-uint32_t op_result_overload(const op_result *result, uint64_t event);
-/* As op_result_outputs(), of what was counted in an event: named values. */
-uint32_t op_result_counters(const op_result *result, uint64_t event);
-/* 1 + index of the innermost frame that an event was begun in; 0: not recorded. */
-uint32_t op_result_cpp_stack(const op_result *result, uint64_t event);
-/* All frames. The first call looks up what they are called; they belong to the result. */
-int op_result_cpp_frames(const op_result *result, const op_cpp_frame **frames, uint64_t *count);
-enum op_group_by {
-    OP_GROUP_BY_NAME = 0,
-    OP_GROUP_BY_SHAPES = 1,
-    OP_GROUP_BY_INPUTS = 2, /* shapes, strides, types and values */
-    OP_GROUP_BY_OVERLOAD = 4
-};
-/* `by` is bits of op_group_by; events are also apart by so many innermost calls of their stacks, and
- * the lines these were at (two lines may read as one entry: rows of one stack, if rarely).
- * Rows in the order of their first start. `samples` is 9 arrays of rows x steps one after the
- * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops,
- * device_memory.
- * Both belong to the result until the next call. */
-int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
-                     uint64_t *count, const int64_t **samples);
-/* What devices did for an op, with all that ran inside it. Times are nanoseconds. */
-enum op_use_of_device {
-    OP_USE_KERNELS,
-    OP_USE_LAUNCHES, /* calls; one may run many kernels (a graph) */
-    OP_USE_MEMSETS,
-    OP_USE_SYNCS, /* calls in which the host waited for a device */
-    OP_USE_COPIES,
-    OP_USE_COPIES_HTOD, /* and so on in the order of op_copy_direction (device_calls.h) */
-    OP_USE_COPIES_HTOH = OP_USE_COPIES_HTOD + 4,
-    OP_USE_BYTES,
-    OP_USE_BYTES_HTOD,
-    OP_USE_BYTES_HTOH = OP_USE_BYTES_HTOD + 4,
-    OP_USE_BUSY,  /* union of the work's intervals on each device, summed over devices */
-    OP_USE_IDLE,  /* of OP_USE_SPAN: no work ran, whoever launched it; summed over devices */
-    OP_USE_SPAN,  /* how long it took on the host, times the devices in use */
-    OP_USE_DEPTH, /* kernels launched and not begun yet, summed over OP_USE_DEPTHS moments */
-    OP_USE_DEPTHS,
-    OP_USE_MEASURES /* how many these are */
-};
-typedef struct op_device_use {
-    /* By row of the groups: which of `values` it is, 0 for none. The first of `values` is the whole. */
-    const uint32_t *of_group;
-    const uint32_t *launcher; /* by row of work: 1 + the row that launched most of it; 0: none known */
-    /* count x OP_USE_MEASURES x (steps + 1); the last is what belongs to no step. */
-    const int64_t *values;
-    uint64_t count;
-    uint64_t unmatched_launches; /* no kernel of theirs is on record */
-    uint64_t unmatched_kernels;  /* of steps; their launch is not on record */
-    uint64_t untimed;            /* work without a time */
-    uint64_t unsized;            /* copies of which the bytes are not known */
-    uint64_t undirected;         /* copies of which it is not known from where to where */
-} op_device_use;
-/* Of the rows that op_result_groups() gave last. Belongs to the result until that is asked again. */
-int op_result_device_use(op_result *result, op_device_use *out);
-/* FLOPs of each row of the last groups by inputs, by formula; negative: there is none. Rows made
- * from then on have sums of them. */
-int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);
-/* Two columns, NULL before they are counted: FLOPs of each event with what runs inside it, and of
- * those what is not also in an event around it. */
-const int64_t *op_result_flops(const op_result *result);
-/* 1: the event is memory taken or given back, and *out says what; 0: it is not. */
-int op_result_memory(const op_result *result, uint64_t event, op_memory *out);
-/* 1: the event is of that kind, and was recorded here. */
-int op_result_device_call(const op_result *result, uint64_t event, op_device_call *out);
-int op_result_device_work(const op_result *result, uint64_t event, op_device_work *out);
-/* Made when first asked for; it belongs to the result. */
-int op_result_memory_columns(op_result *result, op_memory_columns *out);
-/* One entry a step, and one more for the whole window. Belongs to the result until the next call. */
-int op_result_memory_use(op_result *result, int on_device, const op_memory_use **rows);
-/* At most `limit` nodes, the costliest, each with its caller. Belongs to the result. */
-int op_result_paths(op_result *result, uint32_t limit, const op_path **nodes, uint64_t *count);
-/* Chrome trace events. `metadata` is JSON members ("a": 1, "b": 2) or "". */
-int op_result_write_trace(const op_result *result, int fd, const char *metadata,
-                          const char *trace_name);
 /* The last window of the session file of a process that died. */
 int op_recover(const char *path, op_result **out);
 /* What a session file says of its process, also of one that recorded nothing. */
@@ -374,41 +140,6 @@ uint32_t op_emit_push(uint32_t target, const char *text); /* its depth on this t
 uint32_t op_emit_depth(uint32_t target);                  /* ranges pushed on this thread */
 void op_emit_pop(uint32_t target);                        /* only where the depth is not 0 */
 void op_emit_mark(uint32_t target, const char *text);
-
-/* A trace in Kineto's format, fed in pieces of any size. Numbers of 0: no limit but the format's own.
- * OP_EFORMAT names the byte that is wrong, OP_ELIMIT the limit that was met; then nothing more can
- * be fed. The result is the caller's. */
-typedef struct op_trace_reader op_trace_reader;
-int op_trace_open(op_trace_reader **out, uint64_t max_events, uint64_t max_bytes);
-int op_trace_feed(op_trace_reader *reader, const char *bytes, uint64_t count);
-int op_trace_finish(op_trace_reader *reader, op_result **out);
-void op_trace_close(op_trace_reader *reader);
-/* Of such a result, as JSON: the members of the file's object without its events, and the members
- * of an event's args. Both lack their braces; the second belongs to the result until the next call. */
-const char *op_result_members(const op_result *result, uint64_t *length);
-int op_result_event_args(op_result *result, uint64_t row, const char **text, uint64_t *length);
-/* Events that the columns do not hold, kept as they stood. */
-uint64_t op_result_other_events(const op_result *result);
-
-/* Results of such traces as one trace, side by side. How the events of one name are marked: `label`
- * follows their name, `category` their category; `args` is a member of their args. "": nothing. */
-typedef struct op_trace_mark {
-    const char *label, *category, *color, *args;
-} op_trace_mark;
-typedef struct op_trace_side {
-    const op_result *result;
-    const uint32_t *mark_of; /* by op_trace_mark_slot(): 1 + index of the mark, 0: none */
-    uint64_t mark_slots;
-    const op_trace_mark *marks;
-    const int64_t *from_ns, *to_ns; /* what time becomes what; at least one, the earliest first */
-    uint64_t points;
-    const int64_t *pids, *tids; /* by thread */
-} op_trace_side;
-/* Where an event's mark is found: by its name, whether it ran on a device, and is an annotation. */
-uint64_t op_trace_mark_slot(uint32_t name, int on_device, int is_annotation);
-/* `members` is as `metadata` above; `events` are more events, with commas between, or "". */
-int op_trace_write_sides(const op_trace_side *sides, uint32_t count, int fd, const char *members,
-                         const char *events);
 
 /* Waits until the devices that this process uses have done all that they were given. How many contexts
  * that were, 0 without CUDA; or an error, also of an earlier kernel's. */
