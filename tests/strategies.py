@@ -141,6 +141,7 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
             steps=timed,
             planned=draw(st.integers(0, 3)),
             disturbed=draw(st.integers(0, timed)),
+            probe_ns=draw(st.integers(0, 10**6)),
             reason=draw(sentences),
         ),
         totals=draw(

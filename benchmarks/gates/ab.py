@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.gates import project
 from benchmarks.gates.trials import Trial
+from pytest_opprof.compare.time_comparison import TestTimes
 from pytest_opprof.compare.time_document import read_time_comparison
 
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
@@ -27,8 +29,8 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
             takes more of them to last as long as a disturbance.
 
     Returns:
-        The exit code; per test that did not simply pass its verdict and cause; the medians; the noise floor;
-        the seconds.
+        The exit code; per test that did not simply pass its verdict and cause; the times, the notes and the
+        noise floor, which say why; the seconds.
 
     Raises:
         RuntimeError: The command gave no answer.
@@ -66,10 +68,18 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
         },
         "flagged": [test.node_id for test in found.tests if test.flagged],
         "ops": {test.node_id: [op.name for op in test.ops if op.is_significant] for test in found.tests},
-        "medians_ns": {test.node_id: test.times.medians for test in found.tests if test.times},
+        "times_ns": {test.node_id: _times(test) for test in found.tests if test.times},
+        "noted": list(found.notes),
+        "processes": found.base_processes,
         "noise_ppm": found.control.noise_ppm,
         "seconds": round(time.monotonic() - began, 1),
     }
+
+
+def _times(test: TestTimes) -> list[Sequence[int]]:
+    """Of both sides, then of both sides' fresh processes where there were some."""
+    rounds = [sides for sides in (test.times, test.confirmation) if sides]
+    return [times for sides in rounds for times in (sides.base_ns, sides.head_ns)]
 
 
 def verdicts(trial: Trial) -> set[str | None]:

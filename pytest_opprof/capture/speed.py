@@ -77,9 +77,12 @@ class Speed:
         told = environment.get(USUAL_NS, "")
         return cls(int(told) if told.isdecimal() else usual_ns(probes()))
 
-    def now(self) -> Pace:
-        """How fast the machine is, beside its usual speed."""
-        took = self._probe()
-        if took > self._most:
+    def probe_ns(self) -> int:
+        """What a probe takes now."""
+        return self._probe()
+
+    def pace(self, probe_ns: int) -> Pace:
+        """How fast the machine was when a probe took so long, beside its usual speed."""
+        if probe_ns > self._most:
             return Pace.SLOW
-        return Pace.FAST if took < self._least else Pace.USUAL
+        return Pace.FAST if probe_ns < self._least else Pace.USUAL

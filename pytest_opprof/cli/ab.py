@@ -74,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.compare.time_comparison import TimeSettings  # noqa: PLC0415
     from pytest_opprof.compare.time_document import write_time_comparison  # noqa: PLC0415
     from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
-    from pytest_opprof.experiment.ab import Request, run_ab  # noqa: PLC0415
+    from pytest_opprof.experiment.ab import run_ab  # noqa: PLC0415
+    from pytest_opprof.experiment.request import Request  # noqa: PLC0415
     from pytest_opprof.report.ab import ab_lines  # noqa: PLC0415
     from pytest_opprof.units import parse_percent  # noqa: PLC0415
 

@@ -119,7 +119,7 @@ class TestTimes:
         reason: one sentence that says why.
         cause: what made it slower or do more, in few words; empty where nothing is known.
         noise_ppm: by what share the base's halves differ; None where that could not be told.
-        flagged: what the first round found; None where it found nothing that matters.
+        flagged: which way it went by more than its noise in the first round; None where it did not.
         times: the first round; None for a test without times.
         confirmation: the second round, where there was one.
         ops: what the change of a flagged test is made of; the largest part first.

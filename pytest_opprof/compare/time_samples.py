@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import Run, TestResult
 
 _MOST_TOLD = 3
+# Probes of one speed differ by a few parts in a thousand; a neighbour slows them down by a tenth and more.
+_ONE_SPEED = 1.04
+# The undisturbed share of a test's processes from which on more of them are worth their time.
+_WORTH_MORE = 1 / 3
 _FAILED = frozenset({Outcome.FAILED, Outcome.ERROR})
 
 
@@ -58,32 +63,73 @@ def wall_times(test: Readings, *, settings: TimeSettings) -> Sides | Refusal:
 
 
 def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
-    """The test without the processes that others disturbed all the time, where enough are left of both sides.
+    """The test without the processes that met a slower machine, or a faster one, than the others.
 
-    What is left out does not depend on what was measured, only on how fast the machine was around it.
+    Of the speeds at which enough of both sides' processes were timed, the fastest is taken; all processes,
+    where there is none. What is left out does not depend on what was measured, only on how fast the machine
+    was around it.
     """
-    base, head = (
-        tuple(each for each in side if not each.timing.was_disturbed) for side in (test.base, test.head)
-    )
-    if min(len(base), len(head)) < settings.least_processes:
+    level = _level(test, least=(settings.least_processes,) * 2)
+    if level is None:
         return test
+    base, head = (_at(level, side) for side in (test.base, test.head))
     return Readings(base=base, head=head)
+
+
+def short_of_undisturbed(tests: Mapping[str, Readings], *, wanted: int) -> tuple[str, ...]:
+    """The tests of which a side has fewer processes of one speed than wanted, and may get them.
+
+    A test of which most processes were disturbed may be what disturbs itself, and more of them are as few.
+
+    Args:
+        tests: What was measured so far.
+        wanted: Processes a side.
+    """
+    found = []
+    for node_id, test in tests.items():
+        sides = test.base, test.head
+        level = _level(test, least=(*(math.ceil(_WORTH_MORE * len(side)) for side in sides),))
+        if level is not None and any(len(_at(level, side)) < wanted for side in sides):
+            found.append(node_id)
+    return tuple(found)
 
 
 def disturbances(tests: Mapping[str, Readings], *, settings: TimeSettings) -> Iterator[str]:
     """What to say of the processes that others disturbed: those left out, and those that had to be judged."""
     told: dict[bool, list[str]] = {True: [], False: []}
     for node_id, test in tests.items():
-        processes = [*test.base, *test.head]
-        disturbed = sum(each.timing.was_disturbed for each in processes)
-        if disturbed:
-            is_left_out = undisturbed(test, settings=settings) is not test
-            told[is_left_out].append(f"{disturbed} of {len(processes)} processes of {node_id}")
+        processes = (*test.base, *test.head)
+        fastest = min(each.timing.probe_ns for each in processes)
+        level = _level(test, least=(settings.least_processes,) * 2)
+        is_left_out = level is not None
+        others = len(processes) - len(_at(level or fastest, processes))
+        if fastest and others:
+            told[is_left_out].append(f"{others} of {len(processes)} processes of {node_id}")
     for is_left_out, words in told.items():
         more = f" and of {len(words) - _MOST_TOLD} tests more" if len(words) > _MOST_TOLD else ""
         what = "these are left out" if is_left_out else "too many to leave them out"
         if words:
             yield f"the machine was disturbed in {', '.join(words[:_MOST_TOLD])}{more}: {what}"
+
+
+def _level(test: Readings, *, least: tuple[int, ...]) -> int | None:
+    """The fastest speed at which so many processes of each side were timed: what a probe took, at least.
+
+    None where there is no such speed, or nobody knows the speeds.
+    """
+    speeds = {each.timing.probe_ns for each in (*test.base, *test.head)}
+    if 0 in speeds:
+        return None
+    wanted = tuple(zip((test.base, test.head), least, strict=True))
+    enough = (
+        level for level in sorted(speeds) if all(len(_at(level, side)) >= count for side, count in wanted)
+    )
+    return next(enough, None)
+
+
+def _at(level: int, processes: Iterable[TestResult]) -> tuple[TestResult, ...]:
+    """The processes that were timed at a speed."""
+    return tuple(each for each in processes if level <= each.timing.probe_ns <= level * _ONE_SPEED)
 
 
 def _by_node_id(runs: Iterable[Run]) -> dict[str, list[TestResult]]:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.significance import discoveries, p_of_rise, processes_needed, smallest_p
+from pytest_opprof.compare.significance import (
+    combined_p,
+    discoveries,
+    p_of_rise,
+    processes_needed,
+    smallest_p,
+)
 from pytest_opprof.compare.time_comparison import (
     CONFIRMED_BELOW,
     CONTROL_FALSE_DISCOVERIES,
@@ -25,6 +32,19 @@ if TYPE_CHECKING:
 # A, B, B, A: what drifts while the processes run meets both halves alike.
 _ROUND = 4
 _OUTER = frozenset({0, 3})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What the first round says of a test whose medians differ by more than may be passed over.
+
+    Attributes:
+        direction: which way it went.
+        is_significant: its processes tell the sides apart, in spite of how many tests were looked at.
+    """
+
+    direction: Direction
+    is_significant: bool
 
 
 def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[Control, Mapping[str, int]]:
@@ -54,16 +74,39 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
 
 def first_round(
     timed: Mapping[str, Sides], *, noise: Mapping[str, int], settings: TimeSettings
-) -> Mapping[str, Direction]:
-    """The tests that went one way: clearly, in spite of how many there are, and by more than their noise."""
-    flagged = {}
-    for direction in Direction:
-        found = discoveries([_p(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES)
-        for (node_id, sides), is_found in zip(timed.items(), found, strict=True):
-            least_ppm = max(round(settings.min_effect * EVERY_PPM), noise.get(node_id, 0))
-            if is_found and sides.direction is direction and sides.distance_ppm > least_ppm:
-                flagged[node_id] = direction
-    return flagged
+) -> Mapping[str, Finding]:
+    """The tests that went one way by more than matters and more than their noise.
+
+    Not only those that went there for sure: a change that processes hide, of which some met a slow machine,
+    is no reason to pass a test without a second look.
+    """
+    significant = {
+        direction: dict(
+            zip(
+                timed,
+                discoveries([_p(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES),
+                strict=True,
+            )
+        )
+        for direction in Direction
+    }
+    return {
+        node_id: Finding(direction=direction, is_significant=significant[direction][node_id])
+        for node_id, sides in timed.items()
+        if (direction := sides.direction) is not None
+        and sides.distance_ppm > max(round(settings.min_effect * EVERY_PPM), noise.get(node_id, 0))
+    }
+
+
+def confirmed_below(findings: Mapping[str, Finding], finding: Finding) -> float:
+    """The p that fresh processes must stay below.
+
+    Those of a significant change answer one question. The others are as many questions as there are such
+    tests, and chance would answer some of them: Bonferroni's bound keeps that to one A/B in a hundred.
+    """
+    if finding.is_significant:
+        return CONFIRMED_BELOW
+    return CONFIRMED_BELOW / sum(not each.is_significant for each in findings.values())
 
 
 def too_few(sides: Sides, *, tests: int, settings: TimeSettings) -> str:
@@ -85,44 +128,73 @@ def too_noisy(noise_ppm: int, *, settings: TimeSettings) -> str:
 
 
 def verdict_on(
-    sides: Sides, direction: Direction, *, confirmation: Sides | Refusal | None, settings: TimeSettings
+    sides: Sides,
+    finding: Finding,
+    *,
+    confirmation: Sides | Refusal | None,
+    below: float,
+    settings: TimeSettings,
 ) -> tuple[Verdict, str]:
-    """The verdict on a test that the first round flagged, and its reason.
+    """The verdict on a test that the first round found, and its reason.
 
-    Fresh processes must say the same (p below 0.01, same way). Where they show no such change, and could
-    have, the first round met a bad moment. In between nobody knows; but nothing that may have become faster
-    fails.
+    Fresh processes must say the same, for sure. Where they show no such change, and could have, the first
+    round met a bad moment. In between nobody knows; but nothing that may have become faster fails.
+
+    Args:
+        sides: The first round.
+        finding: What it says.
+        confirmation: The second round; why it has no times; None where there was none.
+        below: See `confirmed_below`.
+        settings: What counts as slower.
     """
+    direction = finding.direction
     first = f"{_told(sides, direction)} in {_processes(sides)} (p = {_p(sides, direction):.2g})"
     unknown = Verdict.INCONCLUSIVE if direction is Direction.SLOWER else Verdict.PASS
     if confirmation is None:
         return unknown, f"{first}, and not confirmed by fresh processes"
     if isinstance(confirmation, Refusal):
         return unknown, f"{first}, and not confirmed: {confirmation.reason}"
-    verdict, then = _confirmed(confirmation, direction, first=sides, settings=settings)
+    base, head = len(confirmation.base_ns), len(confirmation.head_ns)
+    if smallest_p(base, head) >= below:
+        needed = processes_needed(1, rate=below)
+        return unknown, f"{first}, and not confirmed: that needs n >= {needed} fresh processes a side"
+    p = _p(confirmation, direction)
+    again = f"{_processes(confirmation, word='more')} (p = {p:.2g})"
+    if p < below:
+        found = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
+        return found, f"{first}, confirmed in {again}"
+    judge = _unconfirmed if finding.is_significant else _doubtful
+    verdict, then = judge(sides, confirmation, direction, again=again, settings=settings)
     return unknown if verdict is Verdict.INCONCLUSIVE else verdict, f"{first}{then}"
 
 
-def _confirmed(
-    again: Sides, direction: Direction, *, first: Sides, settings: TimeSettings
+def _unconfirmed(
+    first: Sides, second: Sides, direction: Direction, *, again: str, settings: TimeSettings
 ) -> tuple[Verdict, str]:
-    """What fresh processes say of a change, and how the sentence about the first ones goes on."""
-    base, head = len(again.base_ns), len(again.head_ns)
-    if smallest_p(base, head) >= CONFIRMED_BELOW:
-        needed = processes_needed(1, rate=CONFIRMED_BELOW)
-        return Verdict.INCONCLUSIVE, f", and not confirmed: that needs n >= {needed} fresh processes a side"
-    p = _p(again, direction)
-    where = f"{_processes(again, word='more')} (p = {p:.2g})"
-    if p < CONFIRMED_BELOW:
-        found = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
-        return found, f", confirmed in {where}"
-    if again.direction is direction and again.distance_ppm > settings.min_effect * EVERY_PPM:
-        return Verdict.INCONCLUSIVE, f"; {_told(again, direction)} and not sure in {where}"
-    noise_ppm = _halves(again.base_ns).distance_ppm
+    """What to say where only the first round was sure, and how the sentence about it goes on."""
+    if _is_seen(second, direction, settings=settings):
+        return Verdict.INCONCLUSIVE, f"; {_told(second, direction)} and not sure in {again}"
+    noise_ppm = _halves(second.base_ns).distance_ppm
     if noise_ppm >= first.distance_ppm:
         noise = _percent(noise_ppm)
-        return Verdict.INCONCLUSIVE, f", and not seen in {where}, whose base differs from itself by {noise}"
-    return Verdict.PASS, f", and gone in {where}"
+        return Verdict.INCONCLUSIVE, f", and not seen in {again}, whose base differs from itself by {noise}"
+    return Verdict.PASS, f", and gone in {again}"
+
+
+def _doubtful(
+    first: Sides, second: Sides, direction: Direction, *, again: str, settings: TimeSettings
+) -> tuple[Verdict, str]:
+    """The same where neither round was sure: what both say together is left."""
+    if not _is_seen(second, direction, settings=settings):
+        return Verdict.PASS, f", and gone in {again}"
+    told = f"; {_told(second, direction)} in {again}"
+    if combined_p((_p(first, direction), _p(second, direction))) < FALSE_DISCOVERIES:
+        return Verdict.INCONCLUSIVE, f"{told}, and not sure"
+    return Verdict.PASS, f"{told}: not told apart from noise"
+
+
+def _is_seen(sides: Sides, direction: Direction, *, settings: TimeSettings) -> bool:
+    return sides.direction is direction and sides.distance_ppm > settings.min_effect * EVERY_PPM
 
 
 def _halves(base_ns: Sequence[int]) -> Sides:

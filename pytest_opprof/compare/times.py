@@ -1,8 +1,9 @@
 """Times of two sides that were measured in turns on one machine: what became slower, for sure, and why.
 
-A test's time is REGRESSED when its processes tell the sides apart (`significance`), in spite of how many
-tests were looked at; when the difference is large enough to matter, and larger than the base's difference
-from itself; and when fresh processes say so once more. What stands in the way of an answer is INCONCLUSIVE.
+A test whose times differ by enough to matter, and by more than the base's from themselves, is measured once
+more. Its time is REGRESSED when the first processes tell the sides apart (`significance`), in spite of how
+many tests were looked at, and fresh ones say so once more; or when only the fresh ones do, but beyond doubt.
+What stands in the way of an answer is INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -30,7 +31,15 @@ from pytest_opprof.compare.time_samples import (
     undisturbed,
     wall_times,
 )
-from pytest_opprof.compare.time_verdicts import control_of, first_round, too_few, too_noisy, verdict_on
+from pytest_opprof.compare.time_verdicts import (
+    Finding,
+    confirmed_below,
+    control_of,
+    first_round,
+    too_few,
+    too_noisy,
+    verdict_on,
+)
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.agreement import repeated
@@ -113,7 +122,7 @@ class _Court:
     control: Control
     noise_ppm: Mapping[str, int]
     objections: Mapping[str, str]
-    flagged: Mapping[str, Direction]
+    findings: Mapping[str, Finding]
     again: Mapping[str, Readings] | None
 
     @classmethod
@@ -147,7 +156,7 @@ class _Court:
             control=control,
             noise_ppm=noise,
             objections=objections,
-            flagged=first_round(judged, noise=noise, settings=settings),
+            findings=first_round(judged, noise=noise, settings=settings),
             again=None if confirmation is None else readings_by_test(*confirmation),
         )
 
@@ -162,22 +171,28 @@ class _Court:
         bare = TestTimes(node_id=node_id, verdict=None, noise_ppm=self.noise_ppm.get(node_id), times=sides)
         if objection := self.objections[node_id]:
             return _with_exact(replace(bare, verdict=Verdict.INCONCLUSIVE, reason=objection), exact)
-        direction = self.flagged.get(node_id)
-        if direction is None:
+        finding = self.findings.get(node_id)
+        if finding is None:
             return _with_exact(replace(bare, verdict=Verdict.PASS, reason=self._blind_spot(node_id)), exact)
         confirmation = self._confirmation(node_id)
-        verdict, reason = verdict_on(sides, direction, confirmation=confirmation, settings=self.settings)
+        verdict, reason = verdict_on(
+            sides,
+            finding,
+            confirmation=confirmation,
+            below=confirmed_below(self.findings, finding),
+            settings=self.settings,
+        )
         rounds = [self.tests[node_id]]
         if self.again is not None and isinstance(confirmation, Sides):
             rounds.append(self.again[node_id])
         counted = [undisturbed(each, settings=self.settings) for each in rounds]
-        ops = explain(counted, sides, direction)
+        ops = explain(counted, sides, finding.direction)
         found = replace(
             bare,
             verdict=verdict,
             reason=reason,
             cause="" if verdict is Verdict.PASS else cause_of(ops, sides),
-            flagged=direction,
+            flagged=finding.direction,
             confirmation=confirmation if isinstance(confirmation, Sides) else None,
             ops=ops,
         )

@@ -3,73 +3,47 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
-import secrets
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.time_comparison import TimeComparison, TimeSettings
-from pytest_opprof.compare.time_samples import Readings, Refusal, readings_by_test, wall_times
+from pytest_opprof.compare.time_samples import (
+    Readings,
+    Refusal,
+    readings_by_test,
+    short_of_undisturbed,
+    wall_times,
+)
 from pytest_opprof.compare.time_verdicts import control_of
 from pytest_opprof.compare.times import compare_times
-from pytest_opprof.errors import ExperimentError, UsageError
+from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
-from pytest_opprof.experiment.interleave import Side, Turn, turns
-from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfinished
+from pytest_opprof.experiment.interleave import BLOCK, Side, Turn, turns
+from pytest_opprof.experiment.kept import Death, Kept
 from pytest_opprof.experiment.progress import Progress
+from pytest_opprof.experiment.request import Request, kept_for
 from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
 from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.run import Commit, Run, TestResult
 
-DEFAULT_PROCESSES: Final = 12
-DEFAULT_STEPS: Final = 15
-DEFAULT_MAX_TIME: Final = 1.0
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
 # A side of which more processes die in a round than this is broken, and no longer worth the wait.
 _MOST_DEATHS: Final = 3
 _SHORT: Final = 7
+# How many times the processes that were asked for may run where others disturb them.
+_MOST_TIMES: Final = 2
 # A process that takes so many times what both uncounted ones took hangs; honest ones take about half of it.
 _PATIENCE: Final = 20
 _LEAST_PATIENCE_S: Final = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What the user asked for; None where he left it to us, or to the experiment that goes on.
-
-    Attributes:
-        base: A branch, tag or commit.
-        arguments: Of pytest: tests, and options that say how they are run.
-        processes: A side.
-        steps: Timed by each process, of each test.
-        max_time: How much longer it may look for undisturbed ones, seconds.
-        seed: Of the order.
-        setup: A command that builds a side.
-        timeout: How long a process may take, seconds.
-        resume: "" to start anew; "newest", or an experiment's name.
-        settings: What counts as slower.
-    """
-
-    base: str
-    arguments: tuple[str, ...] = ()
-    processes: int | None = None
-    steps: int | None = None
-    max_time: float | None = None
-    seed: int | None = None
-    setup: str | None = None
-    timeout: float | None = None
-    resume: str = ""
-    settings: TimeSettings = field(default_factory=TimeSettings)
 
 
 class Watcher(Protocol):
@@ -83,9 +57,6 @@ class Watcher(Protocol):
 
     def unfinished(self, kept: Kept) -> None:
         """The experiment ends before its end; what it measured is kept."""
-
-
-NEWEST: Final = "newest"
 
 
 def run_ab(
@@ -111,7 +82,7 @@ def run_ab(
     top, head = top_folder(folder), head_of(folder)
     base = base_of(request.base, head, folder=folder)
     prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
-    kept = _kept(request, top=top, base=base, head=head, prefix=prefix)
+    kept = kept_for(request, top=top, base=base, head=head, prefix=prefix)
     with (
         kept.held(),
         _told_when_cut_short(kept, watcher),
@@ -208,24 +179,36 @@ class _Experiment:
     def _round(
         self, name: str, node_ids: Sequence[str], *, sides: Sides, timeout: float
     ) -> tuple[list[Run], list[Run]]:
-        """Both sides' runs, in the order of their turns; what an earlier start measured is not run again."""
+        """Both sides' runs, in the order of their turns; what an earlier start measured is not run again.
+
+        Tests that met a disturbed machine get more processes, up to as many again as were asked for.
+        """
         plan = self.kept.plan
-        order = turns(plan.processes, seed=plan.seed + (name == _CONFIRM))
+        order = turns(_MOST_TIMES * plan.processes, seed=plan.seed + (name == _CONFIRM))
+        planned = len(order) // _MOST_TIMES
         runs: dict[Side, list[Run]] = {side: [] for side in Side}
-        began, measured = self.clock(), 0
+        began, done, measured = self.clock(), 0, 0
+
+        def told() -> None:
+            total = max(planned, -(-done // BLOCK) * BLOCK)
+            self.watcher.progress(self._progress(name, runs, done, total, began=began, measured=measured))
+
         for done, turn in enumerate(order):
-            self.watcher.progress(
-                self._progress(name, runs, done, len(order), began=began, measured=measured)
-            )
+            if done >= planned and (done == planned or done % BLOCK == 0):
+                tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
+                node_ids = short_of_undisturbed(tests, wanted=plan.processes)
+                if not node_ids:
+                    break
+            told()
             run = self.kept.run(name, turn)
             if run is None:
                 bench = sides.bench(turn.side)
                 run = self._measured(name, turn, node_ids, bench=bench, timeout=timeout)
                 measured += 1
             runs[turn.side].append(run)
-        self.watcher.progress(
-            self._progress(name, runs, len(order), len(order), began=began, measured=measured)
-        )
+        else:
+            done = len(order)
+        told()
         return runs[Side.BASE], runs[Side.HEAD]
 
     def _measured(
@@ -300,56 +283,6 @@ class _Experiment:
             yield f"processes that died and were run again: {sides}"
         if self.kept.plan.base == self.head.key:
             yield "base and head are the same code: this says how quiet the machine is, and nothing else"
-
-
-def _kept(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
-    """The experiment to go on with, or a new one."""
-    if request.resume and request.resume != NEWEST:
-        kept = named(top, request.resume)
-        wanted = _plan(request, base=base, head=head, prefix=prefix, like=kept.plan)
-        if different := kept.plan.differences(wanted):
-            raise UsageError(
-                f"--resume={request.resume}: that experiment has another {' and another '.join(different)}: "
-                "leave out --resume to measure anew"
-            )
-        return kept
-    if request.resume:
-        for kept in unfinished(top):
-            like = replace(kept.plan, arguments=request.arguments)
-            if kept.plan == _plan(request, base=base, head=head, prefix=prefix, like=like):
-                return kept
-        raise UsageError("--resume: no unfinished experiment measures just this; leave it out to start one")
-    plan = _plan(request, base=base, head=head, prefix=prefix)
-    return begin(top, plan, now=datetime.now(UTC))
-
-
-def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
-    """What the user asked for; where he left it open, as in the plan that goes on."""
-    version = importlib.metadata.version("pytest-opprof")
-    default = like or Plan(
-        base=base,
-        head=head.key,
-        prefix=prefix,
-        arguments=(),
-        setup="",
-        processes=DEFAULT_PROCESSES,
-        steps=DEFAULT_STEPS,
-        max_time=DEFAULT_MAX_TIME,
-        seed=secrets.randbelow(2**32),
-        opprof_version=version,
-    )
-    return Plan(
-        base=base,
-        head=head.key,
-        prefix=prefix,
-        arguments=request.arguments or default.arguments,
-        setup=default.setup if request.setup is None else request.setup,
-        processes=default.processes if request.processes is None else request.processes,
-        steps=default.steps if request.steps is None else request.steps,
-        max_time=default.max_time if request.max_time is None else request.max_time,
-        seed=default.seed if request.seed is None else request.seed,
-        opprof_version=version,
-    )
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
+BLOCK = 4
 # What PYTHONHASHSEED may be.
 _MOST_HASH_SEED = 4_294_967_295
 
@@ -47,13 +48,14 @@ def turns(processes: int, *, seed: int) -> tuple[Turn, ...]:
 
     Args:
         processes: A side; an odd one ends with a block of two.
-        seed: The same seed gives the same order.
+        seed: The same seed gives the same order. More processes begin with the order of fewer.
     """
-    chance = random.Random(seed)  # noqa: S311 - for an order, not for a secret
-    hash_seeds = [chance.randint(1, _MOST_HASH_SEED) for _ in range(processes)]
+    # For an order, not for a secret.
+    order, hashes = random.Random(seed), random.Random(f"hash seeds of {seed}")  # noqa: S311
+    hash_seeds = [hashes.randint(1, _MOST_HASH_SEED) for _ in range(processes)]
     sides: list[Side] = []
     while len(sides) < 2 * processes:
-        first = chance.choice(list(Side))
+        first = order.choice(list(Side))
         sides += [first, first.other, first.other, first][: 2 * processes - len(sides)]
     seen = dict.fromkeys(Side, 0)
     planned = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_opprof.capture.speed import Pace, Speed
 from pytest_opprof.profiler.recorder import CycleRecorder
@@ -17,6 +17,18 @@ class Moment(enum.Enum):
     USUAL = enum.auto()
     DISTURBED = enum.auto()
     BOOSTED = enum.auto()
+
+
+class Around(NamedTuple):
+    """What the machine did around a step.
+
+    Attributes:
+        moment: In words.
+        probe_ns: What a probe took at the slower one of its ends.
+    """
+
+    moment: Moment
+    probe_ns: int
 
 
 class Calm:
@@ -34,7 +46,7 @@ class Calm:
         self._speed = speed
         self._left_ns = budget_ns
         self._clock = clock
-        self._before = Pace.USUAL
+        self._before_ns = 0
 
     @property
     def has_time(self) -> bool:
@@ -48,18 +60,19 @@ class Calm:
     def wait(self) -> None:
         """Return in an undisturbed moment, or when the budget is spent."""
         began_ns = now_ns = self._clock()
-        self._before = self._speed.now()
-        while self._before is Pace.SLOW and now_ns - began_ns < self._left_ns:
-            self._before = self._speed.now()
+        self._before_ns = self._speed.probe_ns()
+        while self._speed.pace(self._before_ns) is Pace.SLOW and now_ns - began_ns < self._left_ns:
+            self._before_ns = self._speed.probe_ns()
             now_ns = self._clock()
         self.spend(now_ns - began_ns)
 
-    def since(self) -> Moment:
+    def since(self) -> Around:
         """What became of the moment that the last `wait` ended with."""
-        paces = {self._before, self._speed.now()}
+        ends_ns = self._before_ns, self._speed.probe_ns()
+        paces = {self._speed.pace(end_ns) for end_ns in ends_ns}
         if Pace.FAST in paces:
-            return Moment.BOOSTED
-        return Moment.DISTURBED if Pace.SLOW in paces else Moment.USUAL
+            return Around(Moment.BOOSTED, max(ends_ns))
+        return Around(Moment.DISTURBED if Pace.SLOW in paces else Moment.USUAL, max(ends_ns))
 
 
 class CalmRecorder(CycleRecorder):

@@ -80,6 +80,7 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
         steps=len(durations_ns),
         planned=stepping.timed.planned,
         disturbed=stepping.timed.disturbed,
+        probe_ns=stepping.timed.probe_ns,
         reason=stepping.timed.reason,
     )
     test = replace(test, timing=timing)

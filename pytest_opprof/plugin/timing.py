@@ -5,13 +5,21 @@ from __future__ import annotations
 import gc
 import time
 from types import TracebackType
+from typing import NamedTuple
 
 from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.plugin.calls import Calls
-from pytest_opprof.plugin.calm import Calm, Moment
+from pytest_opprof.plugin.calm import Around, Calm, Moment
 from pytest_opprof.plugin.options import MOST_TIMED_STEPS
 from pytest_opprof.results.run import ENOUGH_UNDISTURBED
+
+_UNASKED = Around(Moment.USUAL, 0)
+
+
+class _Step(NamedTuple):
+    took_ns: int
+    around: Around
 
 
 class TimedSteps:
@@ -40,19 +48,25 @@ class TimedSteps:
         self.is_open = False
         self.has_failed = False
         self._calm = calm
-        self._steps: list[tuple[int, Moment]] = []
+        self._steps: list[_Step] = []
         self._undisturbed = 0
         self._began_ns = 0
 
     @property
     def durations_ns(self) -> list[int]:
         """Of the steps so far, in order; without those in which the machine was faster than usual."""
-        return [took for took, _ in self._kept]
+        return [step.took_ns for step in self._kept]
 
     @property
     def disturbed(self) -> int:
         """How many of `durations_ns` began or ended while the machine was slower than usual."""
-        return sum(moment is Moment.DISTURBED for _, moment in self._kept)
+        return sum(step.around.moment is Moment.DISTURBED for step in self._kept)
+
+    @property
+    def probe_ns(self) -> int:
+        """What a probe took beside the slowest of the ten calmest steps; 0 where nobody asked."""
+        calmest = sorted(step.around.probe_ns for step in self._kept)[:ENOUGH_UNDISTURBED]
+        return max(calmest, default=0)
 
     @property
     def planned(self) -> int:
@@ -106,13 +120,13 @@ class TimedSteps:
     def end_step(self) -> None:
         """The step is over."""
         took_ns = time.perf_counter_ns() - self._began_ns
-        moment = Moment.USUAL
+        around = _UNASKED
         if self._calm is not None:
-            moment = self._calm.since()
+            around = self._calm.since()
             if len(self._steps) >= self.wanted:
                 self._calm.spend(took_ns)
-        self._undisturbed += moment is not Moment.DISTURBED
-        self._steps.append((took_ns, moment))
+        self._undisturbed += around.moment is not Moment.DISTURBED
+        self._steps.append(_Step(took_ns, around))
 
     @property
     def _goes_on(self) -> bool:
@@ -127,8 +141,8 @@ class TimedSteps:
         )
 
     @property
-    def _kept(self) -> list[tuple[int, Moment]]:
-        usual = [step for step in self._steps if step[1] is not Moment.BOOSTED]
+    def _kept(self) -> list[_Step]:
+        usual = [step for step in self._steps if step.around.moment is not Moment.BOOSTED]
         # A machine that is mostly faster than it was said to be is as it is.
         return usual if len(usual) >= min(ENOUGH_UNDISTURBED, self.wanted) else self._steps
 

@@ -124,18 +124,16 @@ class Timing:
         steps: how many; the total ``wall_time`` has a value for each.
         planned: of the steps that were asked for, how many the test took. On a busy machine it takes more.
         disturbed: of ``steps``, how many began or ended while the machine was slower than usual.
+        probe_ns: how fast the machine was: what a fixed amount of work took beside the slowest of the ten
+            calmest steps; 0 where nobody asked.
         reason: why there are fewer than were asked for; empty where nothing stood in the way.
     """
 
     steps: int = 0
     planned: int = 0
     disturbed: int = 0
+    probe_ns: int = 0
     reason: str = ""
-
-    @property
-    def was_disturbed(self) -> bool:
-        """Whether so few steps were undisturbed that even the fastest may not be what the work takes."""
-        return self.disturbed > 0 and self.steps - self.disturbed < ENOUGH_UNDISTURBED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

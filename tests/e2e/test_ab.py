@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from e2e.conftest import MakeProject
 from e2e.project import Project, environment
 
 from pytest_opprof.compare.time_document import read_time_comparison
+from pytest_opprof.results.files import read_run, write_run
 
 WORK = """\
     from pytest_opprof import record_function
@@ -150,7 +151,7 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
         "--processes",
         "8",
         "--steps=5",
-        "--max-time=0.2",
+        "--max-time=0",
         "-o",
         str(written),
         "--seed=1",
@@ -179,7 +180,7 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
     (kept,) = experiments(project)
     assert len(list(kept.glob("first-*.json.gz"))) == 16
     assert (kept / "finished").exists()
-    assert json.loads((kept / "plan.json").read_bytes())["max_time"] == 0.2
+    assert json.loads((kept / "plan.json").read_bytes())["max_time"] == 0
 
 
 @pytest.mark.slow
@@ -190,7 +191,9 @@ def test_what_was_measured_is_kept_and_resumed(project: Project, tmp_path: Path,
     counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": name}
     # Two processes are tried first; the seventh to be measured is interrupted, the fourth killed.
     disturbed = counted | {"INTERRUPTED_AT": "9", "KILLED_AT": "6"}
-    first = ab(project, "HEAD", "tests", "--processes=8", "--steps=2", "--seed=5", env=disturbed)
+    first = ab(
+        project, "HEAD", "tests", "--processes=8", "--steps=2", "--seed=5", "--max-time=0", env=disturbed
+    )
     assert first.code == 128 + signal.SIGINT
     assert "died and is run again: killed by SIGKILL" in first.stdout
     (kept,) = experiments(project)
@@ -213,6 +216,31 @@ def test_what_was_measured_is_kept_and_resumed(project: Project, tmp_path: Path,
     assert "base and head are the same code" in second.stdout
     again = ab(project, "HEAD", f"--resume={kept.name}", env=counted)
     assert (again.code, "it is finished" in again.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project, tmp_path: Path) -> None:
+    project.write("tests/test_it.py", DISTURBING)
+    project.commit()
+    counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": "SIGINT"}
+    options = ("HEAD", "tests", "--processes=8", "--steps=2", "--max-time=0.1")
+    # Of 18 processes two are tried first; all but the last one of those to be measured are finished.
+    ab(project, *options, env=counted | {"INTERRUPTED_AT": "18"})
+    (kept,) = experiments(project)
+    first = sorted(kept.glob("first-*.json.gz"))
+    assert len(first) == 15
+    for at, path in enumerate(first):
+        run = read_run(path)
+        (test,) = run.tests
+        # All but one of a side ran at a speed that no real machine has, so that no further one meets it.
+        timing = replace(test.timing, probe_ns=2 if at in {0, 1} else 1)
+        write_run(path, replace(run, tests=(replace(test, timing=timing),)))
+    second = ab(project, *options, "--resume", "--max-noise=10000%", env=counted)
+    second.lines.fnmatch_lines(
+        ["15/16 processes · *", "*/20 processes · *", "32/32 processes · *", "* processes a side*"]
+    )
+    assert "the machine was disturbed in " in second.stdout
+    assert len(list(kept.glob("first-*.json.gz"))) == 32
 
 
 @pytest.mark.slow

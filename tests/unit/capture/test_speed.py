@@ -46,20 +46,25 @@ def test_the_usual_speed_is_one_of_those_seen(probes: list[int]) -> None:
     ],
 )
 def test_two_percent_make_a_difference(took: int, pace: Pace) -> None:
-    assert Speed(1_000, probe=lambda: took).now() is pace
+    assert Speed(1_000).pace(took) is pace
 
 
 def test_a_real_probe_does_its_work() -> None:
     assert all(probe_ns() > 1_000 for _ in range(10))
 
 
+def pace_of(environment: dict[str, str]) -> Pace:
+    speed = Speed.of_process(environment)
+    return speed.pace(speed.probe_ns())
+
+
 def test_an_experiment_says_what_is_usual() -> None:
-    assert Speed.of_process({USUAL_NS: str(10**12)}).now() is Pace.FAST
-    assert Speed.of_process({USUAL_NS: "1"}).now() is Pace.SLOW
+    assert pace_of({USUAL_NS: str(10**12)}) is Pace.FAST
+    assert pace_of({USUAL_NS: "1"}) is Pace.SLOW
 
 
 def test_a_process_alone_finds_it_itself() -> None:
     assert USUAL_NS not in os.environ
-    seen = {Speed.of_process({}).now() for _ in range(3)}
+    seen = {pace_of({}) for _ in range(3)}
     assert seen <= set(Pace)
     assert all(took > 0 for took in probes())

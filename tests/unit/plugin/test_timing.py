@@ -162,20 +162,17 @@ def timing_of(item: pytest.Item, machine: Calm, *, timed_steps: int) -> Timing:
 
 def test_a_quiet_machine_times_no_more_than_was_asked_for(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm([]), timed_steps=12)
-    assert timing == Timing(steps=12, planned=12)
-    assert not timing.was_disturbed
+    assert timing == Timing(steps=12, planned=12, probe_ns=USUAL)
 
 
 def test_a_busy_machine_times_until_enough_steps_were_undisturbed(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm(ends(*[SLOW] * 7)), timed_steps=5)
-    assert timing == Timing(steps=17, planned=5, disturbed=7)
-    assert not timing.was_disturbed
+    assert timing == Timing(steps=17, planned=5, disturbed=7, probe_ns=USUAL)
 
 
 def test_what_it_may_take_is_limited(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm(itertools.repeat(SLOW), budget_ns=50), timed_steps=5)
-    assert timing == Timing(steps=5, planned=5, disturbed=5)
-    assert timing.was_disturbed
+    assert timing == Timing(steps=5, planned=5, disturbed=5, probe_ns=SLOW)
 
 
 def test_a_step_begins_when_the_machine_is_calm(make_item: MakeItem) -> None:
@@ -194,12 +191,12 @@ def test_a_step_begins_when_the_machine_is_calm(make_item: MakeItem) -> None:
 
 def test_steps_of_a_boosted_clock_do_not_count(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm(ends(FAST, USUAL, FAST)), timed_steps=12)
-    assert timing == Timing(steps=10, planned=12)
+    assert timing == Timing(steps=10, planned=12, probe_ns=USUAL)
 
 
 def test_a_clock_that_is_always_boosted_counts(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm(itertools.repeat(FAST)), timed_steps=4)
-    assert timing == Timing(steps=10, planned=4)
+    assert timing == Timing(steps=10, planned=4, probe_ns=FAST)
 
 
 def test_a_call_that_nobody_asked_for_may_raise(make_item: MakeItem) -> None:
@@ -208,7 +205,7 @@ def test_a_call_that_nobody_asked_for_may_raise(make_item: MakeItem) -> None:
         + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n    look()\n    assert len(OPEN) < 5"
     )
     timing = timing_of(item, calm(itertools.repeat(SLOW), budget_ns=10**6), timed_steps=3)
-    assert timing == Timing(steps=3, planned=3, disturbed=3)
+    assert timing == Timing(steps=3, planned=3, disturbed=3, probe_ns=SLOW)
 
 
 def test_a_test_that_steps_itself_is_timed_for_longer(make_item: MakeItem) -> None:
@@ -218,7 +215,7 @@ def test_a_test_that_steps_itself_is_timed_for_longer(make_item: MakeItem) -> No
     )
     # Of the schedule's second cycle a step begins before it is known that the first was all.
     timing = timing_of(item, calm([USUAL, *ends(*[SLOW] * 3)]), timed_steps=5)
-    assert timing == Timing(steps=13, planned=5, disturbed=3)
+    assert timing == Timing(steps=13, planned=5, disturbed=3, probe_ns=USUAL)
 
 
 def test_no_more_steps_are_timed_than_a_document_holds(make_item: MakeItem) -> None:

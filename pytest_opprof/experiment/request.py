@@ -1,0 +1,111 @@
+"""What the user of ``opprof ab`` asked for, and the experiment that answers it: new, or one to go on with."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import secrets
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pytest_opprof.compare.time_comparison import TimeSettings
+from pytest_opprof.errors import UsageError
+from pytest_opprof.experiment.commits import Head
+from pytest_opprof.experiment.kept import Kept, Plan, begin, named, unfinished
+
+NEWEST: Final = "newest"
+DEFAULT_PROCESSES: Final = 12
+DEFAULT_STEPS: Final = 15
+DEFAULT_MAX_TIME: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; None where he left it to us, or to the experiment that goes on.
+
+    Attributes:
+        base: A branch, tag or commit.
+        arguments: Of pytest: tests, and options that say how they are run.
+        processes: A side.
+        steps: Timed by each process, of each test.
+        max_time: How much longer it may look for undisturbed ones, seconds.
+        seed: Of the order.
+        setup: A command that builds a side.
+        timeout: How long a process may take, seconds.
+        resume: "" to start anew; "newest", or an experiment's name.
+        settings: What counts as slower.
+    """
+
+    base: str
+    arguments: tuple[str, ...] = ()
+    processes: int | None = None
+    steps: int | None = None
+    max_time: float | None = None
+    seed: int | None = None
+    setup: str | None = None
+    timeout: float | None = None
+    resume: str = ""
+    settings: TimeSettings = field(default_factory=TimeSettings)
+
+
+def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str) -> Kept:
+    """The experiment to go on with, or a new one.
+
+    Args:
+        request: What the user asked for.
+        top: The repository's top.
+        base: The base's commit.
+        head: What is measured as the head.
+        prefix: The folder below the top that pytest starts in.
+
+    Raises:
+        UsageError: There is nothing to go on with.
+        OpprofError: What is there cannot be read, or nothing can be written.
+    """
+    if request.resume and request.resume != NEWEST:
+        kept = named(top, request.resume)
+        wanted = _plan(request, base=base, head=head, prefix=prefix, like=kept.plan)
+        if different := kept.plan.differences(wanted):
+            raise UsageError(
+                f"--resume={request.resume}: that experiment has another {' and another '.join(different)}: "
+                "leave out --resume to measure anew"
+            )
+        return kept
+    if request.resume:
+        for kept in unfinished(top):
+            like = replace(kept.plan, arguments=request.arguments)
+            if kept.plan == _plan(request, base=base, head=head, prefix=prefix, like=like):
+                return kept
+        raise UsageError("--resume: no unfinished experiment measures just this; leave it out to start one")
+    plan = _plan(request, base=base, head=head, prefix=prefix)
+    return begin(top, plan, now=datetime.now(UTC))
+
+
+def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
+    """What the user asked for; where he left it open, as in the plan that goes on."""
+    version = importlib.metadata.version("pytest-opprof")
+    default = like or Plan(
+        base=base,
+        head=head.key,
+        prefix=prefix,
+        arguments=(),
+        setup="",
+        processes=DEFAULT_PROCESSES,
+        steps=DEFAULT_STEPS,
+        max_time=DEFAULT_MAX_TIME,
+        seed=secrets.randbelow(2**32),
+        opprof_version=version,
+    )
+    return Plan(
+        base=base,
+        head=head.key,
+        prefix=prefix,
+        arguments=request.arguments or default.arguments,
+        setup=default.setup if request.setup is None else request.setup,
+        processes=default.processes if request.processes is None else request.processes,
+        steps=default.steps if request.steps is None else request.steps,
+        max_time=default.max_time if request.max_time is None else request.max_time,
+        seed=default.seed if request.seed is None else request.seed,
+        opprof_version=version,
+    )
