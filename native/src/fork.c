@@ -40,10 +40,7 @@ static void after_fork_in_child(void) {
     self->full = NULL;
     op_thread_after_fork();
     op_pool_forget(&self->pool);
-    if (self->spill.fd >= 0)
-        close(self->spill.fd);
-    free(self->spill.index);
-    self->spill = (op_spill){.fd = -1};
+    op_spill_forget();
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
     pthread_mutex_unlock(&self->lock);

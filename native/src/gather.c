@@ -49,7 +49,9 @@ static int gather(uint32_t window, gathered *out) {
     if (!out->raw)
         return op_error_set(OP_ENOMEM, "no memory for the list of chunks");
     if (spill->bytes) {
-        out->spilled = op_mmap(NULL, spill->bytes, PROT_READ, MAP_PRIVATE, spill->fd, 0);
+        out->spilled = MAP_FAILED;
+        if (op_spill_file())
+            out->spilled = op_mmap(NULL, spill->bytes, PROT_READ, MAP_PRIVATE, spill->file.fd, 0);
         if (out->spilled == MAP_FAILED) {
             out->spilled = NULL;
             return op_error_errno("%s", spill->path);
@@ -102,7 +104,7 @@ static void count_losses(uint32_t window, op_stats *stats) {
     stats->spilled_bytes = self->spill.bytes;
     stats->names = op_names_count();
     stats->names_overflowed = op_names_overflowed();
-    stats->crash_recovery = self->pool.fd >= 0;
+    stats->crash_recovery = self->pool.file.fd >= 0;
 }
 
 /* The threads by CUPTI's handles. */

@@ -3,6 +3,7 @@
 #include "names.h"
 
 #include "fault.h"
+#include "held.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,9 +34,9 @@ static struct {
     uint64_t overflowed;
     char *arena;
     size_t arena_left;
-    int log_fd;
+    op_held log;
     bool log_broken;
-} names = {.lock = PTHREAD_MUTEX_INITIALIZER, .log_fd = -1};
+} names = {.lock = PTHREAD_MUTEX_INITIALIZER, .log = {.fd = -1}};
 
 static const char overflow_text[] = "(overflow)";
 
@@ -106,14 +107,18 @@ static char *arena_take(size_t bytes) {
 }
 
 static void log_name(uint32_t id, const entry *e) {
-    if (names.log_fd < 0 || names.log_broken)
+    if (names.log.fd < 0 || names.log_broken)
         return;
+    if (!op_holds(&names.log)) {
+        names.log_broken = true;
+        return;
+    }
     char record[8 + OP_NAME_MAX_BYTES];
     memcpy(record, &id, 4);
     memcpy(record + 4, &e->length, 4);
     memcpy(record + 8, e->text, e->length);
     size_t bytes = 8 + (size_t)e->length;
-    if (op_write(names.log_fd, record, bytes) != (ssize_t)bytes)
+    if (op_write(names.log.fd, record, bytes) != (ssize_t)bytes)
         names.log_broken = true; /* ids after a torn record would be read wrongly */
 }
 
@@ -168,6 +173,9 @@ uint32_t op_names_intern(const char *utf8, size_t bytes) {
     uint32_t id = t ? find(t, utf8, length, hash) : 0;
     if (id)
         return id;
+    int cancelling;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                           &cancelling); /* to write the log may be a thread's last act */
     pthread_mutex_lock(&names.lock);
     if (ready()) {
         id = find(names.table, utf8, length, hash);
@@ -179,6 +187,7 @@ uint32_t op_names_intern(const char *utf8, size_t bytes) {
         id = OP_NAME_OVERFLOW;
     }
     pthread_mutex_unlock(&names.lock);
+    pthread_setcancelstate(cancelling, NULL);
     return id;
 }
 
@@ -213,8 +222,8 @@ uint64_t op_names_overflowed(void) { return __atomic_load_n(&names.overflowed, _
 
 int op_names_log(int fd) {
     pthread_mutex_lock(&names.lock);
-    names.log_fd = fd;
-    names.log_broken = false;
+    names.log = op_hold(fd);
+    names.log_broken = fd >= 0 && names.log.fd < 0;
     if (fd >= 0)
         for (uint32_t id = 1; id <= names.count; id++)
             log_name(id, entry_of(id));
@@ -228,6 +237,6 @@ void op_names_lock(void) { pthread_mutex_lock(&names.lock); }
 void op_names_unlock(void) { pthread_mutex_unlock(&names.lock); }
 
 void op_names_after_fork(void) {
-    names.log_fd = -1;
+    names.log = OP_HELD_NONE;
     pthread_mutex_unlock(&names.lock);
 }

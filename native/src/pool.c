@@ -6,19 +6,30 @@
 #include "names.h"
 #include "opprof.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+/* No signal meanwhile: older kernels give back for one all that tmpfs has allocated so far, and under a
+ * timer that is faster than the allocation there would never be a file. */
+static int allocate(int fd, uint64_t at, uint64_t bytes) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = op_fallocate(fd, (off_t)at, (off_t)bytes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
 /* A file is always allocated, never only sized: touching a page of a sparse file on a full disk
  * is SIGBUS, in the middle of somebody's test. */
 static void *map_part(const op_pool *pool, uint64_t at, uint64_t bytes) {
-    int flags = pool->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-    if (pool->fd >= 0 && op_fallocate(pool->fd, (off_t)at, (off_t)bytes) != 0)
+    int fd = pool->file.fd, flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    if (fd >= 0 && (!op_holds(&pool->file) || allocate(fd, at, bytes) != 0))
         return NULL;
-    void *p =
-        op_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, pool->fd, pool->fd < 0 ? 0 : (off_t)at);
+    void *p = op_mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, fd < 0 ? 0 : (off_t)at);
     if (p == MAP_FAILED)
         return NULL;
     /* A forked child must not write into its parent's recording, even by accident. */
@@ -47,11 +58,11 @@ bool op_pool_grow(op_pool *pool) {
     return true;
 }
 
-static int create_private(const char *path) {
+static op_held create_private(const char *path) {
     int fd = op_open_file(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         op_error_errno("%s", path);
-    return fd;
+    return op_hold(fd);
 }
 
 static int open_files(op_pool *pool, const char *dir) {
@@ -63,13 +74,13 @@ static int open_files(op_pool *pool, const char *dir) {
     if (n < 0 || n > 1000)
         return op_error_set(OP_EIO, "the session folder's path is too long: %s", dir);
     snprintf(pool->names_path, sizeof pool->names_path, "%.1000s.names", pool->path);
-    pool->fd = create_private(pool->path);
-    if (pool->fd < 0)
+    pool->file = create_private(pool->path);
+    if (pool->file.fd < 0)
         return OP_EIO;
-    pool->names_fd = create_private(pool->names_path);
-    if (pool->names_fd < 0)
+    pool->names_file = create_private(pool->names_path);
+    if (pool->names_file.fd < 0)
         return OP_EIO;
-    flock(pool->fd, LOCK_EX | LOCK_NB); /* released by the kernel when this process dies */
+    flock(pool->file.fd, LOCK_EX | LOCK_NB); /* released by the kernel when this process dies */
     return OP_OK;
 }
 
@@ -95,16 +106,12 @@ static void unmap_all(op_pool *pool) {
 }
 
 static void close_files(op_pool *pool) {
-    if (pool->names_fd >= 0)
-        close(pool->names_fd);
-    if (pool->fd >= 0)
-        close(pool->fd);
-    pool->names_fd = pool->fd = -1;
+    op_let_go(&pool->names_file);
+    op_let_go(&pool->file);
 }
 
 int op_pool_open(op_pool *pool, const char *dir, uint64_t segment_bytes) {
-    memset(pool, 0, sizeof *pool);
-    pool->fd = pool->names_fd = -1;
+    *pool = (op_pool){.file = OP_HELD_NONE, .names_file = OP_HELD_NONE};
     pool->segment_units = (uint32_t)(segment_bytes / OP_UNIT_BYTES);
     if (segment_bytes % OP_CHUNK_MAX || !pool->segment_units || pool->segment_units > OP_SEGMENT_UNITS)
         return op_error_set(OP_ESTATE, "pool_bytes must be a multiple of 256 KiB up to 16 MiB");
@@ -124,7 +131,7 @@ int op_pool_open(op_pool *pool, const char *dir, uint64_t segment_bytes) {
             rc = op_error_set(OP_ENOMEM, "no room for a pool of %llu bytes%s%s",
                               (unsigned long long)segment_bytes, dir ? " in " : "", dir ? dir : "");
     }
-    if (rc == OP_OK && pool->fd >= 0 && op_names_log(pool->names_fd) != 0)
+    if (rc == OP_OK && pool->file.fd >= 0 && op_names_log(pool->names_file.fd) != 0)
         rc = op_error_errno("%s", pool->names_path);
     if (rc != OP_OK)
         op_pool_close(pool);
@@ -134,19 +141,17 @@ int op_pool_open(op_pool *pool, const char *dir, uint64_t segment_bytes) {
 void op_pool_close(op_pool *pool) {
     op_names_log(-1);
     unmap_all(pool);
-    if (pool->names_fd >= 0)
+    if (pool->names_file.fd >= 0)
         unlink(pool->names_path);
-    if (pool->fd >= 0)
+    if (pool->file.fd >= 0)
         unlink(pool->path);
     close_files(pool);
-    memset(pool, 0, sizeof *pool);
-    pool->fd = pool->names_fd = -1;
+    *pool = (op_pool){.file = OP_HELD_NONE, .names_file = OP_HELD_NONE};
 }
 
 void op_pool_forget(op_pool *pool) {
     close_files(pool); /* not flock(LOCK_UN): that would take the lock from the parent */
-    memset(pool, 0, sizeof *pool);
-    pool->fd = pool->names_fd = -1;
+    *pool = (op_pool){.file = OP_HELD_NONE, .names_file = OP_HELD_NONE};
 }
 
 /* A chunk is a power of two of units, aligned to itself, so it lies inside one word of the map. */

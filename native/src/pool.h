@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "event.h"
+#include "held.h"
 #include "opprof.h"
 
 #include <stdbool.h>
@@ -44,7 +45,7 @@ typedef struct op_pool {
     op_file_header *header; /* mapped, or anonymous */
     op_segment segment[OP_SEGMENTS];
     uint32_t segments, segment_units, used_units;
-    int fd, names_fd; /* -1: anonymous */
+    op_held file, names_file; /* none: anonymous */
     char path[1024], names_path[1024];
 } op_pool;
 

@@ -15,8 +15,8 @@
 op_collector op_the_collector = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                  .changed = PTHREAD_COND_INITIALIZER,
                                  .sampling = 1,
-                                 .pool = {.fd = -1, .names_fd = -1},
-                                 .spill = {.fd = -1}};
+                                 .pool = {.file = {.fd = -1}, .names_file = {.fd = -1}},
+                                 .spill = {.file = {.fd = -1}}};
 static op_collector *const self = &op_the_collector;
 
 static int open_locked(const op_config *config) {
@@ -59,7 +59,9 @@ int op_session_is_open(void) {
     return open;
 }
 
-const char *op_session_path(void) { return self->open && self->pool.fd >= 0 ? self->pool.path : ""; }
+const char *op_session_path(void) {
+    return self->open && self->pool.file.fd >= 0 ? self->pool.path : "";
+}
 
 const char *op_session_clock(void) { return op_clock_name(); }
 

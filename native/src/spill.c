@@ -9,23 +9,37 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
+
+/* How long a write may take before somebody looks whether its thread lives. */
+#define WRITER_LOOKED_FOR_NS 100000000
 
 static op_collector *const self = &op_the_collector;
 
 static bool make_file(void) {
     op_spill *spill = &self->spill;
-    if (spill->fd >= 0)
-        return true;
     if (!spill->path[0])
         return false;
-    spill->fd = op_open_file(spill->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (spill->fd < 0)
+    spill->file =
+        op_hold(op_open_file(spill->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (spill->file.fd < 0)
         return false;
     /* The first byte last: the process may be killed at any of them. */
     char *told = self->pool.header->spill_path;
     memcpy(told + 1, spill->path + 1, sizeof spill->path - 1);
     __atomic_store_n(told, spill->path[0], __ATOMIC_RELEASE);
     return true;
+}
+
+bool op_spill_file(void) {
+    op_spill *spill = &self->spill;
+    if (spill->file.fd < 0)
+        return make_file();
+    int fd = spill->file.fd;
+    if (!op_regain(&spill->file, spill->path))
+        return false;
+    /* A descriptor of its own begins at the beginning. */
+    return spill->file.fd == fd || lseek(spill->file.fd, (off_t)spill->bytes, SEEK_SET) >= 0;
 }
 
 static bool write_all(int fd, const void *data, size_t bytes) {
@@ -74,9 +88,40 @@ static void put_back(op_chunk *c) {
     self->full = c;
 }
 
+static void give_up(op_chunk *c) {
+    op_spill *spill = &self->spill;
+    spill->broken = true;
+    if (op_holds(&spill->file) && ftruncate(spill->file.fd, (off_t)spill->bytes) == 0)
+        lseek(spill->file.fd, (off_t)spill->bytes, SEEK_SET);
+    put_back(c);
+}
+
+static bool is_there(int tid) { return syscall(SYS_tgkill, getpid(), tid, 0) == 0; }
+
+/* A thread can be killed alone, as a seccomp filter does, and one that writes then never says that it
+ * has written. The chunk is whole still: only the file has to do without it. */
+static void wait_for_writer(void) {
+    op_spill *spill = &self->spill;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WRITER_LOOKED_FOR_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int rc = pthread_cond_timedwait(&self->changed, &self->lock, &until);
+    if (rc != ETIMEDOUT || !spill->writer || is_there(spill->writer))
+        return;
+    spill->writer = 0;
+    give_up(spill->written);
+    pthread_cond_broadcast(&self->changed);
+}
+
 bool op_spill_one(void) {
     op_spill *spill = &self->spill;
-    if (spill->writing || spill->paused) {
+    if (spill->writer) {
+        wait_for_writer();
+        return true;
+    }
+    if (spill->paused) {
         pthread_cond_wait(&self->changed, &self->lock);
         return true;
     }
@@ -85,24 +130,22 @@ bool op_spill_one(void) {
     op_chunk *c = op_spill_take_oldest();
     if (!c)
         return false;
-    if (!make_file()) {
+    if (!op_spill_file()) {
         spill->broken = true;
         put_back(c);
         return false;
     }
-    spill->writing = true;
+    spill->writer = (int)syscall(SYS_gettid);
+    spill->written = c;
+    int fd = spill->file.fd;
     pthread_mutex_unlock(&self->lock);
     size_t events = sizeof *c + c->count * sizeof(op_event), args = op_spilled_bytes(c) - events;
-    bool written = write_all(spill->fd, c, events) &&
-                   write_all(spill->fd, (const char *)c + c->bytes - args, args);
+    bool written = write_all(fd, c, events) && write_all(fd, (const char *)c + c->bytes - args, args);
     pthread_mutex_lock(&self->lock);
-    spill->writing = false;
+    spill->writer = 0;
     pthread_cond_broadcast(&self->changed);
     if (!written) {
-        spill->broken = true;
-        if (ftruncate(spill->fd, (off_t)spill->bytes) == 0)
-            lseek(spill->fd, (off_t)spill->bytes, SEEK_SET);
-        put_back(c);
+        give_up(c);
         return false;
     }
     spill->index[spill->count++] =
@@ -115,8 +158,8 @@ bool op_spill_one(void) {
 /* Not just a wait until nobody does: among busy threads that moment might never come. */
 void op_spill_pause(void) {
     self->spill.paused++;
-    while (self->spill.writing)
-        pthread_cond_wait(&self->changed, &self->lock);
+    while (self->spill.writer)
+        wait_for_writer();
 }
 
 void op_spill_resume(void) {
@@ -187,16 +230,22 @@ void op_spill_reset(void) {
     spill->count = 0;
     spill->bytes = 0;
     spill->broken = false;
-    if (spill->fd >= 0 && (ftruncate(spill->fd, 0) != 0 || lseek(spill->fd, 0, SEEK_SET) != 0))
+    if (spill->file.fd >= 0 && (!op_spill_file() || ftruncate(spill->file.fd, 0) != 0 ||
+                                lseek(spill->file.fd, 0, SEEK_SET) != 0))
         spill->broken = true;
 }
 
 void op_spill_close(void) {
     op_spill *spill = &self->spill;
-    if (spill->fd >= 0) {
+    if (spill->file.fd >= 0)
         unlink(spill->path);
-        close(spill->fd);
-    }
+    op_let_go(&spill->file);
     free(spill->index);
-    *spill = (op_spill){.fd = -1, .paused = spill->paused};
+    *spill = (op_spill){.file = OP_HELD_NONE, .paused = spill->paused};
+}
+
+void op_spill_forget(void) {
+    op_let_go(&self->spill.file);
+    free(self->spill.index);
+    self->spill = (op_spill){.file = OP_HELD_NONE};
 }

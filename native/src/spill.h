@@ -3,6 +3,7 @@
 #define OP_SPILL_H
 
 #include "event.h"
+#include "held.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,13 +15,14 @@ typedef struct op_spilled {
 
 typedef struct op_spill {
     char path[1024];
-    int fd; /* -1: not made yet */
+    op_held file; /* none: not made yet */
     uint64_t bytes;
     op_spilled *index;
     uint32_t count, capacity;
-    bool writing;    /* somebody writes, without the lock */
-    uint32_t paused; /* by so many who want nobody to */
-    bool broken;     /* a write failed: keep what fits the pool, drop the rest */
+    int writer;        /* the thread that writes, without the lock; 0: none does */
+    op_chunk *written; /* by it */
+    uint32_t paused;   /* by so many who want nobody to */
+    bool broken;       /* a write failed: keep what fits the pool, drop the rest */
     bool drain_runs, drain_stops;
     pthread_t drain;
     int drain_tid;
@@ -45,6 +47,8 @@ void op_wait_until_unlisted(int tid); /* a thread that was joined; needs no lock
 void op_spill_pause(void);            /* from its return to op_spill_resume() nobody writes */
 void op_spill_resume(void);
 void op_spill_reset(void);
+bool op_spill_file(void); /* its descriptor is of it, if need be once more; false: there is no file */
 void op_spill_close(void);
+void op_spill_forget(void); /* after a fork, in the child */
 
 #endif

@@ -92,6 +92,9 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
         __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
         return NULL;
     }
+    /* Who is cancelled while it writes or waits would take the lock with it. */
+    int cancelling;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
     pthread_mutex_lock(&self->lock);
     if (!t)
         t = op_self = create();
@@ -103,6 +106,7 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
             self->lost++;
     }
     pthread_mutex_unlock(&self->lock);
+    pthread_setcancelstate(cancelling, NULL);
     return ready ? t : NULL;
 }
 

@@ -41,7 +41,7 @@ static inline void record_and_spill(void) {
 static inline void wait_for_the_drain(void) {
     for (bool idle = false; !idle; sched_yield()) {
         pthread_mutex_lock(&op_the_collector.lock);
-        idle = op_the_collector.spill.count > 2 && !op_the_collector.spill.writing;
+        idle = op_the_collector.spill.count > 2 && !op_the_collector.spill.writer;
         pthread_mutex_unlock(&op_the_collector.lock);
     }
 }

@@ -122,7 +122,7 @@ static void no_room_for_the_file_is_an_error(void) {
 
 static void anonymous_memory_has_no_file(void) {
     CHECK_OK(op_pool_open(&pool, NULL, OP_CHUNK_MAX));
-    CHECK_EQ(pool.fd, -1);
+    CHECK_EQ(pool.file.fd, -1);
     CHECK_TEXT(pool.path, "");
     CHECK(op_pool_take(&pool, OP_CHUNK_MIN) != NULL);
     op_pool_close(&pool);
