@@ -45,6 +45,7 @@ class Collector:
 
     Attributes:
         problems: Per source that was asked for and cannot be captured: the sentence why not.
+        lapses: Per source that was not captured to the end of the last window: the sentence why not.
     """
 
     _instance: Self | None = None
@@ -52,6 +53,7 @@ class Collector:
     def __init__(self) -> None:
         """Use `instance`: a second one would share the first one's native state."""
         self.problems: dict[str, str] = {}
+        self.lapses: dict[str, str] = {}
         self._sources: frozenset[str] = DEFAULT_SOURCES
         self._torch_ops: TorchOps | None = None
         self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
@@ -158,7 +160,7 @@ class Collector:
                 "a profile is being recorded in this process already; stop it before starting another"
             )
         self.open(sources=self._sources)
-        details = _details(shapes=record_shapes, outputs=record_outputs, overloads=record_overloads)
+        details = OpDetails.asked(shapes=record_shapes, outputs=record_outputs, overloads=record_overloads)
         gc.collect()  # else a collection that was due anyway lands in the window, or does not
         with self._lock:
             self._active = (self._torch_ops,) if self._torch_ops else ()
@@ -191,6 +193,7 @@ class Collector:
         """
         with self._lock:
             self._disable_sources()
+            self._window_sources = tuple(one for one in self._window_sources if one not in self.lapses)
             result = ffi.new("op_result **")
             check(lib.op_window_stop(result))
             self._cuda.stopped()
@@ -369,8 +372,7 @@ class Collector:
         if memory is not None:
             memory.disable()
         calls, self._calls = self._calls, None
-        if calls is not None:
-            calls.disable()
+        self.lapses = calls.disable() if calls is not None else {}
         active, self._active = self._active, ()
         for source in active:
             source.disable()
@@ -391,10 +393,3 @@ class Collector:
         self._lock = threading.Lock()
         self._is_watching = False
         self._disable_sources()
-
-
-def _details(*, shapes: bool, outputs: bool, overloads: bool) -> OpDetails:
-    asked = OpDetails.INPUTS if shapes else OpDetails(0)
-    if outputs:
-        asked |= OpDetails.INPUTS | OpDetails.IDENTITIES | OpDetails.OUTPUTS
-    return asked | OpDetails.OVERLOADS if overloads else asked

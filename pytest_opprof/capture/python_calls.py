@@ -20,6 +20,10 @@ _TOOL_NAME: Final = "pytest-opprof"
 _MONITORING: Final[Any] = getattr(sys, "monitoring", None)
 # 2 is what cProfile takes; 0, 1 and 5 belong to debuggers, coverage and optimizers.
 _TOOL_IDS: Final = (3, 4)
+_DISPLACED: Final = (
+    "Python calls were recorded in part: cProfile, viztracer or sys.setprofile took the profile function of "
+    "a thread for itself, of which Python 3.11 has one; Python 3.12 and later record beside them"
+)
 
 
 class PythonCalls:
@@ -48,12 +52,20 @@ class PythonCalls:
             self.disable()
             raise
 
-    def disable(self) -> None:
-        """The window is about to close; also after a fork, in the child."""
+    def disable(self) -> dict[str, str]:
+        """The window is about to close; also after a fork, in the child.
+
+        Returns:
+            Why calls were not recorded to the window's end, by source.
+        """
         hooks, self._hooks = self._hooks, None
-        if hooks is not None:
-            _fast.calls_stop()
-            hooks.remove()
+        if hooks is None:
+            return {}
+        displaced = _fast.calls_stop()
+        hooks.remove()
+        modules = ("modules",) if self._with_modules else ()
+        sources = modules if self._modules_only else ("python", *modules)
+        return dict.fromkeys(sources, _DISPLACED) if displaced else {}
 
 
 class _Monitoring:

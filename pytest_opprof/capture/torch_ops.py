@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import sys
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from pytest_opprof.capture import injection
 from pytest_opprof.capture.observer_build import observer_for
@@ -22,6 +22,20 @@ class OpDetails(enum.IntFlag):
     OVERLOADS = 16
     CLOSELY = 32  # counters, or C++ stacks
     MODULES = 64
+
+    @classmethod
+    def asked(cls, *, shapes: bool, outputs: bool, overloads: bool) -> Self:
+        """What a window's options ask for.
+
+        Args:
+            shapes: Of the inputs.
+            outputs: Which tensors go in and come out.
+            overloads: Each op's overload.
+        """
+        asked = cls.INPUTS if shapes else cls(0)
+        if outputs:
+            asked |= cls.INPUTS | cls.IDENTITIES | cls.OUTPUTS
+        return asked | cls.OVERLOADS if overloads else asked
 
 
 class TorchOps(Protocol):

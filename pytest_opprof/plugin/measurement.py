@@ -110,8 +110,9 @@ def _sources(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> t
 
 
 def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
-    """What of the sources asked for cannot be captured here, and why."""
-    for source, reason in Collector.instance().problems.items():
+    """What of the sources asked for cannot be captured here, or was not to the end, and why."""
+    collector = Collector.instance()
+    for source, reason in {**collector.problems, **collector.lapses}.items():
         if source in stepping.sources or source == Source.MEMORY_CUDA:
             yield source, reason[:_LONGEST]
 

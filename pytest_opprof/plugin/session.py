@@ -221,6 +221,8 @@ class OpprofSession:
         problems = Collector.instance().problems
         late = {problem_sentence(CUDA, problems[CUDA])} if CUDA in problems else set()
         self.notes |= dict.fromkeys(late - self.said)  # only a window that met CUDA may have found it out
+        lapses = set(Collector.instance().lapses.values()) & set(test.unheard.values())
+        self.notes |= dict.fromkeys(f"{test.node_id}: {reason}" for reason in lapses)
         if self.exchange is not None:
             notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
             try:

@@ -174,6 +174,8 @@ class CycleRecorder:
         enabled.run_on_profiler_stop()
         recording = self._collector.stop()
         self._tell(CUDA, "CUDA was not recorded, or not all of it: {}")
+        for reason in set(self._collector.lapses.values()) if self._options.tells else ():
+            warnings.warn(reason, stacklevel=6)
         if recording.stats.uncounted_threads:
             warnings.warn(
                 f"counters: {recording.stats.uncounted_threads} threads could not open theirs and have none: "
