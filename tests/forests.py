@@ -47,6 +47,9 @@ class HandMadeRecording:
     steps: tuple[StepInfo, ...] = ()
     dropped: int = 0
     truncated: bool = False
+    names_overflowed: int = 0
+    device_dropped: int = 0
+    device_partial: bool = False
     trace_end_ns: int = 0
     parent: list[int] = field(init=False)
     duration_ns: list[int] = field(init=False)
@@ -159,8 +162,10 @@ class HandMadeRecording:
             names=len({span.name for span in self.spans}),
             spilled_bytes=0,
             unmatched_ends=0,
-            names_overflowed=0,
+            names_overflowed=self.names_overflowed,
             crash_recovery=False,
+            device_dropped=self.device_dropped,
+            device_partial=self.device_partial,
         )
 
     def name(self, event: int) -> str:

@@ -103,7 +103,6 @@ static void count_losses(uint32_t window, op_stats *stats) {
     memcpy(stats->counters, self->pool.header->counters, sizeof stats->counters);
     stats->spilled_bytes = self->spill.bytes;
     stats->names = op_names_count();
-    stats->names_overflowed = op_names_overflowed();
     stats->crash_recovery = self->pool.file.fd >= 0;
 }
 

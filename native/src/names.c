@@ -31,7 +31,6 @@ static struct {
     table *table;
     entry *blocks[BLOCKS];
     uint32_t count;
-    uint64_t overflowed;
     char *arena;
     size_t arena_left;
     op_held log;
@@ -182,13 +181,9 @@ uint32_t op_names_intern(const char *utf8, size_t bytes) {
         if (!id)
             id = add(utf8, length, hash);
     }
-    if (!id) {
-        __atomic_store_n(&names.overflowed, names.overflowed + 1, __ATOMIC_RELAXED);
-        id = OP_NAME_OVERFLOW;
-    }
     pthread_mutex_unlock(&names.lock);
     pthread_setcancelstate(cancelling, NULL);
-    return id;
+    return id ? id : OP_NAME_OVERFLOW;
 }
 
 const char *op_names_text(uint32_t id, uint32_t *length) {
@@ -217,8 +212,6 @@ uint32_t op_names_group(uint32_t id) {
 }
 
 uint32_t op_names_count(void) { return __atomic_load_n(&names.count, __ATOMIC_ACQUIRE); }
-
-uint64_t op_names_overflowed(void) { return __atomic_load_n(&names.overflowed, __ATOMIC_RELAXED); }
 
 int op_names_log(int fd) {
     pthread_mutex_lock(&names.lock);

@@ -20,7 +20,6 @@ const char *op_names_text(uint32_t id, uint32_t *length);
 /* The id under which events of this name are grouped: `ProfilerStep#7` is `ProfilerStep*`. */
 uint32_t op_names_group(uint32_t id);
 uint32_t op_names_count(void);
-uint64_t op_names_overflowed(void);
 
 /* Append every name, known and new, to a file (a reader of a dead process needs them); -1 ends it. */
 int op_names_log(int fd);

@@ -362,9 +362,19 @@ static int build_with_cuda(const op_source *s, op_result *r, walk *k) {
     return rc;
 }
 
+/* Those that began, whenever it was that their names found no room: who keeps an id begins many. */
+static uint64_t count_overflowed(const op_columns *c) {
+    uint64_t overflowed = 0;
+    for (uint64_t row = 0; row < c->count; row++)
+        overflowed += c->name[row] == OP_NAME_OVERFLOW;
+    return overflowed;
+}
+
 int op_tree_build(const op_source *source, op_result *result) {
     walk k = {.source = source, .result = result};
     int rc = source->cuda ? build_with_cuda(source, result, &k) : build(source, result, &k);
+    if (rc == OP_OK)
+        result->stats.names_overflowed = count_overflowed(&result->columns);
     op_nest_release(&k.calls);
     free(k.nearest);
     op_lines_free(&k.time);

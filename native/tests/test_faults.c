@@ -62,7 +62,7 @@ static void check_accounts(const op_result *r) {
     uint32_t unnamed = 0;
     for (uint64_t row = 0; row < c.count; row++)
         unnamed += c.name[row] == OP_NAME_OVERFLOW;
-    CHECK(unnamed == 0 || s.names_overflowed > 0);
+    CHECK_EQ(s.names_overflowed, unnamed);
     check_sound(r);
 }
 

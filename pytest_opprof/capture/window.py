@@ -76,7 +76,7 @@ class RecordingStats:
         names: Distinct names known to this process.
         spilled_bytes: Written to the spill file.
         unmatched_ends: Ends whose begin is not on record, as of ranges begun before the window.
-        names_overflowed: Events since the process began that share the name "(overflow)".
+        names_overflowed: Events that share the name "(overflow)": the process had too many for theirs.
         crash_recovery: Had the process died, a later one could have read the recording.
         sampling: The share of torch's ops that was recorded, drawn at random; 1 for all.
         uncounted_threads: Threads whose counters the kernel refused, though others' were opened.

@@ -100,7 +100,8 @@ class Trust:
                 return f"{capture.dropped} events were dropped in {side}"
             if capture.truncated:
                 return f"the recording of {side} was cut off at its byte budget"
-            if metric.scope is Scope.OP and capture.names_overflowed:
+            # A total is right all the same; but an op that must not appear may be among the nameless.
+            if (metric.scope is Scope.OP or metric is OPS_COUNT) and capture.names_overflowed:
                 return f"{side} had too many names to keep a row of each"
         return ""
 

@@ -14,7 +14,7 @@ from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
-from pytest_opprof.events.forest import EventForest, losses
+from pytest_opprof.events.forest import EventForest, losses_of
 from pytest_opprof.events.frames import (
     recordings_to_arrow,
     recordings_to_pandas,
@@ -212,7 +212,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         """Sum the events up; see `key_averages`."""
         if self._recorded is not None and compat is None:
             return self._tabular(
-                average(self._recorded.forests, grouping), notes=losses(self._recorded.forests)
+                average(self._recorded.forests, grouping), notes=losses_of(self._recorded.forests)
             )
         if compat == "torch" and not self._tree_built:
             raise AssertionError("Expected tree to be built before calling key_averages")
@@ -322,7 +322,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         depth = _WHOLE_STACKS if has_stacks else 0
         facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
         return build_table(
-            self._recorded, self._columns(options), facts=facts, notes=losses(self._recorded.forests)
+            self._recorded, self._columns(options), facts=facts, notes=losses_of(self._recorded.forests)
         )
 
     def _columns(self, options: TableOptions) -> TableOptions:

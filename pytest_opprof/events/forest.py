@@ -12,7 +12,7 @@ from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, OpKind
 from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.stacks import Stacks
-from pytest_opprof.units import format_share
+from pytest_opprof.losses import losses
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -111,14 +111,17 @@ class EventForest:
         return first_child, next_sibling
 
 
-def losses(forests: Sequence[EventForest]) -> list[str]:
+def losses_of(forests: Sequence[EventForest]) -> list[str]:
     """What the recordings are known to lack, a sentence each: a table that is incomplete says so."""
-    dropped = sum(forest.recording.stats.dropped for forest in forests)
-    notes = [f"Events not recorded: {dropped} (they are missing from this table)"] if dropped else []
-    if any(forest.recording.stats.truncated for forest in forests):
-        notes.append("The recording was cut off when its byte budget was used up")
-    sampling = min((forest.recording.stats.sampling for forest in forests), default=1.0)
-    if sampling < 1:
-        share = format_share(sampling)
-        notes.append(f"Sampled: {share} of torch's ops were recorded; their counts and sums are of these")
-    return notes
+    stats = [forest.recording.stats for forest in forests]
+    notes = losses(
+        dropped=sum(each.dropped for each in stats),
+        truncated=any(each.truncated for each in stats),
+        names_overflowed=sum(each.names_overflowed for each in stats),
+        sampling=min((each.sampling for each in stats), default=1.0),
+    )
+    torn = sum(each.device_dropped for each in stats)
+    gap = [f"CUDA, not whole: {torn} records of devices were dropped"] if torn else []
+    if any(each.device_partial for each in stats):
+        gap.append("CUDA, not whole: CUPTI handed over a part of the records of devices")
+    return [*notes, *gap]

@@ -24,18 +24,14 @@ _OF_TORCH: Final = frozenset({"ops", "ops-itt"})
 _LONGEST: Final = 4_096  # of a reason in a document
 
 
-def measured(test: TestResult, stepping: Stepping, *, names_overflowed: int = 0) -> TestResult:
+def measured(test: TestResult, stepping: Stepping) -> TestResult:
     """`test` with what was recorded of it; a second look widens what it found to be otherwise.
 
     Args:
         test: What is known of it without its recordings.
         stepping: Its call phase.
-        names_overflowed: Events whose names did not fit in the tests before: the collector counts on.
     """
     first = _once(test, stepping)
-    capture = first.capture
-    overflowed = max(capture.names_overflowed - names_overflowed, 0)
-    first = replace(first, capture=replace(capture, names_overflowed=overflowed))
     if stepping.again is None:
         return first
     return repeated(first, _once(test, stepping.again), fresh_process=False)
@@ -125,7 +121,7 @@ def _capture(recordings: Sequence[Recording]) -> CaptureStats:
         truncated=any(one.truncated for one in stats),
         threads=max((one.threads for one in stats), default=0),
         unmatched_ends=sum(one.unmatched_ends for one in stats),
-        names_overflowed=max((one.names_overflowed for one in stats), default=0),
+        names_overflowed=sum(one.names_overflowed for one in stats),
         crash_recovery=all(one.crash_recovery for one in stats),
         device_partial=any(one.device_partial for one in stats),
         device_dropped=sum(one.device_dropped for one in stats),

@@ -113,7 +113,6 @@ class OpprofSession:
         )
         self.traces = SessionTraces(root=config.rootpath, options=options, exchange=exchange)
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
-        self._names_overflowed = 0
         self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
@@ -210,14 +209,13 @@ class OpprofSession:
 
     def _measured(self, test: TestResult, stepping: Stepping) -> TestResult:
         try:
-            return measured(test, stepping, names_overflowed=self._names_overflowed)
+            return measured(test, stepping)
         except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
             reason = f"the profiler failed: {type(error).__name__}: {error}"
             return unmeasured(test, MeasurementStatus.ERROR, reason)
 
     def _take(self, test: TestResult) -> None:
         self.results[test.node_id] = test
-        self._names_overflowed += test.capture.names_overflowed
         problems = Collector.instance().problems
         late = {problem_sentence(CUDA, problems[CUDA])} if CUDA in problems else set()
         self.notes |= dict.fromkeys(late - self.said)  # only a window that met CUDA may have found it out

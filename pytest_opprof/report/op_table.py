@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.losses import losses
 from pytest_opprof.metrics import OP_METRICS
 from pytest_opprof.metrics.device import OP_COUNTS
 from pytest_opprof.report.device_text import device_text
@@ -18,7 +19,6 @@ from pytest_opprof.units import (
     format_flops,
     format_memory,
     format_quantity,
-    format_share,
     format_time,
     format_time_share,
 )
@@ -205,10 +205,17 @@ def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
         yield f"Self CUDA time total: {format_time(whole.device_ns)}"
     if told := device_text(test):
         yield f"CUDA, in each step: {told}"
-    if test.capture.device_gap:
-        yield f"CUDA, not whole: {test.capture.device_gap}"
-    if test.capture.is_sampled:
-        yield f"Sampled: {format_share(test.capture.sampled_ppm / EVERY_PPM)} of torch's ops were recorded"
+    capture = test.capture
+    yield from losses(
+        dropped=capture.dropped,
+        truncated=capture.truncated,
+        names_overflowed=capture.names_overflowed,
+        sampling=capture.sampled_ppm / EVERY_PPM,
+    )
+    if test.ops_omitted:
+        yield f"Rows not kept: {test.ops_omitted}"
+    if capture.device_gap:
+        yield f"CUDA, not whole: {capture.device_gap}"
 
 
 def _ordered(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:

@@ -241,11 +241,16 @@ def _losses(comparison: Comparison) -> str:
     truncated = sum(capture.truncated for capture in captures)
     sampled = sum(capture.is_sampled for capture in captures)
     torn = sum(bool(capture.device_gap) for capture in captures)
+    nameless = sum(capture.names_overflowed > 0 for capture in captures)
+    omitted = sum(test.head.ops_omitted > 0 for test in comparison.tests if test.head is not None)
     told = [f"{dropped} events dropped"] if dropped else [] if truncated else ["nothing dropped"]
     if truncated:
         told.append(f"{truncated} {'recording' if truncated == 1 else 'recordings'} cut off")
-    if torn:
-        told.append(f"{torn} {'test' if torn == 1 else 'tests'} with devices recorded in part")
-    if sampled:
-        told.append(f"{sampled} {'test' if sampled == 1 else 'tests'} sampled")
+    of_tests = {
+        "with devices recorded in part": torn,
+        "with too many names": nameless,
+        "with rows left out": omitted,
+        "sampled": sampled,
+    }
+    told += [f"{many} {'test' if many == 1 else 'tests'} {what}" for what, many in of_tests.items() if many]
     return ", ".join(told)

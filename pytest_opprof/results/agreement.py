@@ -54,6 +54,7 @@ def _with_losses_of(again: CaptureStats, first: CaptureStats) -> CaptureStats:
         first,
         dropped=max(first.dropped, again.dropped),
         truncated=first.truncated or again.truncated,
+        names_overflowed=max(first.names_overflowed, again.names_overflowed),
         device_partial=first.device_partial or again.device_partial,
         device_dropped=max(first.device_dropped, again.device_dropped),
         unmatched_launches=max(first.unmatched_launches, again.unmatched_launches),

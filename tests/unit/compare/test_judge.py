@@ -240,6 +240,7 @@ def test_lost_total_is_inconclusive() -> None:
     [
         (CaptureStats(dropped=12), "12 events were dropped in this run"),
         (CaptureStats(truncated=True), "the recording of this run was cut off at its byte budget"),
+        (CaptureStats(names_overflowed=1), "this run had too many names to keep a row of each"),
         (CaptureStats(sampled_ppm=125_000), "this run recorded 12.5% of the ops, by sampling"),
     ],
 )

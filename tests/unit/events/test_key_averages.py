@@ -1,5 +1,7 @@
 """Key averages: one row for each name, summed up by the collector."""
 
+from typing import Any
+
 import pytest
 from forests import HandMadeRecording, Span, forests
 from hypothesis import given
@@ -114,13 +116,22 @@ def test_empty_average_has_no_time_per_call() -> None:
     assert FunctionEventAvg(key="x", name="x").cpu_time == 0.0
 
 
-def test_losses_stand_below_the_table() -> None:
-    rows = EventList([HandMadeRecording(spans(), dropped=12, truncated=True)]).key_averages()
-    assert rows.table().endswith(
-        "Self CPU time total: 10.000us\n"
-        "Events not recorded: 12 (they are missing from this table)\n"
-        "The recording was cut off when its byte budget was used up\n"
-    )
+LOSSES: dict[str, Any] = {
+    "dropped": (12, "Events not recorded: 12 (they are missing from this table)"),
+    "truncated": (True, "The recording was cut off when its byte budget was used up"),
+    "names_overflowed": (3, "Too many names: 3 events share the name (overflow)"),
+    "device_dropped": (4, "CUDA, not whole: 4 records of devices were dropped"),
+    "device_partial": (True, "CUDA, not whole: CUPTI handed over a part of the records of devices"),
+}
+
+
+@pytest.mark.parametrize("field", LOSSES)
+def test_losses_stand_below_both_tables(field: str) -> None:
+    value, sentence = LOSSES[field]
+    lossy: dict[str, Any] = {field: value}
+    events = EventList([HandMadeRecording(spans(), **lossy)])
+    for table in (events.table(), events.key_averages().table()):
+        assert table.endswith(f"Self CPU time total: 10.000us\n{sentence}\n")
 
 
 @given(forests(NAMES))

@@ -182,10 +182,3 @@ def test_sources_are_what_the_activities_leave(make_item: MakeItem) -> None:
     assert Stepping(cpu, sources=session).sources == {"ranges", "ops"}
     cuda = replace(cpu, activities=("cuda",))
     assert Stepping(cuda, sources=RANGES | {"ops"}).sources == RANGES | {"cuda"}
-
-
-def test_names_that_overflowed_before_are_no_loss_of_this_test(make_item: MakeItem) -> None:
-    stepping = run(make_item(HEAD + "@pytest.mark.profile\ndef test_it(): pass"))
-    so_far = stepping.recordings[-1].stats.names_overflowed
-    test = measured(TestResult(node_id="a.py::test_it"), stepping, names_overflowed=so_far)
-    assert test.capture.names_overflowed == 0

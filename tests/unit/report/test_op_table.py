@@ -31,9 +31,26 @@ def test_table_reads_as_torchs() -> None:
     assert "\n".join(line.rstrip() for line in op_table(TEST)) == GOLDEN
 
 
-def test_last_line_says_that_it_is_a_sample() -> None:
-    sampled = replace(TEST, capture=CaptureStats(sampled_ppm=10_000))
-    assert op_table(sampled) == [*op_table(TEST), "Sampled: 1% of torch's ops were recorded"]
+@pytest.mark.parametrize(
+    ("capture", "sentence"),
+    [
+        (CaptureStats(dropped=12), "Events not recorded: 12 (they are missing from this table)"),
+        (CaptureStats(truncated=True), "The recording was cut off when its byte budget was used up"),
+        (CaptureStats(names_overflowed=3), "Too many names: 3 events share the name (overflow)"),
+        (
+            CaptureStats(sampled_ppm=10_000),
+            "Sampled: 1% of torch's ops were recorded; their counts and sums are of these",
+        ),
+        (CaptureStats(device_dropped=4), "CUDA, not whole: 4 records of devices were dropped"),
+    ],
+    ids=["dropped", "cut off", "nameless", "sampled", "devices"],
+)
+def test_what_is_missing_stands_below_the_table(capture: CaptureStats, sentence: str) -> None:
+    assert op_table(replace(TEST, capture=capture)) == [*op_table(TEST), sentence]
+
+
+def test_rows_that_the_document_lacks_are_counted() -> None:
+    assert op_table(replace(TEST, ops_omitted=7)) == [*op_table(TEST), "Rows not kept: 7"]
 
 
 @pytest.mark.parametrize("key", SORT_KEYS)

@@ -221,6 +221,13 @@ def test_samples_are_counted() -> None:
     assert lines[-1] == "2 measured · nothing dropped, 1 test sampled"
 
 
+def test_names_and_rows_that_found_no_room_are_counted() -> None:
+    nameless = named("test_a", {"aten::mul": 1}, capture=CaptureStats(names_overflowed=9))
+    head = simple_run(nameless, replace(named("test_b", {"aten::mul": 1}), ops_omitted=4))
+    lines = texts(summary_lines(compared(None, head), width=100))
+    assert lines[-1] == "2 measured · nothing dropped, 1 test with too many names, 1 test with rows left out"
+
+
 def test_empty_session_has_one_line() -> None:
     assert texts(summary_lines(compared(None, simple_run()), width=80)) == [
         "nothing measured · nothing dropped"

@@ -71,6 +71,7 @@ def test_background_may_disagree() -> None:
     [
         ("dropped", 3),
         ("truncated", True),
+        ("names_overflowed", 3),
         ("device_partial", True),
         ("device_dropped", 3),
         ("unmatched_launches", 3),
