@@ -289,4 +289,5 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
         told.append(
             f"the baseline of this test is from {origin.commit or f'{origin.created:%Y-%m-%d %H:%M}'}"
         )
-    return tuple(told[-_MOST_ADVISORIES:])
+    cut = len(told) - _MOST_ADVISORIES
+    return (f"{cut + 1} more are not judged", *told[cut + 1 :]) if cut > 0 else tuple(told)

@@ -93,11 +93,13 @@ def _why(test: TestSummary, *, known: set[int], baseline: str | None) -> Fold:
     ]
     if rows:
         head += table_head(_OF_A_TEST, right=_NUMBERS)
-    advisories = test.exact.advisories[:_MOST_ADVISORIES] if test.exact is not None else ()
+    advisories = test.exact.advisories if test.exact is not None else ()
+    untold = len(advisories) - _MOST_ADVISORIES
     tail = [
         *([""] if rows else []),
         *([f"... and {len(others) - _MOST_ROWS} more rows", ""] if len(others) > _MOST_ROWS else []),
-        *(f"- advisory: {sentence_in_code(advisory)}" for advisory in advisories),
+        *(f"- advisory: {sentence_in_code(advisory)}" for advisory in advisories[:_MOST_ADVISORIES]),
+        *([f"- ... and {untold} more advisories"] if untold > 0 else []),
         *(f"- {step}" for step in _next_steps(test, baseline=baseline)),
     ]
     assert test.verdict is not None, "a test that fails has a verdict"

@@ -150,6 +150,17 @@ def test_uncertain_baseline_is_advisory() -> None:
     )
 
 
+def test_advisories_past_the_cap_are_counted() -> None:
+    base = simple_test({f"aten::op{number}": 4 for number in range(30)})
+    for number in range(30):
+        base = with_counts(base, f"aten::op{number}", Samples.of([4, 5, 4]))
+    found = compared(base, simple_test({f"aten::op{number}": 9 for number in range(30)}))
+    *_, times = found.advisories
+    assert len(found.advisories) == 20
+    assert found.advisories[0] == "13 more are not judged"  # of 30 ops, the total and the time
+    assert times.startswith("self CPU")
+
+
 @pytest.mark.parametrize(
     ("processes", "words"),
     [(2, "became nondeterministic"), (1, "not the same each time (nor was the base certified)")],

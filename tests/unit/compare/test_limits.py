@@ -129,6 +129,11 @@ def test_omitted_rows_are_inconclusive() -> None:
     assert judged({"aten::add.count": 0}, replace(TEST, ops_omitted=1)) == [Verdict.INCONCLUSIVE]
 
 
+def test_names_that_found_no_room_are_inconclusive() -> None:
+    nameless = replace(TEST, capture=CaptureStats(names_overflowed=1))
+    assert judged({"aten::add.count": 0, "ops.count": 5}, nameless) == [Verdict.INCONCLUSIVE, Verdict.PASS]
+
+
 def test_background_is_nobodys_budget() -> None:
     rows: tuple[OpRow, ...] = tuple(replace(row, background=True) for row in TEST.ops)
     assert judged({"aten::item.count": 0}, replace(TEST, ops=rows)) == [Verdict.PASS]

@@ -81,6 +81,16 @@ def test_nothing_at_all_is_said_too() -> None:
     assert markdown_comment(compared(None, simple_run())).startswith("### opprof: no test was measured\n")
 
 
+def test_advisories_past_the_first_are_counted() -> None:
+    comparison = cloning()
+    told = tuple(f"advisory {number}" for number in range(8))
+    comparison = replace(comparison, tests=(replace(comparison.tests[0], advisories=told),))
+    text = markdown_comment(comparison)
+    assert "`advisory 4`" in text
+    assert "`advisory 5`" not in text
+    assert "- ... and 3 more advisories" in text
+
+
 def test_links_are_those_of_the_caller() -> None:
     links = Links(summary="https://ci.example/run/1?a=b c", document="https://ci.example/d", traces=None)
     for page in pages(markdown_comment(cloning(), links=links, self_reported=True)):
