@@ -88,7 +88,7 @@ def _measurement(stepping: Stepping) -> Measurement:
         return Measurement(status=MeasurementStatus.ERROR, reason=stepping.problem)
     if stepping.doubt is not None:
         return Measurement(status=MeasurementStatus.INCONCLUSIVE, reason=stepping.doubt)
-    no_ops = Collector.instance().problems.get("ops")
+    no_ops = stepping.unheard.get("ops") or Collector.instance().problems.get("ops")
     if no_ops and imported_torch() is not None and stepping.sources & _OF_TORCH:
         return Measurement(
             status=MeasurementStatus.INCONCLUSIVE, reason=f"torch's ops were not seen: {no_ops}"
@@ -108,7 +108,7 @@ def _sources(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> t
 def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
     """What of the sources asked for cannot be captured here, or was not to the end, and why."""
     collector = Collector.instance()
-    for source, reason in {**collector.problems, **collector.lapses}.items():
+    for source, reason in {**stepping.unheard, **collector.problems, **collector.lapses}.items():
         if source in stepping.sources or source == Source.MEMORY_CUDA:
             yield source, reason[:_LONGEST]
 

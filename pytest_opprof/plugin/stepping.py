@@ -53,6 +53,7 @@ class Stepping:
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
         timed: The steps without a profiler.
+        unheard: Why sources were left out from the start, by source: a window forgets what it did not ask for.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Stepping:
         self.problem: str | None = None
         self.doubt: str | None = None
         self.calls = 0
+        self.unheard: dict[str, str] = {}
         self.is_running = False
         self.again: Stepping | None = None
         self.compile_cache = ""
@@ -231,10 +233,12 @@ class Stepping:
     def _start(self) -> None:
         with self._own_faults():
             kind = CycleRecorder if self._calm is None else partial(CalmRecorder, calm=self._calm)
+            problems = Collector.instance().problems
+            self.unheard = {source: problems[source] for source in problems if source != CUDA}
             recorder: CycleRecorder = kind(
                 RecorderOptions(
                     # CUDA may be started at any time; what else cannot be captured now never will be.
-                    sources=self.sources - (Collector.instance().problems.keys() - {CUDA}),
+                    sources=self.sources - self.unheard.keys(),
                     tells=False,  # the session does, once
                     record_shapes=self.request.record_shapes,
                     profile_memory=self.request.profile_memory,

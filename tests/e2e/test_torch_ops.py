@@ -3,6 +3,7 @@
 import gzip
 import json
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from e2e.conftest import MakeProject
@@ -172,6 +173,18 @@ def test_another_torch_makes_counts_of_ops_inconclusive(
     session = project.pytest("--opprof-baseline=older", "-k", "test_item or test_plain")
     assert session.outcomes == {"test_item": "failure", "test_plain": "passed"}
     assert "measured in another environment: torch 1." in session.failures["test_item"]
+
+
+def test_ops_that_cannot_be_observed_leave_a_test_inconclusive(project: Project, tmp_path: Path) -> None:
+    project.write("test_it.py", BASE)
+    nobody_built = {"CXX": "/nowhere/c++", "OPPROF_CACHE_DIR": str(tmp_path / "cache")}
+    session = project.pytest("-k", "test_fused or test_limit", env=nobody_built)
+    assert any("no C++ compiler was found" in line for line in session.told)
+    for name in ("test_fused", "test_limit"):
+        measurement = session.result(name).measurement
+        assert measurement.status == "inconclusive"
+        assert measurement.reason.startswith("torch's ops were not seen: ")
+    assert session.outcomes == {"test_fused": "passed", "test_limit": "failure"}
 
 
 def test_without_a_compiler_names_come_through_itt(
