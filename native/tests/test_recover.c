@@ -45,6 +45,24 @@ static void living_recordings_are_read_from_a_copy(void) {
     op_session_close();
 }
 
+/* Without a disk to spill to. */
+static void a_recording_that_was_cut_short_says_so(void) {
+    char copy[sizeof here.path + 8];
+    snprintf(copy, sizeof copy, "%s/copy", here.path);
+    open_session_with((op_config){.pool_dir = here.path, .pool_bytes = OP_CHUNK_MAX});
+    CHECK_OK(op_window_start());
+    for (uint32_t much = 0; much < 2; much++) {
+        record_numbered(name_id("much"), 0, much ? 100000 : 10);
+        copy_file(op_session_path(), copy);
+        op_result *r;
+        CHECK_OK(op_recover(copy, &r));
+        CHECK_EQ(stats_of(r).truncated, much);
+        op_result_free(r);
+        CHECK_EQ(unlink(copy), 0);
+    }
+    op_session_close();
+}
+
 /* ---- files that are none ------------------------------------------------------------------------- */
 
 static void other_files_are_refused(void) {
@@ -173,6 +191,7 @@ int main(void) {
     here = make_folder();
     RUN(killed_recordings_are_read_back);
     RUN(living_recordings_are_read_from_a_copy);
+    RUN(a_recording_that_was_cut_short_says_so);
     RUN(other_files_are_refused);
     RUN(newer_versions_are_refused);
     RUN(what_was_looked_at_is_read_back);

@@ -53,7 +53,7 @@ class Stepping:
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
         timed: The steps without a profiler.
-        unheard: Why sources were left out from the start, by source: a window forgets what it did not ask for.
+        unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.
     """
 
     def __init__(

@@ -214,6 +214,18 @@ def test_a_folder_that_cannot_be_written_loses_nothing(project: Project, session
     assert list(sessions.iterdir())
 
 
+def test_without_a_session_file_the_header_says_so(project: Project) -> None:
+    """No file may be as long as a session's: the recording is in memory that dies with its process."""
+    quota = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))\n"
+    project.write("test_it.py", "import pytest\n@pytest.mark.profile\ndef test_it(): pass\n")
+    told = "opprof: no folder takes a session file: no crash recovery"
+    assert told not in project.pytest().told
+    project.write("conftest.py", quota)
+    session = project.pytest()
+    assert told in session.told
+    assert not session.result("test_it").capture.crash_recovery
+
+
 def test_deaths_are_no_signal_handlers(project: Project, sessions: Path) -> None:
     """Whoever handles a signal handles it still."""
     assert signal.getsignal(signal.SIGSEGV) == signal.SIG_DFL
