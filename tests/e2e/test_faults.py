@@ -10,6 +10,7 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project
 
+from pytest_opprof.report.formats import FORMATS
 from pytest_opprof.results.files import read_run
 
 TEST = """\
@@ -166,6 +167,49 @@ def test_a_full_disk_is_one_sentence_and_harms_no_earlier_file(project: Project,
     assert list((small_disk / "store" / "main").iterdir()) == [path]
     assert path.read_bytes() == good
     assert project.pytest("--opprof-baseline=main", store).exit_code == 0
+
+
+def test_a_full_disk_is_one_sentence_for_each_report(project: Project, small_disk: Path) -> None:
+    project.write("test_it.py", TEST)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    # Nothing changed, so that there is nothing to annotate.
+    formats = FORMATS.keys() - {"annotations"}
+    reports = {f"--opprof-report={name}": small_disk / f"report-{name}" for name in formats}
+    files = {**reports, "--opprof-json": small_disk / "run.json", "--opprof-traces": small_disk / "traces"}
+    (small_disk / "traces").mkdir()
+    for path in reports.values():
+        path.write_text("earlier")
+    (small_disk / "filler").write_bytes(b"x" * (os.statvfs(small_disk).f_bavail * 4096))
+    asked = [f"{option}{':' if option in reports else '='}{path}" for option, path in files.items()]
+    full = project.pytest("--opprof-baseline=main", *asked, writes_run=False)
+    assert full.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert set(full.outcomes.values()) == {"passed"}
+    told = [line for line in full.told if "cannot be written" in line]
+    for path in files.values():
+        assert any(str(path) in line for line in told), path
+    assert "Traceback" not in full.stdout + full.stderr
+    assert {path.read_text() for path in reports.values()} == {"earlier"}
+    assert not files["--opprof-json"].exists()
+    assert list(files["--opprof-traces"].iterdir()) == []
+
+
+def test_a_quota_is_one_sentence_and_harms_no_earlier_file(project: Project) -> None:
+    project.write("test_it.py", TEST)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    (path,) = project.stored()
+    good = path.read_bytes()
+    project.write(
+        "conftest.py",
+        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14))\n",
+    )
+    project.replace("test_it.py", "range(2)", "range(400)")
+    project.replace("test_it.py", '"work"', 'f"{_} " * 50')
+    over = project.pytest("--opprof-save=main", "--opprof-traces=traces", writes_run=False)
+    assert over.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert set(over.outcomes.values()) == {"passed"}
+    assert any("cannot be written" in line for line in over.told)
+    assert "Traceback" not in over.stdout + over.stderr
+    assert [stored for stored in project.stored() if stored.read_bytes() == good] == [path]
 
 
 @pytest.mark.parametrize("documents", [1, 2], ids=["one commit", "no commit"])

@@ -1,0 +1,179 @@
+"""Tests that others end: the kernel for want of memory, a timeout, a program that takes the process over."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.project import Project, environment
+
+ENDS = """\
+    import os, threading
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile(warmup=0, active=1)
+    def test_ends():
+        with record_function("forward"):
+            {end}
+
+    def test_lives():
+        pass
+"""
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of session files."""
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    monkeypatch.setenv("OPPROF_DIR", str(folder))
+    return folder
+
+
+def check_the_next_session_tells(project: Project, sessions: Path) -> None:
+    after = project.pytest("-k", "test_lives")
+    assert after.exit_code == pytest.ExitCode.OK
+    told = "\n".join(after.told)
+    assert "test_it.py::test_ends did not end: process " in told
+    assert "main thread: forward < ProfilerStep#0" in told
+    assert not list(sessions.iterdir())
+
+
+@pytest.fixture
+def memory_group() -> Iterator[Path]:
+    """A control group of the kernel's that has room for an idle pytest and not for much more."""
+    mounted = Path("/sys/fs/cgroup/memory")
+    group = (mounted if mounted.is_dir() else Path("/sys/fs/cgroup")) / f"opprof-tests-{os.getpid()}"
+    limit = group / ("memory.limit_in_bytes" if mounted.is_dir() else "memory.max")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        if not limit.exists():
+            pytest.skip(f"the control groups of {group.parent} have no limit of memory")
+        limit.write_text(str(256 << 20))
+        yield group / "cgroup.procs"
+    finally:
+        group.rmdir()
+
+
+def test_a_test_that_the_kernel_killed_for_memory_is_told_of(
+    project: Project, sessions: Path, memory_group: Path
+) -> None:
+    project.write("test_it.py", ENDS.format(end="kept = [bytes(1 << 20) + b'1' for _ in range(1_000)]"))
+    enters = f'echo $$ > {memory_group} && exec "$0" -m pytest -k test_ends'
+    done = subprocess.run(
+        ["/bin/sh", "-c", enters, sys.executable],
+        cwd=project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == -9, done.stdout + done.stderr
+    check_the_next_session_tells(project, sessions)
+
+
+def test_a_test_that_a_timeout_ended_with_the_process_is_told_of(project: Project, sessions: Path) -> None:
+    """pytest-timeout's other method, which makes a failure of the test, is in test_terms.py."""
+    pytest.importorskip("pytest_timeout")
+    project.write("test_it.py", ENDS.format(end="threading.Event().wait()"))
+    session = project.pytest(
+        "-k", "test_ends", "--timeout=1", "--timeout-method=thread", plugins=("timeout",)
+    )
+    assert session.exit_code == 1
+    assert "Timeout" in session.stdout + session.stderr
+    check_the_next_session_tells(project, sessions)
+
+
+def test_a_test_that_became_another_program_is_told_of(project: Project, sessions: Path) -> None:
+    project.write("test_it.py", ENDS.format(end="os.execv('/bin/true', ['true'])"))
+    session = project.pytest("-k", "test_ends")
+    assert session.exit_code == 0
+    assert not session.junit.exists()
+    check_the_next_session_tells(project, sessions)
+
+
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)], ids=["plain", "xdist"]
+)
+def test_a_test_that_leaves_by_pytest_exit_is_no_death(
+    project: Project, sessions: Path, workers: tuple[str, ...]
+) -> None:
+    project.write("test_it.py", ENDS.format(end="pytest.exit('enough')"))
+    project.pytest(*workers, plugins=("xdist",) if workers else ())
+    assert "did not end" not in project.pytest("-k", "test_lives").stdout
+    assert not list(sessions.iterdir())
+
+
+# ---- the folder of the session's file --------------------------------------------------------
+
+RECORDS = """\
+    import os, shutil
+    import pytest
+    from pytest_opprof import record_function
+
+    @pytest.mark.profile
+    def test_records():
+        {before}
+        for _ in range(3):
+            with record_function("work"):
+                pass
+"""
+
+
+def test_a_session_folder_that_vanishes_costs_nothing(project: Project, sessions: Path) -> None:
+    project.write(
+        "test_it.py",
+        RECORDS.format(before="shutil.rmtree(os.environ['OPPROF_DIR'], ignore_errors=True)"),
+    )
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == pytest.ExitCode.OK
+    assert session.result("test_records").measurement.reason == ""
+    assert not session.result("test_records").capture.dropped
+    assert not sessions.exists()
+    assert project.pytest("--opprof-baseline=main").exit_code == pytest.ExitCode.OK
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path) -> Iterator[Path]:
+    """A folder that nobody can write to, not even root."""
+    folder = tmp_path / "unwritable"
+    folder.mkdir(mode=0o500)
+    if os.getuid() != 0:
+        yield folder
+        return
+    command = ["mount", "-t", "tmpfs", "-o", "ro,size=4k", "none", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("root can write everywhere here, and mount nothing")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_session_folder_that_is_read_only_is_passed_over(project: Project, unwritable: Path) -> None:
+    project.write("test_it.py", RECORDS.format(before="pass"))
+    session = project.pytest(env={"OPPROF_DIR": str(unwritable)})
+    assert session.exit_code == pytest.ExitCode.OK
+    test = session.result("test_records")
+    assert (test.measurement.reason, test.capture.dropped, test.capture.crash_recovery) == ("", 0, True)
+
+
+def test_without_any_folder_it_records_and_says_what_is_lost(project: Project, unwritable: Path) -> None:
+    project.write("test_it.py", RECORDS.format(before="pass"))
+    # Shared memory is passed over where its limit on a file's size has no room for the session's.
+    session = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -f 2048 && exec "$0" -m pytest --opprof-json=run.json', sys.executable],
+        cwd=project.folder,
+        env=environment({"OPPROF_DIR": str(unwritable)}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert session.returncode == 0, session.stdout + session.stderr
+    assert "no folder takes a session file: no crash recovery" in session.stdout
