@@ -57,15 +57,36 @@ def observer_folders() -> Iterator[Path]:
 def make_private(folder: Path) -> bool:
     """Make a folder that only this user can write, or say that it cannot be had.
 
-    Code is loaded from it: a folder that somebody else owns or may write is refused.
+    Code is loaded from it: a folder that somebody else owns, may write or may put another in the place of is
+    refused.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
+        is_in_place = not any(_lets_anybody_rename(parent.stat().st_mode) for parent in folder.resolve().parents)
     except OSError:
         return False
-    is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    return is_ours and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(folder, os.W_OK)
+    is_ours = stat.S_ISDIR(found.st_mode) and _is_ours_alone(found)
+    return is_ours and is_in_place and os.access(folder, os.W_OK)
+
+
+def is_private_file(path: Path) -> bool:
+    """Whether nobody but this user can have written a file: one that is there, and no link.
+
+    Raises:
+        OSError: It cannot be looked at.
+    """
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and _is_ours_alone(found)
+
+
+def _is_ours_alone(found: os.stat_result) -> bool:
+    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _lets_anybody_rename(mode: int) -> bool:
+    """What lies in such a folder can be swapped; its group may, as many systems give each user one alone."""
+    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
 def _free_bytes(folder: Path) -> int:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from pytest_opprof.capture.folders import make_private, observer_folders
+from pytest_opprof.capture.folders import is_private_file, make_private, observer_folders
 from pytest_opprof.errors import CaptureUnavailableError
 
 Part: TypeAlias = Literal["observer", "emitter"]
@@ -141,6 +141,8 @@ def _kept(folder: Path, key: str) -> Path | None:
     """A finished build whose bytes are still those that were recorded when it was made."""
     path, record = folder / f"{key}.so", folder / f"{key}.sha256"
     try:
+        if not (is_private_file(path) and is_private_file(record)):
+            return None
         recorded = record.read_text(encoding="ascii").strip()
         return path if hashlib.sha256(path.read_bytes()).hexdigest() == recorded else None
     except OSError:
@@ -208,6 +210,8 @@ def _build(torch: Any, folder: Path, key: str, part: Part) -> Path:
         path, record = folder / f"{key}.so", folder / f"{key}.sha256"
         new_record = Path(work) / "sha256"
         new_record.write_text(digest, encoding="ascii")
+        for made in (out, new_record):
+            made.chmod(0o600)  # whatever the umask is: what others may write is not loaded
         out.replace(path)
         new_record.replace(record)  # last: what has no record is not there
     return path

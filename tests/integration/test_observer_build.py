@@ -118,9 +118,11 @@ def test_kept_observer_is_found(cache: Path, built: Path, logging_compiler: Logg
     assert logging_compiler.calls == 0
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut", "gone", "record-gone", "record-changed"])
+@pytest.mark.parametrize(
+    "damage", ["changed", "cut", "gone", "record-gone", "record-changed", "written-by-all", "record-linked"]
+)
 def test_damaged_observer_is_built_anew(
-    cache: Path, built: Path, logging_compiler: LoggingCompiler, damage: str
+    cache: Path, built: Path, logging_compiler: LoggingCompiler, tmp_path: Path, damage: str
 ) -> None:
     torch = pytest.importorskip("torch")
     shutil.copytree(built, cache, dirs_exist_ok=True)
@@ -140,11 +142,32 @@ def test_damaged_observer_is_built_anew(
             record.unlink()
         case "record-changed":
             record.write_text("0" * 64)
+        case "written-by-all":
+            library.chmod(0o777)
+        case "record-linked":
+            record.rename(tmp_path / "elsewhere")
+            record.symlink_to(tmp_path / "elsewhere")
     assert not is_kept(torch)
     observer = observer_for(torch)
     assert observer.was_built
     assert observer.path.read_bytes() == sound
     assert logging_compiler.calls == 1
+    assert is_kept(torch)
+
+
+def test_observer_is_made_private_whatever_the_umask(
+    cache: Path, built: Path, logging_compiler: LoggingCompiler
+) -> None:
+    torch = pytest.importorskip("torch")
+    logging_compiler.path.write_text(copying_compiler(built, log=logging_compiler.path.with_name("calls")))
+    before = os.umask(0)
+    try:
+        observer = observer_for(torch)
+    finally:
+        os.umask(before)
+    assert observer.was_built
+    for path in (observer.path, observer.path.with_suffix(".sha256")):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert is_kept(torch)
 
 

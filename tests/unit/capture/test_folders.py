@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.capture.folders import make_private, observer_folders, session_folders, spill_folder
+from pytest_opprof.capture.folders import (
+    is_private_file,
+    make_private,
+    observer_folders,
+    session_folders,
+    spill_folder,
+)
 
 
 def test_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +74,45 @@ def test_folder_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
     folder.chmod(mode)
     assert not make_private(folder)
     assert folder.stat().st_mode & 0o777 == mode
+
+
+def test_folder_that_anybody_may_swap_is_refused(tmp_path: Path) -> None:
+    parent = tmp_path / "shared"
+    folder = parent / "own" / "cache"
+    parent.mkdir()
+    parent.chmod(0o777)
+    assert not make_private(folder)
+    parent.chmod(0o1777)
+    assert make_private(folder)
+    parent.chmod(0o775)
+    assert make_private(folder)
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
+def test_file_that_others_may_write_is_not_private(tmp_path: Path, mode: int) -> None:
+    file = tmp_path / "file"
+    file.touch(mode=0o600)
+    assert is_private_file(file)
+    file.chmod(mode)
+    assert not is_private_file(file)
+
+
+def test_what_is_no_file_of_ours_is_not_private(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch(mode=0o600)
+    (tmp_path / "link").symlink_to(file)
+    assert not is_private_file(tmp_path / "link")
+    assert not is_private_file(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        is_private_file(tmp_path / "nothing")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_file_of_somebody_else_is_not_private(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch(mode=0o600)
+    os.chown(file, 12345, 12345)
+    assert not is_private_file(file)
 
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+"""Nothing that a document, a trace or a name says is ever run: the package has no means to."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pytest_opprof
+
+PACKAGE = Path(pytest_opprof.__file__).parent
+RUNS_DATA = {"eval", "exec", "compile", "__import__", "system", "popen", "getoutput", "getstatusoutput"}
+# Formats whose readers call what the data names; and code kept as data.
+UNPACKS_CODE = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "yaml", "runpy", "code"}
+
+
+def problems(source: str) -> Iterator[str]:
+    """What in a module could run what it is given as text."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) | ast.Call(func=ast.Attribute(attr=name)) if (
+                name in RUNS_DATA and ast.unparse(node.func) != "re.compile"
+            ):
+                yield f"line {node.lineno}: {name}()"
+            case ast.Import(names=names):
+                roots = {alias.name.partition(".")[0] for alias in names} & UNPACKS_CODE
+                yield from (f"line {node.lineno}: {root}" for root in roots)
+            case ast.ImportFrom(module=str(module)) if module.partition(".")[0] in UNPACKS_CODE:
+                yield f"line {node.lineno}: {module}"
+            case ast.keyword(arg="shell", value=value) if ast.unparse(value) != "False":
+                yield f"line {node.lineno}: shell={ast.unparse(value)}"
+            case ast.keyword(arg="allow_pickle", value=value) if ast.unparse(value) != "False":
+                yield f"line {node.lineno}: allow_pickle={ast.unparse(value)}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_no_module_runs_what_it_reads(path: Path) -> None:
+    assert list(problems(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "eval(text)",
+        "builtins.exec(text)",
+        "import pickle",
+        "from marshal import loads",
+        "import yaml.cyaml as y",
+        "os.system(text)",
+        "subprocess.run(text, shell=True)",
+        "subprocess.run(text, shell=asked)",
+        "numpy.load(file, allow_pickle=True)",
+        "__import__(name)",
+    ],
+)
+def test_each_means_would_be_found(source: str) -> None:
+    assert len(list(problems(source))) == 1
