@@ -8,7 +8,28 @@
 #include "pypush.h"
 #include "pyrange.h"
 
+/* One collector hears the whole process, and its callbacks take the objects of one interpreter, under
+ * its lock. */
+static int refuse_other_interpreters(void) {
+#ifdef Py_GIL_DISABLED
+    PyErr_SetString(
+        PyExc_ImportError,
+        "pytest-opprof needs Python's global interpreter lock, and this Python is a free-threaded "
+        "build: run it with another, as python3.13 instead of python3.13t");
+    return -1;
+#endif
+    if (PyInterpreterState_Get() == PyInterpreterState_Main())
+        return 0;
+    PyErr_SetString(
+        PyExc_ImportError,
+        "pytest-opprof records in the main interpreter only, and this is a sub-interpreter: "
+        "import it there, before this one is made");
+    return -1;
+}
+
 static int execute(PyObject *module) {
+    if (refuse_other_interpreters())
+        return -1;
     op_fast *state = PyModule_GetState(module);
     if (op_pypush_setup())
         return -1;
@@ -48,7 +69,11 @@ static int module_clear(PyObject *module) {
 static PyModuleDef_Slot slots[] = {
     {Py_mod_exec, (void *)execute},
 #if PY_VERSION_HEX >= 0x030C0000
-    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+    /* Python would refuse those of one kind, and switch its lock on, in words of its own. */
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030D0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
 #endif
     {0, NULL}};
 

@@ -63,7 +63,9 @@ def make_private(folder: Path) -> bool:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
-        is_in_place = not any(_lets_anybody_rename(parent.stat().st_mode) for parent in folder.resolve().parents)
+        is_in_place = not any(
+            _lets_anybody_rename(parent.stat().st_mode) for parent in folder.resolve().parents
+        )
     except OSError:
         return False
     is_ours = stat.S_ISDIR(found.st_mode) and _is_ours_alone(found)
