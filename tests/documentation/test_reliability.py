@@ -15,12 +15,13 @@ def rows() -> list[list[str]]:
     """The cells of each row of the tables of faults."""
     found, is_of_faults = [], False
     for line in (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("| ") else []
-        is_of_faults = (
-            bool(cells) and (is_of_faults or cells == HEAD) or line.startswith("|---") and is_of_faults
-        )
-        if is_of_faults and cells and cells != HEAD:
+        if not line.startswith("|"):
+            is_of_faults = False
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if is_of_faults and not line.startswith("|---"):
             found.append(cells)
+        is_of_faults |= cells == HEAD
     return found
 
 
