@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.losses import losses
 from pytest_opprof.metrics import OP_METRICS
 from pytest_opprof.metrics.device import OP_COUNTS
 from pytest_opprof.report.device_text import device_text
+from pytest_opprof.report.lacking import lacking
 from pytest_opprof.report.text import escaped
 from pytest_opprof.units import (
-    EVERY_PPM,
     Unit,
     format_flops,
     format_memory,
@@ -205,17 +204,7 @@ def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
         yield f"Self CUDA time total: {format_time(whole.device_ns)}"
     if told := device_text(test):
         yield f"CUDA, in each step: {told}"
-    capture = test.capture
-    yield from losses(
-        dropped=capture.dropped,
-        truncated=capture.truncated,
-        names_overflowed=capture.names_overflowed,
-        sampling=capture.sampled_ppm / EVERY_PPM,
-    )
-    if test.ops_omitted:
-        yield f"Rows not kept: {test.ops_omitted}"
-    if capture.device_gap:
-        yield f"CUDA, not whole: {capture.device_gap}"
+    yield from lacking(test)
 
 
 def _ordered(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:

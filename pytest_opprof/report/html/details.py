@@ -8,6 +8,7 @@ from pytest_opprof.compare.sessions import name_of
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
+from pytest_opprof.report.lacking import calls_outside_tree, lacking
 from pytest_opprof.report.rows import change_text, unit_of, value_text
 from pytest_opprof.results.document import result_to_document
 
@@ -56,7 +57,13 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
     if side is None:
         return None
     document = result_to_document(side)
-    return document | {"ops": columns(document["ops"]), "tree": columns(document["tree"])}
+    untold = calls_outside_tree(side)
+    cut = [f"Calls that the call tree has no room for: {untold}"] if untold else []
+    return document | {
+        "ops": columns(document["ops"]),
+        "tree": columns(document["tree"]),
+        "lacking": [*lacking(side), *cut],
+    }
 
 
 def _changes(test: TestComparison) -> list[dict[str, Any]]:

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from compared import slower
+from compared import compared, slower
 from pages import WORSE, small_comparison
 from report_tabs import boxes, fill_in, open_test, rows_of, texts, written
+from strategies import simple_run, simple_test
 
 from benchmarks.browser import Browser, Tab
 from benchmarks.made_comparison import made_comparison
@@ -13,6 +14,7 @@ from pytest_opprof import profile, record_function
 from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.html.timeline import traces_by_test
 from pytest_opprof.results.names import trace_stem
+from pytest_opprof.results.run import CaptureStats
 
 
 def test_a_test_tells_which_cells_changed_and_why(tab: Tab) -> None:
@@ -129,6 +131,17 @@ def test_an_ab_shows_each_process(browser: Browser, tmp_path: Path) -> None:
     assert "base, 12 processes, median 4.00 ms" in texts(tab, ".dots text.axis")
     assert {row[0] for row in rows_of(tab, "Times of ops")} == {"aten::addmm", "load"}
     assert tab.complaints == []
+    tab.close()
+
+
+def test_what_a_side_lacks_is_shown(browser: Browser, tmp_path: Path) -> None:
+    lossy = simple_test({"aten::mul": 1}, node_id=WORSE, capture=CaptureStats(dropped=12))
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(compared(None, simple_run(lossy)))))
+    open_test(tab, WORSE)
+    assert ["lacking", "Events not recorded: 12 (they are missing from this table)"] in rows_of(
+        tab, "Measurement"
+    )
     tab.close()
 
 

@@ -119,7 +119,7 @@ function measurementSection(test) {
     const { steps, processes, sources, capture, activities, outcome, measurement } = side;
     return { outcome, measurement: [measurement.status, measurement.reason].filter(Boolean).join(": "),
       steps: String(steps), processes: String(processes), activities: activities.join(", "), sources: sources.join(", "),
-      events: String(capture.events), dropped: String(capture.dropped), ...side.settings };
+      events: String(capture.events), dropped: String(capture.dropped), lacking: side.lacking.join("; "), ...side.settings };
   };
   const sides = ["base", "head"].filter((side) => test[side]);
   const facts = Object.fromEntries(sides.map((side) => [side, words(test[side])]));

@@ -6,6 +6,7 @@ from strategies import simple_run
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.html.details import test_details as details
 from pytest_opprof.report.summary import Summary
+from pytest_opprof.results.run import CaptureStats, TreeNode
 
 
 def details_of(comparison: Comparison, name: str) -> dict[str, object]:
@@ -37,3 +38,15 @@ def test_a_side_that_is_missing_is_null() -> None:
     new = details_of(mixed(), "new")
     assert new["base"] is None
     assert new["head"] is not None
+
+
+def test_each_side_says_what_it_lacks() -> None:
+    lossy = CaptureStats(dropped=12)
+    tree = (TreeNode(parent=-1, name="aten::mul", count=1, self_ns=0),)
+    run = simple_run(named("test_step", {"aten::mul": 2}, steps=3, capture=lossy, tree=tree))
+    head = details_of(compared(None, run), "test_step")["head"]
+    assert isinstance(head, dict)
+    assert head["lacking"] == [
+        "Events not recorded: 12 (they are missing from this table)",
+        "Calls that the call tree has no room for: 5",
+    ]
