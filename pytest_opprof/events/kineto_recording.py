@@ -26,6 +26,8 @@ from pytest_opprof.events.row_sums import sum_up
 
 # A lane is a thread of the host, or a stream of a device: type, index, number.
 _Lane = tuple[int, int, int]
+# Of a step: a longer one is nobody's, and Python refuses to read thousands of them.
+_MOST_DIGITS: Final = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,4 +368,5 @@ def _rows(result: KinetoResult, begin_ns: int) -> Iterator[_Row]:
 def _step_number(row: _Row) -> int | None:
     name = row.event.name()
     number = name.removeprefix(STEP_PREFIX)
-    return int(number) if number != name and number.isdecimal() else None
+    is_number = number != name and number.isdecimal() and len(number) <= _MOST_DIGITS
+    return int(number) if is_number else None

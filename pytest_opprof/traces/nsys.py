@@ -57,20 +57,22 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             continue  # Open when the recording ended: how long it took nobody knows.
         thread = _thread(database, row, "globalTid")
         ends_on = thread if row["endGlobalTid"] is None else _thread(database, row, "endGlobalTid")
+        start, end = database.span(row)
         yield DatabaseEvent(
             name_=str(row["text"]) if row["text"] is not None else texts.get(row["textId"], ""),
-            start=database.number(row, "start"),
-            end=database.number(row, "end"),
+            start=start,
+            end=end,
             thread=thread,
             end_thread=ends_on,
         )
     for row in database.rows(
         "CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "end", "globalTid", "correlationId", "nameId")
     ):
+        start, end = database.span(row)
         yield DatabaseEvent(
             name_=_call_name(texts.get(row["nameId"], "CUDA call")),
-            start=database.number(row, "start"),
-            end=database.number(row, "end"),
+            start=start,
+            end=end,
             thread=_thread(database, row, "globalTid"),
             activity="cuda_runtime",
             correlation=database.number(row, "correlationId"),

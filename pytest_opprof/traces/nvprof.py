@@ -99,7 +99,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
     # A range of no length ends after it began: only a start has a name.
     markers = sorted(
         database.rows(_MARKERS, columns),
-        key=lambda row: (database.number(row, "timestamp"), not row["name"]),
+        key=lambda row: (database.time(row, "timestamp"), not row["name"]),
     )
     for row in markers:
         number = database.number(row, "id")
@@ -108,17 +108,18 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
         elif start := begun.pop(number, None):
             yield DatabaseEvent(
                 name_=texts.get(start["name"], f"marker {start['name']}"),
-                start=database.number(start, "timestamp"),
-                end=database.number(row, "timestamp"),
+                start=database.time(start, "timestamp"),
+                end=database.time(row, "timestamp"),
                 thread=_thread_of(start),
             )
     # Markers say on what thread they are in a blob; where they do not, launches cannot be told apart either.
     has_threads = any(row["objectKind"] == _THREAD_KIND for row in markers)
     for row in database.rows(_RUNTIME, ("start", "end", "threadId", "correlationId", "cbid")):
+        begin, end = database.span(row)
         yield DatabaseEvent(
             name_=f"CUDA runtime call {row['cbid']}" if row["cbid"] != _LAUNCH else "cudaLaunchKernel",
-            start=database.number(row, "start"),
-            end=database.number(row, "end"),
+            start=begin,
+            end=end,
             thread=database.number(row, "threadId") & 0xFFFFFFFF if has_threads else 0,
             activity="cuda_runtime",
             correlation=database.number(row, "correlationId"),
@@ -149,15 +150,27 @@ def _as_torch(database: Database) -> list[FunctionEvent]:
     unique = EnforceUnique()
     for number, name, start, end in database.query(_TORCHS_RANGES):
         unique.see(number)
+        if name not in texts:
+            raise DocumentError(
+                f"{database.path}: marker {number!r:.80} has the name {name!r:.80}, which StringTable lacks"
+            )
         ranges[number] = FunctionEvent(
-            id=number, node_id=0, name=texts[name], start_us=start, end_us=end, thread=0
+            id=database.whole(number, what="a marker's id"),
+            node_id=0,
+            name=texts[name],
+            start_us=database.whole(start, what="a marker's start"),
+            end_us=database.whole(end, what="a marker's end"),
+            thread=0,
         )
     unique = EnforceUnique()
     for number, call, cbid, name, start, end in database.query(_TORCHS_KERNELS):
         unique.see(number, call)
         if cbid != _LAUNCH:
             raise AssertionError(f"Expected cbid to be {_LAUNCH}, but got {cbid}")
-        ranges[number].append_kernel(name, 0, end - start)
+        if number not in ranges:
+            raise DocumentError(f"{database.path}: marker {number!r:.80} ends before it starts")
+        took = database.whole(end, what="a kernel's end") - database.whole(start, what="a kernel's start")
+        ranges[number].append_kernel(name, 0, took)
     return sorted(ranges.values(), key=lambda event: event.time_range.start)
 
 

@@ -26,16 +26,22 @@ COPY_KINDS: Final = {
 }
 
 
+_LATEST_NS: Final = 2**61  # some 73 years
+
+
 class Database:
     """One profiler's tables, read with an error that names the file.
 
     Args:
         path: The file.
         connection: To it.
+
+    Attributes:
+        path: The file.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path = path
+        self.path = path
         self._connection = connection
         self._tables = {name for (name,) in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
@@ -51,7 +57,7 @@ class Database:
         try:
             yield from self._connection.execute(query)
         except (sqlite3.Error, OverflowError) as error:
-            raise DocumentError(f"{self._path} cannot be read as a profiler's database: {error}") from error
+            raise DocumentError(f"{self.path} cannot be read as a profiler's database: {error}") from error
 
     def has(self, table: str) -> bool:
         """Whether there is a table of that name."""
@@ -81,10 +87,41 @@ class Database:
         Raises:
             DocumentError: It is none, as SQLite lets any column hold anything.
         """
-        value = row[column]
+        return self.whole(row[column], what=column)
+
+    def whole(self, value: object, *, what: str) -> int:
+        """The same of a value by itself.
+
+        Args:
+            value: What a query gave.
+            what: How an error calls it.
+
+        Raises:
+            DocumentError: It is none.
+        """
         if not isinstance(value, int):
-            raise DocumentError(f"{self._path}: {column} is {value!r:.80} where a whole number is due")
+            raise DocumentError(f"{self.path}: {what} is {value!r:.80} where a whole number is due")
         return value
+
+    def time(self, row: dict[str, Any], column: str) -> int:
+        """A time of a row, nanoseconds on the profiler's clock.
+
+        Raises:
+            DocumentError: It is no whole number, or so large that no difference of two of them is one.
+        """
+        value = self.number(row, column)
+        if not -_LATEST_NS <= value <= _LATEST_NS:
+            raise DocumentError(f"{self.path}: {column} is {value}, which is no time in nanoseconds")
+        return value
+
+    def span(self, row: dict[str, Any]) -> tuple[int, int]:
+        """The ``start`` and ``end`` of a row; of no length where CUPTI knows no end, and says 0.
+
+        Raises:
+            DocumentError: They are no times.
+        """
+        start = self.time(row, "start")
+        return start, max(start, self.time(row, "end"))
 
     def texts(self, table: str, key: str) -> dict[int, str]:
         """A table of texts by their numbers."""
@@ -233,10 +270,11 @@ def device_rows(database: Database, kinds: Sequence[DeviceTable]) -> Iterator[Da
     columns = ("start", "end", "deviceId", "streamId", "correlationId", "copyKind")
     for kind in kinds:
         for row in database.rows(kind.table, (*columns, kind.name_column)):
+            start, end = database.span(row)
             yield DatabaseEvent(
                 name_=kind.name_of(row),
-                start=database.number(row, "start"),
-                end=database.number(row, "end"),
+                start=start,
+                end=end,
                 activity=kind.activity,
                 cause=database.number(row, "correlationId"),
                 device=database.number(row, "deviceId"),

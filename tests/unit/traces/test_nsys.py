@@ -79,3 +79,25 @@ def test_export_without_devices_has_its_ranges(tmp_path: Path) -> None:
 def test_another_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="no table StringIds, as every export of nsys has"):
         load_nsys(write_nsys(tmp_path / "a.sqlite", other=[{"id": 1}]))
+
+
+def test_work_whose_end_is_not_known_has_no_length(tmp_path: Path) -> None:
+    (kernel,) = nested()["CUPTI_ACTIVITY_KIND_KERNEL"]
+    ended = [{**kernel, "end": 0}]
+    path = write_nsys(tmp_path / "a.sqlite", **nested(CUPTI_ACTIVITY_KIND_KERNEL=ended))
+    assert [event.device_time_total for event in load_nsys(path) if event.name == "gemm"] == [0]
+
+
+def test_time_that_no_clock_has_is_refused(tmp_path: Path) -> None:
+    late = {"start": 0, "end": 2**62, "globalTid": 5, "eventType": 59, "text": "late"}
+    path = write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[late])
+    with pytest.raises(DocumentError, match=r"end is 4611686018427387904, which is no time in nanoseconds"):
+        load_nsys(path)
+
+
+def test_step_with_thousands_of_digits_is_no_step(tmp_path: Path) -> None:
+    name = f"ProfilerStep#{'9' * 5_000}"
+    marked = {"start": 0, "end": 9, "globalTid": 5, "eventType": 59, "text": name}
+    event: Any
+    (event,) = load_nsys(write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[marked]))
+    assert event.forest.recording.steps == ()

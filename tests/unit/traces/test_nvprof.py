@@ -101,3 +101,9 @@ def test_a_key_is_seen_once() -> None:
     unique.see(1, "b")
     with pytest.raises(RuntimeError, match="duplicate key: "):
         unique.see(1, "a")
+
+
+def test_torchs_reader_refuses_a_name_without_a_text(tmp_path: Path) -> None:
+    path = write_nvprof(tmp_path / "a.db", nested(texts=TEXTS[1:]))
+    with pytest.raises(DocumentError, match=r"marker 1 has the name 1, which StringTable lacks"):
+        load_nvprof(path, compat="torch")
