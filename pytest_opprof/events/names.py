@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections import defaultdict
 from typing import Any, Final
 
@@ -13,6 +14,13 @@ OUT_OF_MEMORY_EVENT_NAME: Final = "[OutOfMemory]"
 STEP_PREFIX: Final = "ProfilerStep#"
 _ALL_STEPS: Final = "ProfilerStep*"
 _MANGLED_PREFIX: Final = "_Z"
+
+# What a mangled name says of itself again: a part that it had, an argument of its template, each of several.
+_REFERENCE: Final = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|Dp")
+_MOST_OF_LETTER: Final = 40  # plain characters; `Ss` are two letters, and 70 of them
+_MOST_OF_PACK: Final = 8
+# By an estimate that is some forty times too high.
+_LONGEST_NAME: Final = 1 << 28
 
 _HIDDEN_NAMES: Final = frozenset(
     {
@@ -81,9 +89,12 @@ def summed_name(trace_name: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 12)
 def demangled(name: str) -> str:
-    """What the C++ runtime reads in a name; the name itself where it reads nothing or is not there."""
+    """What the C++ runtime reads in a name; the name itself where it reads nothing or is not there.
+
+    So it is where its plain text may be too long: some 250 characters can name what fills the memory.
+    """
     demangle = _cxx_demangle()
-    if demangle is None or "\0" in name:
+    if demangle is None or "\0" in name or _most_characters(name) > _LONGEST_NAME:
         return name
     status = ctypes.c_int()
     text = demangle(name.encode("utf-8", "surrogatepass"), None, None, ctypes.byref(status))
@@ -93,6 +104,20 @@ def demangled(name: str) -> str:
         return ctypes.string_at(text).decode("utf-8", "surrogatepass")
     finally:
         _free(ctypes.c_void_p(text))
+
+
+def _most_characters(name: str) -> int:
+    """An upper bound for the plain text of a mangled name.
+
+    It says ``S0_`` for the second part that it had so far, and ``T_`` for an argument of its template: at
+    most all of what came before the first time that it says so.
+    """
+    total, at, first = 0, 0, dict[str, int]()
+    for found in _REFERENCE.finditer(name):
+        total += (found.start() - at) * _MOST_OF_LETTER
+        total += total * _MOST_OF_PACK if found[0] == "Dp" else first.setdefault(found[0], total)
+        at = found.end()
+    return total + (len(name) - at) * _MOST_OF_LETTER
 
 
 @functools.cache

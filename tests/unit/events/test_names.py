@@ -49,3 +49,21 @@ def test_helper_ops_are_filtered() -> None:
 def test_frames_of_autograd_are_filtered() -> None:
     assert not filter_stack_entry("torch/autograd/__init__.py(5): backward")
     assert filter_stack_entry("model.py(7): backward")
+
+
+def test_name_that_would_fill_the_memory_stays_mangled() -> None:
+    doubled = "_Z1f1aIiiE" + "".join(f"S_I{part}{part}E" for part in ("S0_", "S1_", "S2_"))
+    assert demangled(doubled).startswith("f(a<int, int>, a<a<int, int>")
+    # Each part is the one before it twice: ninety of them would be more characters than there are atoms.
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    parts = [f"S{high}{low}_".replace("S0", "S") for high in digits[:3] for low in digits[:30]]
+    exploding = "_Z1f1aIiiE" + "".join(f"S_I{part}{part}E" for part in parts)
+    assert demangled(exploding) == exploding
+
+
+def test_long_names_of_kernels_are_readable() -> None:
+    kernel = (
+        "_ZN3cub17CUB_200200_750_NS28DeviceReduceSingleTileKernelINS0_18DeviceReducePolicyIfjN6thrust20THRUST_"
+        "200302_750_NS4plusIfEEE9Policy600EPfS8_iS6_ffNS4_8identityEEEvT0_T1_T2_T3_T4_T6_"
+    )
+    assert demangled(kernel).startswith("void cub::CUB_200200_750_NS::DeviceReduceSingleTileKernel<")
