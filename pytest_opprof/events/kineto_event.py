@@ -165,7 +165,7 @@ class RecordedKinetoEvent:
     def device_type(self) -> Any:
         """Where it ran; of a record of memory: whose memory. Torch's own member where torch is imported."""
         memory = self._event.memory
-        device = self._event.device_type if memory is None else DeviceType(memory.device_type)
+        device = self._event.device_type if memory is None else _whose(memory.device_type)
         torch = imported_torch()
         # Torch's code compares with its own enumeration, whose members equal nothing else.
         return device if torch is None else torch.autograd.DeviceType(int(device))
@@ -254,3 +254,8 @@ _HOST_KINDS: Final = {
     for device in ("cuda", "xpu", "mtia", "privateuse1", "glow")
     for layer, kind in (("runtime", OpKind.RUNTIME), ("driver", OpKind.DRIVER))
 }
+
+
+def _whose(number: int) -> DeviceType:
+    """Whose memory a trace tells of; what is no number of torch's is a device's, as the sums have it."""
+    return DeviceType(number) if number in DeviceType.__members__.values() else DeviceType.PrivateUse1

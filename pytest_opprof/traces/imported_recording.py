@@ -72,9 +72,10 @@ class ImportedRecording(Recording):
     def inputs(self, event: int) -> Inputs | None:
         """What an op was given; None where the trace does not say."""
         args = self._latest_args(event)
-        shapes = next((args[key] for key in _DIMS if isinstance(args.get(key), list)), None)
-        if shapes is None:
+        told = next((args[key] for key in _DIMS if isinstance(args.get(key), list)), None)
+        if told is None:
             return None
+        shapes = [shape if isinstance(shape, list) else [] for shape in told]
         return Inputs(
             shapes=shapes,
             strides=_entries(args.get("Input Strides"), like=shapes, otherwise=[]),
