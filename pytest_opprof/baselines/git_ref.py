@@ -75,8 +75,10 @@ class GitRefStore:
 
     def tips(self) -> dict[str, str]:
         """The commit of each ref."""
-        refs = self.ask("for-each-ref", "--format=%(refname) %(objectname)", self.refs).decode()
-        return dict(line.split(" ") for line in refs.splitlines())
+        # Who may push may have pushed a ref whose name is no UTF-8: it is none of ours.
+        told = self.ask("for-each-ref", "--format=%(refname) %(objectname)", self.refs)
+        lines = told.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
+        return dict(line.split(" ") for line in lines if line)
 
     def ref(self, name: str) -> str:
         """The ref of a name."""

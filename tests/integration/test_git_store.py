@@ -55,6 +55,16 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
 
 
+def test_ref_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    store = clone(tmp_path, "a")
+    store.save("main", run_of(1), collected=NOBODY)
+    for ref in (b"refs/opprof/\xff", "refs/opprof/a\u2028b".encode()):
+        command: list[str | bytes] = ["git", "update-ref", ref, "refs/opprof/main"]
+        subprocess.run(command, cwd=tmp_path / "a", check=True)
+    assert store.names() == ("main",)
+    assert keys(store) == [f"{1:040x}"]
+
+
 @pytest.mark.slow
 def test_a_lock_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     store = clone(tmp_path, "a")
