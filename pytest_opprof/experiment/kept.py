@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import secrets
 import shutil
@@ -140,11 +141,23 @@ class Kept:
         write_run(self._path(round_name, turn), run)
 
     def deaths(self) -> list[Death]:
-        """The processes that left no document, in order."""
+        """The processes that left no document, in order.
+
+        Raises:
+            DocumentError: The file is damaged.
+            StoreError: It cannot be read.
+        """
         path = self.folder / _DEATHS
-        return (
-            [Death(**death) for death in parse(read_bytes(path), where=shown(path))] if path.exists() else []
-        )
+        if not path.exists():
+            return []
+        document = parse(read_bytes(path), where=shown(path))
+        try:
+            deaths = [Death(**death) for death in document]
+        except TypeError as error:
+            raise _not_ours(path, "list of processes that died") from error
+        if not all(map(_can_be_a_death, deaths)):
+            raise _not_ours(path, "list of processes that died")
+        return deaths
 
     def bury(self, death: Death) -> None:
         """Note a process that left no document.
@@ -242,11 +255,33 @@ def _read(folder: Path) -> Kept:
     path = folder / _PLAN
     document: Any = parse(read_bytes(path), where=shown(path))
     try:
-        return Kept(folder, Plan(**{**document, "arguments": tuple(document["arguments"])}))
+        plan = Plan(**{**document, "arguments": tuple(document["arguments"])})
     except (KeyError, TypeError) as error:
-        raise DocumentError(
-            f"{shown(path)}: this is no plan of this release. The file was not used"
-        ) from error
+        raise _not_ours(path, "plan") from error
+    if not _can_be_a_plan(plan):
+        raise _not_ours(path, "plan")
+    return Kept(folder, plan)
+
+
+def _can_be_a_plan(plan: Any) -> bool:
+    """Whether each field is of its type, and each number one that an experiment can have."""
+    texts = (plan.base, plan.head, plan.prefix, plan.setup, plan.opprof_version, *plan.arguments)
+    return (
+        all(isinstance(text, str) for text in texts)
+        and all(type(number) is int for number in (plan.processes, plan.steps, plan.seed))
+        and isinstance(plan.max_time, int | float)
+        and min(plan.processes, plan.steps) >= 1
+        and 0 <= plan.max_time < math.inf
+    )
+
+
+def _can_be_a_death(death: Any) -> bool:
+    texts = (death.round, death.side, death.how)
+    return all(isinstance(text, str) for text in texts) and type(death.index) is int
+
+
+def _not_ours(path: Path, what: str) -> DocumentError:
+    return DocumentError(f"{shown(path)}: this is no {what} of this release. The file was not used")
 
 
 def _all(home: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """What an experiment keeps on disk."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -73,12 +74,37 @@ def test_an_unknown_name_says_which_there_are(tmp_path: Path, kept: Kept) -> Non
         named(tmp_path, "tests")
 
 
-@pytest.mark.parametrize("text", ["{}", '{"base": 1}', "[]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        '{"base": 1}',
+        "[]",
+        *(
+            json.dumps(asdict(PLAN) | {field: value})
+            for field, value in {
+                "base": 1,
+                "arguments": [1],
+                "steps": "5",
+                "processes": 0,
+                "seed": None,
+                "max_time": -1,
+            }.items()
+        ),
+    ],
+)
 def test_a_plan_of_another_release_is_passed_over(tmp_path: Path, kept: Kept, text: str) -> None:
     (kept.folder / "plan.json").write_text(text)
     assert list(unfinished(tmp_path)) == []
     with pytest.raises(DocumentError, match="this is no plan of this release"):
         named(tmp_path, kept.name)
+
+
+@pytest.mark.parametrize("text", ["{", "1", "[1]", '[{"round": "first"}]', '[{"other": 1}]'])
+def test_damaged_list_of_deaths_is_refused(kept: Kept, text: str) -> None:
+    (kept.folder / "deaths.json").write_text(text)
+    with pytest.raises(DocumentError, match=r"no JSON|no list of processes that died"):
+        kept.deaths()
 
 
 def test_two_processes_do_not_go_on_with_one(tmp_path: Path, kept: Kept) -> None:
