@@ -135,7 +135,8 @@ static void put_record(walk *k, const op_raw *raw, const op_event *e, uint64_t r
     w->self_ns[row] = end && !(flags & OP_FLAG_ASYNC) ? w->duration_ns[row] : 0;
     w->name[row] = name_here(k->source, e->name);
     w->thread[row] = raw->thread;
-    w->kind[row] = e->kind;
+    /* What else stands in a damaged session file no reader knows. */
+    w->kind[row] = e->kind >= OP_RANGE && e->kind <= OP_DEVICE_RANGE ? e->kind : OP_RANGE;
     w->scope[row] = flags & OP_SCOPE_MASK;
     w->flags[row] = (uint8_t)((flags & OP_FLAG_ASYNC) | (end ? 0 : OP_FLAG_UNFINISHED));
     bool numbered = e->kind == OP_TORCH && e->aux != OP_NO_SEQUENCE;
