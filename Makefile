@@ -73,6 +73,10 @@ $(VENV)/.peers: pyproject.toml | $(VENV)/.installed
 	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev,peers]'
 	@touch $@
 
+$(VENV)/.fuzz: pyproject.toml | $(VENV)/.installed
+	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev,fuzz]'
+	@touch $@
+
 $(VENV)/.site: pyproject.toml | $(VENV)/.installed
 	$(PIP) install --quiet $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev,docs]'
 	@touch $@
@@ -133,11 +137,18 @@ sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fau
 	$(CMAKE) --build build/sanitize-thread --parallel $(JOBS)
 	$(CTEST) --test-dir build/sanitize-thread --parallel $(JOBS) --output-on-failure
 
+# Whether there is a clang that brings libFuzzer; gcc has none.
+HAS_LIBFUZZER = printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return !d && n; }' \
+  | clang -fsanitize=fuzzer,address,undefined -x c - -o /dev/null 2>/dev/null
+
 .PHONY: fuzz
-fuzz: install ## damaged and hostile traces, under ASan+UBSan, for FUZZ_SECONDS (default: 600)
-	$(CMAKE) -S native -B build/sanitize-address -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
-	$(CMAKE) --build build/sanitize-address --parallel $(JOBS) --target fuzz_trace
-	build/sanitize-address/tests/fuzz_trace tests/fuzz $(FUZZ_SECONDS) $$(date +%s)
+fuzz: install $(VENV)/.fuzz ## every reader, with inputs led by its coverage, for FUZZ_SECONDS together (default: 600)
+	@build=build/sanitize-address; flags=; \
+	if $(HAS_LIBFUZZER); then build=build/libfuzzer; flags="-DCMAKE_C_COMPILER=clang -DOP_LIBFUZZER=ON"; \
+	else echo "fuzz: no clang with libFuzzer here; the readers in C run under a driver of our own"; fi; \
+	$(CMAKE) -S native -B $$build -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON $$flags; \
+	$(CMAKE) --build $$build --parallel $(JOBS) --target fuzzers; \
+	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS) --native $$build/tests
 
 .PHONY: bench
 bench: install $(VENV)/.peers ## our costs against torch.profiler's and other peers', side by side

@@ -1,40 +1,16 @@
-/* Fuzzes the reader of traces: `fuzz_trace CORPUS SECONDS [SEED]`.
- *
- * Inputs are changed at random; one that takes the code somewhere new is changed further (the library
- * is compiled to call __sanitizer_cov_trace_pc() at every edge). What is read without an error must
- * hold together, must not depend on the pieces it came in, and must be the same when it is written and
- * read again. A child process does a batch, so that its table of names starts empty; one that dies
- * leaves the input in ./crash.json. */
+/* Fuzzes the reader of traces. What is read without an error must hold together, must not depend on the
+ * pieces it came in, and must be the same when it is written and read again. */
+#include "chance.h"
 #include "check.h"
+#include "fuzz.h"
 #include "json.h"
-#include "mutate.h"
 #include "result.h"
 
-#include <dirent.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MOST_INPUTS = 4096, EDGES = 1 << 16, BATCH = 20000 };
-
-/* Of all batches. */
-static struct shared {
-    uint8_t seen[EDGES];
-    uint32_t count, edges;
-    uint64_t runs, accepted;
-    input current;
-    input inputs[MOST_INPUTS];
-} *shared;
-
-static uint8_t hit[EDGES];
-void __sanitizer_cov_trace_pc(void);
-void __sanitizer_cov_trace_pc(void) {
-    uint64_t place = (uint64_t)(uintptr_t)__builtin_return_address(0) * 0x9e3779b97f4a7c15u;
-    hit[place >> 48] = 1;
-}
-
-/* ---- one input -------------------------------------------------------------------------- */
+const bool fuzz_is_json = true;
+uint64_t fuzz_accepted;
 
 /* Each piece in memory of its own, so that a sanitizer sees what is read beyond it. */
 static int read_pieces(const char *text, size_t length, uint32_t piece, op_result **out) {
@@ -43,7 +19,7 @@ static int read_pieces(const char *text, size_t length, uint32_t piece, op_resul
     CHECK_OK(op_trace_open(&reader, 0, 0));
     int rc = OP_OK;
     for (size_t at = 0; rc == OP_OK && at < length;) {
-        size_t count = 1 + below(piece);
+        size_t count = piece == UINT32_MAX ? length : 1 + below(piece);
         count = length - at < count ? length - at : count;
         char *copy = malloc(count);
         CHECK(copy != NULL);
@@ -176,21 +152,27 @@ static void check_same(const op_result *a, const op_result *b) {
     }
 }
 
-static void try_input(const input *in, int fd) {
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static int fd = -1;
+    if (fd < 0)
+        fd = memfd_create("written", 0);
+    CHECK(fd >= 0);
+    random_state =
+        88172645463325252u ^ size; /* the same pieces each time that it is given this input */
     op_result *whole, *pieces, *again;
-    int rc = read_pieces(in->text, in->length, LONGEST * 2, &whole);
-    CHECK_EQ(read_pieces(in->text, in->length, 1 + below(64), &pieces), rc);
-    shared->runs++;
+    const char *given = (const char *)data;
+    int rc = read_pieces(given, size, UINT32_MAX, &whole);
+    CHECK_EQ(read_pieces(given, size, 1 + below(64), &pieces), rc);
     if (rc != OP_OK)
-        return;
-    shared->accepted++;
+        return 0;
+    fuzz_accepted++;
     check_columns(whole);
     check_sums(whole);
     check_same(whole, pieces);
     size_t length;
     char *text = written(whole, fd, &length);
     CHECK(deepest(text) > 60 || is_json(text));
-    CHECK_OK(read_pieces(text, length, LONGEST, &again));
+    CHECK_OK(read_pieces(text, length, UINT32_MAX, &again));
     check_same(whole, again);
     free(text);
     text = side_by_side(whole, fd);
@@ -199,100 +181,5 @@ static void try_input(const input *in, int fd) {
     op_result_free(whole);
     op_result_free(pieces);
     op_result_free(again);
-}
-
-/* ---- many ------------------------------------------------------------------------------- */
-
-static bool is_new(void) {
-    uint32_t fresh = 0;
-    for (uint32_t i = 0; i < EDGES; i++) {
-        fresh += hit[i] && !shared->seen[i];
-        shared->seen[i] |= hit[i];
-    }
-    shared->edges += fresh;
-    return fresh > 0;
-}
-
-static void keep(const input *in) {
-    uint32_t place = shared->count < MOST_INPUTS ? shared->count++ : below(MOST_INPUTS);
-    shared->inputs[place] = *in;
-}
-
-static void run_batch(double until) {
-    int fd = memfd_create("written", 0);
-    CHECK(fd >= 0);
-    for (uint32_t i = 0; i < BATCH; i++) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((double)now.tv_sec + 1e-9 * (double)now.tv_nsec > until)
-            break;
-        shared->current = shared->inputs[below(shared->count)];
-        for (uint32_t changes = 1 + below(below(4) ? 2 : 8); changes; changes--)
-            change(&shared->current, &shared->inputs[below(shared->count)]);
-        memset(hit, 0, sizeof hit);
-        try_input(&shared->current, fd);
-        if (is_new())
-            keep(&shared->current);
-    }
-    close(fd);
-}
-
-static void take_corpus(const char *folder) {
-    DIR *dir = opendir(folder);
-    CHECK(dir != NULL);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        char path[1024];
-        static input in;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "rb");
-        if (!file)
-            continue;
-        in.length = (uint32_t)fread(in.text, 1, LONGEST, file);
-        fclose(file);
-        keep(&in);
-    }
-    closedir(dir);
-    CHECK(shared->count > 0);
-}
-
-static bool batch_fails(double until) {
-    fflush(stdout);
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        run_batch(until);
-        exit(0); /* and not _exit: what leaked is told at the end */
-    }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    random_state ^= shared->runs * 0x9e3779b97f4a7c15u; /* a child's numbers are not its parent's */
-    return status != 0;
-}
-
-int main(int argc, char **argv) {
-    CHECK(argc >= 3);
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(shared != MAP_FAILED);
-    if (argc > 3)
-        random_state = strtoull(argv[3], NULL, 10) | 1;
-    take_corpus(argv[1]);
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double start = (double)now.tv_sec, until = start + atof(argv[2]);
-    bool failed = false;
-    do {
-        failed = batch_fails(until);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (!failed && (double)now.tv_sec < until);
-    printf("%llu inputs, %llu of them traces, %u kept, %u edges\n", (unsigned long long)shared->runs,
-           (unsigned long long)shared->accepted, shared->count, shared->edges);
-    if (!failed)
-        return shared->accepted == 0 || shared->edges < 100;
-    FILE *file = fopen("crash.json", "wb");
-    if (file) {
-        fwrite(shared->current.text, 1, shared->current.length, file);
-        fclose(file);
-    }
-    fprintf(stderr, "it failed: the input is in crash.json\n");
-    return 1;
+    return 0;
 }

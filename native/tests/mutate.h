@@ -1,8 +1,10 @@
-/* A JSON text changed at random: bits, stretches, tokens, values. Most changes leave it JSON. */
+/* An input changed at random: bits, stretches and numbers; of a JSON text tokens and values too, so
+ * that most changes leave it JSON. */
 #ifndef MUTATE_H
 #define MUTATE_H
 
-#include <stdint.h>
+#include "chance.h"
+
 #include <string.h>
 
 enum { LONGEST = 4096 };
@@ -11,15 +13,6 @@ typedef struct input {
     uint32_t length;
     char text[LONGEST];
 } input;
-
-static uint64_t random_state = 88172645463325252u; /* never 0 */
-
-static inline uint32_t below(uint32_t bound) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return bound ? (uint32_t)(random_state >> 11) % bound : 0;
-}
 
 static const char *const words[] = {"{",
                                     "}",
@@ -151,15 +144,10 @@ static inline void change_value(input *in, uint32_t at) {
     insert(in, at, value, (uint32_t)strlen(value));
 }
 
-static inline void change(input *in, const input *other) {
+static inline void change_bytes(input *in, const input *other) {
     static char piece[LONGEST];
     uint32_t at = below(in->length + 1), length = 1 + below(below(8) ? 16 : 512);
-    const char *word = words[below(sizeof words / sizeof *words)];
-    if (below(3)) {
-        change_value(in, at);
-        return;
-    }
-    switch (below(8)) {
+    switch (below(5)) {
     case 0:
         if (at < in->length)
             in->text[at] = (char)(in->text[at] ^ 1 << below(8));
@@ -176,26 +164,54 @@ static inline void change(input *in, const input *other) {
         memcpy(piece, in->text + at, length);
         insert(in, below(in->length + 1), piece, length);
         break;
-    case 4: /* a stretch of another input */
+    default: /* a stretch of another input */
         if (other->length) {
             uint32_t from = below(other->length);
             length = other->length - from < length ? other->length - from : length;
             insert(in, at, other->text + from, length);
         }
-        break;
-    case 5: /* another number */
+    }
+}
+
+static inline void change_json(input *in, const input *other) {
+    uint32_t at = below(in->length + 1);
+    const char *word = words[below(sizeof words / sizeof *words)];
+    if (below(3)) {
+        change_value(in, at);
+        return;
+    }
+    switch (below(8)) {
+    case 0: /* another number */
         while (at < in->length && !(in->text[at] >= '0' && in->text[at] <= '9'))
             at++;
         if (at < in->length)
             in->text[at] = (char)('0' + below(10));
         break;
-    case 6:
+    case 1:
         cut(in, at, (uint32_t)strlen(word));
         insert(in, at < in->length ? at : in->length, word, (uint32_t)strlen(word));
         break;
-    default:
+    case 2:
         insert(in, at, word, (uint32_t)strlen(word));
+        break;
+    default:
+        change_bytes(in, other);
     }
+}
+
+/* A whole number where one may stand, or a stretch of zeros or ones: what a length or an offset must
+ * not be. */
+static inline void change_binary(input *in, const input *other) {
+    static const uint32_t extremes[] = {0,       1,          0x7f,       0xff,       0x1000,
+                                        0x40000, 0x7fffffff, 0x80000000, 0xffffff00, 0xffffffff};
+    if (below(3) || in->length < sizeof *extremes) {
+        change_bytes(in, other);
+        return;
+    }
+    uint32_t at = below(in->length / 4) * 4 + below(4), size = 1u << below(3);
+    uint32_t value = extremes[below(sizeof extremes / sizeof *extremes)];
+    if (at + size <= in->length)
+        memcpy(in->text + at, &value, size);
 }
 
 #endif

@@ -1,33 +1,10 @@
 /* Damaged recordings: whatever comes back of them, nothing crashes. */
+#include "damaged.h"
 #include "killed.h"
 
 #include <sys/stat.h>
 
 static folder here;
-
-/* Everything that reads a result, of whatever quality. */
-static void use(op_result *r, bool with_trace) {
-    op_columns c = columns_of(r);
-    uint64_t words, count;
-    uint32_t length, threads;
-    op_result_args(r, &words);
-    op_result_threads(r, &threads);
-    for (uint64_t row = 0; row < c.count; row++) {
-        CHECK(c.parent[row] < (int64_t)row && c.thread[row] < threads && c.args[row] <= words);
-        CHECK(c.parent[row] < 0 || c.thread[c.parent[row]] == c.thread[row]);
-        op_name_text(c.name[row], &length);
-    }
-    const op_group *rows;
-    const int64_t *samples;
-    const op_path *nodes;
-    CHECK_OK(op_result_groups(r, 1, 0, &rows, &count, &samples));
-    CHECK_OK(op_result_paths(r, 50, &nodes, &count));
-    if (!with_trace)
-        return;
-    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    CHECK_OK(op_result_write_trace(r, fd, "", "damaged"));
-    close(fd);
-}
 
 /* True: something came back. */
 static bool survives(const remains *left, bool with_trace) {
@@ -37,7 +14,7 @@ static bool survives(const remains *left, bool with_trace) {
         CHECK(r == NULL && op_last_error()[0] != 0);
         return false;
     }
-    use(r, with_trace);
+    use_damaged(r, with_trace);
     op_result_free(r);
     return true;
 }

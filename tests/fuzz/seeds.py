@@ -1,0 +1,240 @@
+"""``python -m fuzz.seeds``: the corpora anew, from what our own writers write.
+
+What was found stays. To be run when a document's schema changed: `tests/integration/test_fuzz_corpora.py` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from artifacts import artifact_of
+from compared import cloning, mixed, slower
+from fuzz.databases import dump_database
+from fuzz.target import CORPORA, FOUND
+from fuzz.targets.left import PATHS_AT, QUESTION, pieces
+from github_api import pull_request_event, workflow_run_event
+from histories import FIRST_DAY, record_on_day, run_on_day
+from nvidia_databases import random_nvprof, write_nsys, write_nvprof
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.accepted import Acceptance, accept
+from pytest_opprof.baselines.counts import reviewable
+from pytest_opprof.compare.document import write_comparison
+from pytest_opprof.compare.time_document import write_time_comparison
+from pytest_opprof.experiment.kept import Death, Plan
+from pytest_opprof.experiment.search import Measured
+from pytest_opprof.forge.sticky import Marker
+from pytest_opprof.history.index import INDEX, HistoryIndex
+from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.recovery.sessions import left_sessions
+from pytest_opprof.results.files import run_to_bytes
+from pytest_opprof.results.run import Commit, Run, TreeNode
+from pytest_opprof.results.samples import Samples
+
+Seed = tuple[str, str, bytes]  # the target, the file's name, the input
+_THREAD = 0x0001_0002_3400_0011
+_SESSION = """
+import os, signal
+from pytest_opprof import record_function
+from pytest_opprof.capture.collector import Collector
+collector = Collector.instance()
+collector.note(b"p\\n\\ntest_a")
+collector.start()
+with record_function("forward", "with=1"), record_function("inner"):
+    pass
+with record_function("left open"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def seeds(folder: Path) -> Iterator[Seed]:
+    """All of them.
+
+    Args:
+        folder: For what writers can only write to a file.
+    """
+    yield from _documents(folder)
+    yield from _histories(folder)
+    yield from _databases(folder)
+    yield from _others()
+    yield from _left(folder)
+
+
+def _runs() -> dict[str, Run]:
+    plain = simple_run(simple_test({"aten::mul": 3, "aten::clone": 1, "forward": 1}), name="main")
+    tree = (
+        TreeNode(parent=-1, name="forward", count=3, self_ns=9),
+        TreeNode(parent=0, name="aten::mul", count=9, self_ns=9),
+    )
+    (test,) = plain.tests
+    rows = tuple(
+        replace(
+            row, count=Samples.of([1, 2, 3]), places={"model.py:4": 3}, parent_op="forward", flops=row.count
+        )
+        for row in test.ops
+    )
+    full = replace(
+        test,
+        tree=tree,
+        ops=rows,
+        unstable=("aten::mul.count",),
+        gates={"aten::mul.count": "exact", "*.self_cpu_time_total": "off"},
+        limits={"ops.count": "<= 64"},
+        settings={"torch": "2.13.0"},
+    )
+    commit = Commit(id="1a2b3c4" + "0" * 33, dirty=True, branch="main")
+    return {"plain": plain, "full": simple_run(full, commit=commit, notes=("a note",))}
+
+
+def _documents(folder: Path) -> Iterator[Seed]:
+    for name, run in _runs().items():
+        data = run_to_bytes(run, where=name)
+        for target in ("run", "baseline", "import"):
+            yield target, f"{name}.json", data
+        yield "counts", f"{name}.json", reviewable(run, name="main")
+        yield "artifact", f"{name}.zip", artifact_of(data)
+        yield "git-ref", name, f"main\t{'0' * 40}.json\n".encode() + data
+    path = folder / "document.json"
+    for name, comparison in {"cloning": cloning(places={"model.py:4": 3}), "mixed": mixed()}.items():
+        write_comparison(path, comparison)
+        yield "comparison", f"{name}.json", path.read_bytes()
+    write_time_comparison(path, slower())
+    yield "ab", "slower.json", path.read_bytes()
+    entry = Acceptance(
+        test="tests/test_a.py::test_x",
+        op="aten::clone",
+        metric="count",
+        value=3,
+        reason="meant",
+        baseline="main",
+        created=datetime(2026, 1, 2, tzinfo=UTC),
+        commit=Commit(id="a" * 40, dirty=False),
+    )
+    kept = accept(folder / "accepted", [entry, replace(entry, op=None, metric="ops.count")])
+    yield "accepted", "two.json", kept.read_bytes()
+
+
+def _histories(folder: Path) -> Iterator[Seed]:
+    log = HistoryLog(folder / "history")
+    log.append(record_on_day(day, mul=mul, committed=FIRST_DAY) for day, mul in enumerate((2, 2, 3)))
+    (segment,) = log.segments()
+    yield "history", "three_runs.jsonl", segment.path.read_bytes()
+    with HistoryIndex(log) as index:
+        assert index.tests()
+    yield "history-index", "three_runs.json", dump_database(log.folder / INDEX)
+    yield "import", "day.json", run_to_bytes(run_on_day(3), where="day.json")
+
+
+def _databases(folder: Path) -> Iterator[Seed]:
+    for seed in (2, 7):
+        path = write_nvprof(folder / f"nvprof-{seed}.sqlite", random_nvprof(seed))
+        yield "nvprof", f"random-{seed}.json", dump_database(path)
+    path = write_nsys(
+        folder / "nsys.sqlite",
+        StringIds=[{"id": 1, "value": "inner"}, {"id": 3, "value": "cudaLaunchKernel_v7000"}],
+        NVTX_EVENTS=[
+            {"start": 1, "end": 90, "globalTid": _THREAD, "eventType": 59, "text": "outer"},
+            {"start": 2, "end": 30, "globalTid": _THREAD, "endGlobalTid": 6, "eventType": 60, "textId": 1},
+        ],
+        CUPTI_ACTIVITY_KIND_RUNTIME=[
+            {"start": 21, "end": 22, "globalTid": _THREAD, "correlationId": 9, "nameId": 3}
+        ],
+        CUPTI_ACTIVITY_KIND_KERNEL=[
+            {"start": 40, "end": 44, "deviceId": 1, "streamId": 13, "correlationId": 9, "demangledName": 1}
+        ],
+        CUPTI_ACTIVITY_KIND_MEMCPY=[
+            {"start": 50, "end": 60, "deviceId": 0, "streamId": 7, "correlationId": 9, "copyKind": 2}
+        ],
+    )
+    yield "nsys", "launch.json", dump_database(path)
+
+
+def _others() -> Iterator[Seed]:
+    benchmarks = {
+        "machine_info": {
+            "machine": "x86_64",
+            "python_version": "3.11.7",
+            "cpu": {"brand_raw": "A", "count": 4},
+        },
+        "commit_info": {"id": "a" * 40, "dirty": True, "branch": "main"},
+        "benchmarks": [
+            {"fullname": "t.py::test_x", "stats": {"rounds": 2, "min": 1e-6, "max": 3e-6, "mean": 2e-6}},
+            {"fullname": "t.py::test_y[1]", "stats": {"rounds": 2, "data": [1e-6, 2e-6]}},
+        ],
+        "datetime": "2026-03-04T05:06:07.000008+02:00",
+        "opprof": {"fingerprint": {"torch": "2.13.0"}},
+    }
+    yield "benchmark", "two.json", json.dumps(benchmarks).encode()
+    yield "event", "pull_request.json", json.dumps(pull_request_event()).encode()
+    yield "event", "workflow_run.json", json.dumps(workflow_run_event()).encode()
+    marker = Marker(key="0123456789abcdef", head="a" * 40, run=4, attempt=1)
+    yield "comment", "ours.md", f"{marker.line}\n## A comment\n".encode()
+
+
+def _left(folder: Path) -> Iterator[Seed]:
+    left = folder / "left"
+    left.mkdir()
+    environment = {**os.environ, "OPPROF_DIR": str(left)}
+    done = subprocess.run([sys.executable, "-c", _SESSION], env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (file,) = left_sessions([left])
+    session = bytearray(file.path.read_bytes()[: 4_096 + 256 * 1_024])
+    assert session.find(os.fsencode(file.names_path)) == PATHS_AT, "the header is another one"
+    session[PATHS_AT : PATHS_AT + 2_048] = bytes(2_048)  # the reader of it says where the files are
+    # One segment of one chunk is all that the input has of the pool.
+    names = file.names_path.read_bytes()
+    yield "session", "killed", pieces((_with_one_chunk(session), names, b""))
+    plan = Plan(
+        base="a" * 40,
+        head="b" * 40,
+        prefix="",
+        arguments=("-x",),
+        setup="",
+        processes=12,
+        steps=5,
+        max_time=2.0,
+        seed=1,
+        opprof_version="0.1.0",
+    )
+    death = Death(round="first", index=3, side="base", how="it was killed by signal 9")
+    deaths = json.dumps([asdict(death)]).encode()
+    yield "plan", "one.json", json.dumps(asdict(plan)).encode()
+    yield "plan", "one_death", json.dumps(asdict(plan)).encode() + b"\n---\n" + deaths
+    state = {
+        "question": asdict(QUESTION),
+        "measured": {
+            "a" * 40: asdict(Measured(value=3)),
+            "b" * 40: asdict(Measured(value=None, reason="no")),
+        },
+    }
+    yield "bisection", "two.json", json.dumps(state).encode()
+
+
+def _with_one_chunk(session: bytearray) -> bytes:
+    """The header, and in place of the pool's segments one that is as long as the largest chunk."""
+    session[20:24] = (1).to_bytes(4, "little")
+    session[24:32] = (256 * 1_024).to_bytes(8, "little")
+    return bytes(session)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for target, name, data in seeds(Path(folder)):
+            assert not name.startswith(FOUND)
+            path = CORPORA / target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            print(f"{target}/{name}: {len(data)} bytes")
+
+
+if __name__ == "__main__":
+    main()

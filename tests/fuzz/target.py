@@ -1,0 +1,61 @@
+"""What is fuzzed: one reader of ours, given bytes that somebody else wrote."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_opprof.errors import OpprofError
+
+CORPORA: Final = Path(__file__).parent / "corpus"
+# What stands in a corpus because a reader once fell over it. All else there a reader accepts.
+FOUND: Final = "found-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One reader.
+
+    Attributes:
+        name: As the command line and the folder of its corpus say it.
+        read: Reads bytes, and does what a command does with what it got; the folder is its own, and what was
+            left there is from the input before.
+        words: What an input may have to say for the reader to go on.
+    """
+
+    name: str
+    read: Callable[[bytes, Path], None]
+    words: tuple[str, ...] = ()
+
+    def attempt(self, data: bytes, folder: Path) -> bool:
+        """Whether the reader takes these bytes; it may refuse them by an error of ours, and by no other.
+
+        Raises:
+            Exception: A finding: another error, or what was read does not hold together.
+        """
+        try:
+            self.read(data, folder)
+        except OpprofError:
+            return False
+        return True
+
+    def corpus(self) -> list[Path]:
+        """The inputs that the repository has."""
+        return sorted(path for path in (CORPORA / self.name).iterdir() if path.is_file())
+
+
+def put(folder: Path, name: str, data: bytes) -> Path:
+    """A file with these bytes, in place of the one before."""
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+@contextlib.contextmanager
+def refusals_end_here() -> Iterator[None]:
+    """What is done with a thing that was read may be refused too, without the rest being left out."""
+    with contextlib.suppress(OpprofError):
+        yield
