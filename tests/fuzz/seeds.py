@@ -18,12 +18,12 @@ from pathlib import Path
 
 from artifacts import artifact_of
 from compared import cloning, mixed, slower
-from fuzz.databases import dump_database
+from fuzz.databases import dump_database, write_database
 from fuzz.target import CORPORA, FOUND
 from fuzz.targets.left import PATHS_AT, QUESTION, pieces
 from github_api import pull_request_event, workflow_run_event
 from histories import FIRST_DAY, record_on_day, run_on_day
-from nvidia_databases import random_nvprof, write_nsys, write_nvprof
+from nvidia_databases import NvprofRows, random_nvprof, write_nsys, write_nvprof
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.accepted import Acceptance, accept
@@ -135,9 +135,17 @@ def _histories(folder: Path) -> Iterator[Seed]:
 
 
 def _databases(folder: Path) -> Iterator[Seed]:
-    for seed in (2, 7):
-        path = write_nvprof(folder / f"nvprof-{seed}.sqlite", random_nvprof(seed))
-        yield "nvprof", f"random-{seed}.json", dump_database(path)
+    threads = NvprofRows(
+        texts=[(1, "outer"), (2, "_ZN2at6native4gemmEv")],
+        markers=[(1, 1, 1_000, 5), (1, 0, 5_000, 5)],
+        calls=[(2_100, 2_200, 5, 9, 211), (2_300, 2_400, 5, 10, 31)],
+        kernels=[(10_000, 10_400, 2, 9)],
+        copies=[(11_000, 11_300, 1, 10)],
+    )
+    for name, rows in {"random": random_nvprof(5), "threads": threads}.items():
+        dumped = dump_database(write_nvprof(folder / f"{name}.sqlite", rows))
+        yield "nvprof", f"{name}.json", dumped
+        yield "nvprof", f"{name}.sqlite", _as_file(folder, dumped)
     path = write_nsys(
         folder / "nsys.sqlite",
         StringIds=[{"id": 1, "value": "inner"}, {"id": 3, "value": "cudaLaunchKernel_v7000"}],
@@ -155,7 +163,16 @@ def _databases(folder: Path) -> Iterator[Seed]:
             {"start": 50, "end": 60, "deviceId": 0, "streamId": 7, "correlationId": 9, "copyKind": 2}
         ],
     )
-    yield "nsys", "launch.json", dump_database(path)
+    dumped = dump_database(path)
+    yield "nsys", "launch.json", dumped
+    yield "nsys", "launch.sqlite", _as_file(folder, dumped)
+
+
+def _as_file(folder: Path, dumped: bytes) -> bytes:
+    """The same as SQLite writes it, with small pages."""
+    path = folder / "small.sqlite"
+    assert write_database(path, dumped)
+    return path.read_bytes()
 
 
 def _others() -> Iterator[Seed]:

@@ -48,7 +48,13 @@ _KINETO: Final = (
 )
 _CUPTI: Final = (
     *("StringTable", "CUPTI_ACTIVITY_KIND_MARKER", "CUPTI_ACTIVITY_KIND_RUNTIME", "StringIds", "NVTX_EVENTS"),
-    *("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "cudaLaunchKernel_v7000"),
+    *(
+        "CUPTI_ACTIVITY_KIND_KERNEL",
+        "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+        "cudaLaunchKernel_v7000",
+        "_ZN2at6native4gemmEv",
+        "_Z1f1aIiiE",
+    ),
 )
 
 
