@@ -46,11 +46,9 @@ def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> lis
         return list(changes)
     weights = head.steps, base.steps
     found = rewritings(CallTree(base, weight=weights[0]), CallTree(head, weight=weights[1]))
-    told = [_told(group, book) for group in _groups(book.explained(found, on_device=False))]
-    of_ops = [rewritten for rewritten in told if rewritten is not None]
+    of_ops = _all_told(_groups(book.explained(found, on_device=False)), book)
     kernels = kernel_rewritings(base, head, of_ops=[rewritten.group.rewriting for rewritten in of_ops])
-    told += [_told(group, book) for group in _groups(book.explained(kernels, on_device=True))]
-    rewrites = [rewritten for rewritten in told if rewritten is not None]
+    rewrites = [*of_ops, *_all_told(_groups(book.explained(kernels, on_device=True)), book)]
     gone = {id(change) for rewritten in rewrites for change in rewritten.instead_of}
     return [
         *(change for rewritten in rewrites for change in rewritten.changes),
@@ -95,6 +93,33 @@ def _as_one(candidates: Sequence[Candidate]) -> _Group:
     whole = replace(candidates[0].rewriting, lost=lost, gained=gained)
     within = tuple(candidate.rewriting.within for candidate in candidates)
     return _Group(whole, within, whole.net(), candidates[0].on_device)
+
+
+def _all_told(groups: Iterable[_Group], book: Book) -> list[_Rewritten]:
+    """The rewrites that tell more than the rows themselves.
+
+    Several can be parts of one row's difference: an op that stands for one and wraps another. Where they
+    would be more rows than they stand for, these rows are told as they are.
+    """
+    told = [rewritten for group in groups if (rewritten := _told(group, book)) is not None]
+    parts = Counter(id(change) for rewritten in told for change in rewritten.instead_of)
+    joined: list[tuple[set[int], list[_Rewritten]]] = []
+    for rewritten in told:
+        rows, together = {id(change) for change in rewritten.instead_of}, [rewritten]
+        if all(parts[row] == 1 for row in rows):
+            continue
+        for other in [other for other in joined if other[0] & rows]:
+            joined.remove(other)
+            rows |= other[0]
+            together += other[1]
+        joined.append((rows, together))
+    too_many = {
+        id(rewritten)
+        for rows, together in joined
+        if sum(len(rewritten.changes) for rewritten in together) > len(rows)
+        for rewritten in together
+    }
+    return [rewritten for rewritten in told if id(rewritten) not in too_many]
 
 
 def _told(group: _Group, book: Book) -> _Rewritten | None:
