@@ -94,7 +94,7 @@ def demangled(name: str) -> str:
     So it is where its plain text may be too long: some 250 characters can name what fills the memory.
     """
     demangle = _cxx_demangle()
-    if demangle is None or "\0" in name or _most_characters(name) > _LONGEST_NAME:
+    if demangle is None or "\0" in name or _may_be_too_long(name):
         return name
     status = ctypes.c_int()
     text = demangle(name.encode("utf-8", "surrogatepass"), None, None, ctypes.byref(status))
@@ -106,8 +106,8 @@ def demangled(name: str) -> str:
         _free(ctypes.c_void_p(text))
 
 
-def _most_characters(name: str) -> int:
-    """An upper bound for the plain text of a mangled name.
+def _may_be_too_long(name: str) -> bool:
+    """Whether an upper bound for the plain text of a mangled name says so.
 
     It says ``S0_`` for the second part that it had so far, and ``T_`` for an argument of its template: at
     most all of what came before the first time that it says so.
@@ -116,8 +116,10 @@ def _most_characters(name: str) -> int:
     for found in _REFERENCE.finditer(name):
         total += (found.start() - at) * _MOST_OF_LETTER
         total += total * _MOST_OF_PACK if found[0] == "Dp" else first.setdefault(found[0], total)
+        if total > _LONGEST_NAME:
+            return True
         at = found.end()
-    return total + (len(name) - at) * _MOST_OF_LETTER
+    return total + (len(name) - at) * _MOST_OF_LETTER > _LONGEST_NAME
 
 
 @functools.cache
