@@ -5,6 +5,7 @@
 #   FUZZ_SECONDS=...      how long `make fuzz` runs (default: 600)
 #   WRITE=1               `make test-gpu` keeps what it prints in docs/gpu-validation.md
 #   CHAOS=...             what `make chaos` is given: --sessions N, --seed S, --fault NAME
+#   MUTANTS=...           what `make mutants` is given: --only NAME, --write
 #   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
@@ -161,6 +162,10 @@ soak: install ## one process that records 10,000 windows, 1,000,000,000 events a
 .PHONY: chaos
 chaos: install ## 500 real sessions, each with a fault drawn from a printed seed
 	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m chaos $(CHAOS)
+
+.PHONY: mutants
+mutants: install ## each detector of losses silenced in turn: does its test notice?
+	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m mutants $(MUTANTS)
 
 .PHONY: bench-gates
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less

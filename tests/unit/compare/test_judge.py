@@ -203,6 +203,16 @@ def test_base_that_disagreed_with_itself_is_advisory() -> None:
     assert compared(base, head).verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize(("side", "verdict"), [("head", Verdict.INCONCLUSIVE), ("base", Verdict.PASS)])
+def test_what_is_called_unstable_gates_nothing_though_it_looks_certain(side: str, verdict: Verdict) -> None:
+    """As a document says that a later repetition did."""
+    sides = {"base": simple_test({"aten::mul": 4}), "head": simple_test({"aten::mul": 5})}
+    sides[side] = replace(sides[side], unstable=("ops.count", "aten::mul.count"))
+    found = compared(sides["base"], sides["head"])
+    assert found.verdict is verdict
+    assert verdicts(found)["ops.count"] is (None if side == "base" else verdict)
+
+
 def test_nothing_certain_is_no_pass() -> None:
     uneven = {"ops.count": Samples.of([1, 2, 3]), "ranges.count": Samples.of([1, 2, 3])}
     base = replace(simple_test({"aten::mul": 4}), totals=uneven)

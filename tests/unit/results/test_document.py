@@ -1,6 +1,7 @@
 """Runs survive their documents, and documents keep their contract."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from strategies import runs, simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import run_from_document, run_to_document
-from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import CaptureStats, Run
 from pytest_opprof.results.schema import Contract, validate
 
 
@@ -18,6 +19,24 @@ def test_runs_survive_the_document(run: Run) -> None:
     document = json.loads(json.dumps(run_to_document(run)))
     validate(document, Contract.RUN, where="run.json")
     assert run_from_document(document, where="run.json") == run
+
+
+def test_what_a_test_lacks_survives_the_document() -> None:
+    capture = CaptureStats(
+        dropped=1,
+        truncated=True,
+        unmatched_ends=2,
+        names_overflowed=3,
+        crash_recovery=False,
+        sampled_ppm=10_000,
+        device_partial=True,
+        device_dropped=4,
+        unmatched_launches=5,
+        unmatched_kernels=6,
+        untimed_work=7,
+    )
+    run = simple_run(replace(simple_test({"aten::mul": 2}, capture=capture), ops_omitted=8))
+    assert run_from_document(json.loads(json.dumps(run_to_document(run))), where="run.json") == run
 
 
 def _document() -> dict[str, Any]:

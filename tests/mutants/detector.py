@@ -1,0 +1,58 @@
+"""A detector: a place in the code that notices that something is missing, or says so."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Layer(enum.Enum):
+    """Where a detector stands on the way from what happened to who reads of it."""
+
+    RECORDING = "What is noticed while recording"
+    DOCUMENT = "What documents say"
+    VERDICT = "What verdicts say"
+    TABLE = "What tables and reports say"
+    SESSION = "What sessions and commands say"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detector:
+    """One place that tells of a loss, the edit that silences it, and the test that fails of that.
+
+    Attributes:
+        name: Short, and of this detector alone.
+        layer: Where it stands.
+        tells: What is known because of it.
+        file: Where it is, from the repository's root.
+        text: A piece of that file that is there once.
+        without: The same piece, but silent.
+        test: ``tests/unit/x.py::test_y``, or ``native/tests/test_x.c::a_check``.
+    """
+
+    name: str
+    layer: Layer
+    tells: str
+    file: str
+    text: str
+    without: str
+    test: str
+
+    def edited(self, root: Path) -> str:
+        """The file's text with the edit.
+
+        Args:
+            root: Of the sources.
+
+        Raises:
+            ValueError: The piece of text is not there exactly once.
+        """
+        whole = (root / self.file).read_text(encoding="utf-8")
+        found = whole.count(self.text)
+        if found != 1:
+            raise ValueError(f"{self.name}: {self.file} has its text {found} times: {self.text!r}")
+        return whole.replace(self.text, self.without)

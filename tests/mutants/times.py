@@ -1,0 +1,121 @@
+"""What keeps an A/B from judging times that tell nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from mutants.detector import Detector, Layer
+
+_judges: Final = partial(Detector, layer=Layer.VERDICT)
+_TIMES: Final = "pytest_opprof/compare/times.py"
+_SAMPLES: Final = "pytest_opprof/compare/time_samples.py"
+_ROUNDS: Final = "pytest_opprof/compare/time_verdicts.py"
+_TESTS: Final = "tests/unit/compare/test_times.py"
+
+TIMES: Final = (
+    _judges(
+        name="more than one machine",
+        tells="That the processes of an A/B ran on different hosts.",
+        file=_TIMES,
+        text="        everywhere = _other_host(",
+        without="        everywhere = '' and _other_host(",
+        test=f"{_TESTS}::test_other_host_is_inconclusive",
+    ),
+    _judges(
+        name="a base that differs from itself",
+        tells="That the machine cannot judge times now.",
+        file=_TIMES,
+        text="        everywhere = everywhere or _failed_control(control)\n",
+        without="",
+        test=f"{_TESTS}::test_base_that_differs_from_itself_stops_all",
+    ),
+    _judges(
+        name="too few processes",
+        tells="That chance alone may look like a change.",
+        file=_TIMES,
+        text="            or too_few(sides, tests=len(timed), settings=settings)\n",
+        without="",
+        test=f"{_TESTS}::test_too_few_processes_are_refused",
+    ),
+    _judges(
+        name="a base that is too noisy",
+        tells="That a test differs from itself too much to be judged.",
+        file=_TIMES,
+        text="            or too_noisy(noise.get(node_id, 0), settings=settings)\n",
+        without="",
+        test=f"{_TESTS}::test_noisy_base_is_inconclusive",
+    ),
+    _judges(
+        name="other libraries",
+        tells="That more than the code differs between the sides.",
+        file=_TIMES,
+        text="    return (f\"not the code alone: {', '.join(words)}\",) if words else ()",
+        without="    return ()",
+        test=f"{_TESTS}::test_other_libraries_are_said_and_judged",
+    ),
+    _judges(
+        name="numbers that a process lacks",
+        tells="That a process has no numbers of a test.",
+        file=_SAMPLES,
+        text="            if not bad:\n                continue",
+        without="            if bad or not bad:\n                continue",
+        test=f"{_TESTS}::test_one_bad_process_is_said",
+    ),
+    _judges(
+        name="other work",
+        tells="That the sides did not take the same steps.",
+        file=_SAMPLES,
+        text="    if before == after and len(before) == 1:",
+        without="    if True:",
+        test=f"{_TESTS}::test_one_bad_process_is_said",
+    ),
+    _judges(
+        name="a clock that stood still",
+        tells="That a step took no time, or less.",
+        file=_SAMPLES,
+        text="if not each.totals[WALL_TIME.name].low > 0]",
+        without="if not each.totals[WALL_TIME.name]]",
+        test=f"{_TESTS}::test_one_bad_process_is_said",
+    ),
+    _judges(
+        name="processes that others disturbed",
+        tells="Of which processes the machine was slower than usual.",
+        file=_TIMES,
+        text="*disturbances(court.tests, settings=settings)",
+        without="*()",
+        test=f"{_TESTS}::test_processes_that_others_disturbed_are_left_out",
+    ),
+    _judges(
+        name="a change that nobody confirmed",
+        tells="That fresh processes have not said the same.",
+        file=_ROUNDS,
+        text="    if confirmation is None:\n        return unknown,",
+        without="    if confirmation is None:\n        return Verdict.REGRESSED,",
+        test=f"{_TESTS}::test_flagged_test_is_inconclusive_until_confirmed",
+    ),
+    _judges(
+        name="a confirmation in between",
+        tells="That fresh processes neither confirm a change nor deny it.",
+        file=_ROUNDS,
+        text='return Verdict.INCONCLUSIVE, f"; {_told(second',
+        without='return Verdict.PASS, f"; {_told(second',
+        test=f"{_TESTS}::test_unsure_confirmation_is_inconclusive",
+    ),
+    _judges(
+        name="a confirmation that could not have seen it",
+        tells="That fresh processes were noisier than the change.",
+        file=_ROUNDS,
+        text="    if noise_ppm >= first.distance_ppm:",
+        without="    if False:",
+        test=f"{_TESTS}::test_confirmation_that_could_not_have_seen_it_is_inconclusive",
+    ),
+    _judges(
+        name="two looks that are not sure",
+        tells="That two rounds together neither show a change nor rule it out.",
+        file=_ROUNDS,
+        text='return Verdict.INCONCLUSIVE, f"{told}, and not sure"',
+        without='return Verdict.PASS, f"{told}, and not sure"',
+        test=f"{_TESTS}::test_two_looks_that_are_unsure_together_are_inconclusive",
+    ),
+)

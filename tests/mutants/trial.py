@@ -1,0 +1,142 @@
+"""One test, run over the copy: does it hold, does it fail, and where?"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mutants.tree import BuildError, Tree
+
+_NATIVE: Final = "native/tests/"
+_LONGEST_S: Final = 300
+_RAN: Final = re.compile(r"^ok (\w+)$", re.MULTILINE)
+_RUN: Final = re.compile(r"\bRUN\((\w+)\)")
+_OUTCOME: Final = re.compile(r"^(tests/.+?) (PASSED|FAILED|SKIPPED|ERROR)\b", re.MULTILINE)
+
+
+class Ended(enum.Enum):
+    """How a test ended."""
+
+    HELD = "held"
+    FAILED = "failed"
+    SKIPPED = "is skipped here"
+    BROKE = "broke"  # it was not the test that failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What came of a test.
+
+    Attributes:
+        ended: How it ended.
+        where: The test, or the case of it, that failed; else ``""``.
+        why: What it said, shortly.
+    """
+
+    ended: Ended
+    where: str = ""
+    why: str = ""
+
+
+def is_native(test: str) -> bool:
+    """Whether a test is a check of a C program."""
+    return test.startswith(_NATIVE)
+
+
+def tried(tree: Tree, test: str) -> Trial:
+    """Build what a test needs, and run it."""
+    try:
+        return _of_program(tree, test) if is_native(test) else _of_pytest(tree, test)
+    except BuildError as error:
+        return Trial(ended=Ended.BROKE, why=f"it does not compile: {error}")
+    except subprocess.TimeoutExpired:
+        return Trial(ended=Ended.BROKE, why=f"it ran for more than {_LONGEST_S} s")
+
+
+def all_tried(tree: Tree, tests: Sequence[str]) -> dict[str, Trial]:
+    """Tests of pytest's in one session, which is sooner done than one of them after the other."""
+    try:
+        done = _run(_pytest(tree, *tests), tree, longest_s=len(tests) * _LONGEST_S)
+    except BuildError as error:
+        return {test: Trial(ended=Ended.BROKE, why=f"it does not compile: {error}") for test in tests}
+    cases = _OUTCOME.findall(done.stdout)
+    return {
+        test: Trial(ended=_together(outcome for case, outcome in cases if _is_of(case, test)))
+        for test in tests
+    }
+
+
+def _is_of(case: str, test: str) -> bool:
+    return case == test or case.startswith(f"{test}[")
+
+
+def checks_of(source: Path) -> list[str]:
+    """The checks of a C program, in the order in which it runs them."""
+    return _RUN.findall(source.read_text(encoding="utf-8"))
+
+
+def _of_program(tree: Tree, test: str) -> Trial:
+    file, _, check = test.partition("::")
+    programs = tree.program(Path(file).stem)
+    if not programs:
+        return Trial(ended=Ended.SKIPPED, why=f"{file} is not built here")
+    checks = checks_of(tree.root / file)
+    for program in programs:
+        done = _run([str(program)], tree)
+        passed = set(_RAN.findall(done.stdout))
+        if done.returncode == 0 and check in passed:
+            continue
+        failed = next((name for name in checks if name not in passed), "")
+        ended = Ended.FAILED if failed == check else Ended.BROKE
+        return Trial(ended=ended, where=f"{file}::{failed}", why=" ".join(done.stderr.split()))
+    return Trial(ended=Ended.HELD)
+
+
+def _of_pytest(tree: Tree, test: str) -> Trial:
+    done = _run(_pytest(tree, "-x", test), tree)
+    cases = _OUTCOME.findall(done.stdout)
+    failed = next((case for case, outcome in cases if outcome == "FAILED"), "")
+    if done.returncode == 1 and failed:
+        said = [line[1:].strip() for line in done.stdout.splitlines() if line.startswith("E ")]
+        return Trial(ended=Ended.FAILED, where=failed, why=said[0] if said else "")
+    if done.returncode == 0:
+        return Trial(ended=_together(outcome for _, outcome in cases))
+    return Trial(ended=Ended.BROKE, why=(done.stdout + done.stderr)[-2_000:])
+
+
+def _together(outcomes: Iterable[str]) -> Ended:
+    """What several cases of a test make of it."""
+    seen = set(outcomes)
+    if not seen or "ERROR" in seen:
+        return Ended.BROKE
+    if "FAILED" in seen:
+        return Ended.FAILED
+    return Ended.HELD if "PASSED" in seen else Ended.SKIPPED
+
+
+def _pytest(tree: Tree, *arguments: str) -> list[str]:
+    return [str(tree.python()), "-m", "pytest", "-v", "-p", "no:randomly", "--tb=short", *arguments]
+
+
+def _run(
+    command: list[str], tree: Tree, *, longest_s: float = _LONGEST_S
+) -> subprocess.CompletedProcess[str]:
+    left_out = ("PYTEST_", "OPPROF_", "PYTHONPATH")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+    return subprocess.run(
+        command,
+        cwd=tree.root,
+        env=kept,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=longest_s,
+        check=False,
+    )
