@@ -20,7 +20,29 @@ AXE = Path(__file__).parents[3] / "build/browser/node_modules/axe-core/axe.min.j
 MANY = 20_000 if os.environ.get("OPPROF_COUNTS") == "all" else 300
 UNPRINTABLE = (0, 9, 10, 13, 0x1B, 0x7F, 0xA0, 0x85, 0x200B, 0x202E, 0x2028, 0x2066, 0xD800, 0xFEFF, 0xE0041)
 # Where the next unit begins, and what lies in the middle between two roundings.
-NEAR_A_BORDER = (0, 1, 250, 949, 950, 999, 1_000, 1_023, 1_024, 1_250, 1_350, 999_949, 999_950, 1_250_000)
+NEAR_A_BORDER = (
+    0,
+    1,
+    250,
+    949,
+    950,
+    999,
+    1_000,
+    1_023,
+    1_024,
+    1_125,
+    1_250,
+    1_350,
+    9_995,
+    12_250,
+    12_750,
+    99_950,
+    122_500,
+    999_500,
+    999_949,
+    999_950,
+    1_250_000,
+)
 
 
 def test_hostile_names_stay_text(browser: Browser, tmp_path: Path) -> None:

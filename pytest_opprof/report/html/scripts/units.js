@@ -1,14 +1,24 @@
 // Nanoseconds, bytes and counts for a reader: what units.py says in Python.
 
-/** One decimal, rounded as Python rounds: what lies in the middle goes to the even digit. */
-function oneDecimal(value) {
+/** With so many decimals, rounded as Python rounds: what lies in the middle goes to the even digit. */
+function decimals(value, digits) {
   const size = Math.abs(value);
-  let text = size.toFixed(1);
-  if (Number.isInteger(size * 4) && !Number.isInteger(size * 2)) {
-    const tenths = Math.floor(size * 10);
-    text = ((tenths + (tenths % 2)) / 10).toFixed(1);
+  let text = size.toFixed(digits);
+  if (Number.isInteger(size * 2 ** (digits + 1)) && !Number.isInteger(size * 2 ** digits)) {
+    const last = Math.floor(size * 10 ** digits);
+    text = ((last + (last % 2)) / 10 ** digits).toFixed(digits);
   }
   return value < 0 ? `-${text}` : text;
+}
+
+function oneDecimal(value) {
+  return decimals(value, 1);
+}
+
+/** Three figures of a value that is 1 or more as it is shown. */
+function threeFigures(value) {
+  const digits = [2, 1].find((each) => Number(decimals(Math.abs(value), each)) < 10 ** (3 - each)) ?? 0;
+  return decimals(value, digits);
 }
 
 function scaled(value, units, smallest) {
@@ -43,7 +53,7 @@ function difference(value, unit) {
 function preciseTime(value) {
   for (const [name, scale] of TIMES) {
     if (Number((Math.abs(value) / scale).toPrecision(3)) >= 1) {
-      return `${Number((value / scale).toPrecision(3)) >= 1000 ? (value / scale).toFixed(0) : (value / scale).toPrecision(3)} ${name}`;
+      return `${threeFigures(value / scale)} ${name}`;
     }
   }
   return `${value.toFixed(0)} ns`;
