@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import Run
 
 _SUFFIXES = (".json", ".json.gz")
+# What else is kept beside a store: processes of A/Bs, which are no runs of their own, and traces.
+_NO_RUNS = frozenset({"ab", "crashes", "traces"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,11 @@ def _runs(path: Path, notes: list[str]) -> Iterator[Run]:
         yield read_run(path)
         return
     try:
-        files = sorted(each for each in path.rglob("*") if each.name.endswith(_SUFFIXES))
+        files = sorted(
+            each
+            for each in path.rglob("*")
+            if each.name.endswith(_SUFFIXES) and _NO_RUNS.isdisjoint(each.relative_to(path).parts[:-1])
+        )
     except OSError as error:
         raise StoreError(f"{shown(path)}: the folder cannot be searched ({error.strerror})") from error
     for file in files:
