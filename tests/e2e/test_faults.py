@@ -193,6 +193,7 @@ def test_a_full_disk_is_one_sentence_for_each_report(project: Project, small_dis
     assert list(files["--opprof-traces"].iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_quota_is_one_sentence_and_harms_no_earlier_file(project: Project) -> None:
     project.write("test_it.py", TEST)
     assert project.pytest("--opprof-save=main").exit_code == 0

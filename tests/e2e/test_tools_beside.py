@@ -93,7 +93,10 @@ TOOLS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["ranges and ops", "ranges, ops and python calls"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("ranges and ops", marks=pytest.mark.slow), "ranges, ops and python calls"],
+)
 def beside(request: pytest.FixtureRequest, make_project: MakeProject) -> Session:
     """A session of tests that use other tools, in which the whole of pytest is debugged by faulthandler."""
     project: Project = make_project("beside")

@@ -99,9 +99,8 @@ def test_a_test_that_became_another_program_is_told_of(project: Project, session
     check_the_next_session_tells(project, sessions)
 
 
-@pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)], ids=["plain", "xdist"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["plain", "xdist"])
 def test_a_test_that_leaves_by_pytest_exit_is_no_death(
     project: Project, sessions: Path, workers: tuple[str, ...]
 ) -> None:

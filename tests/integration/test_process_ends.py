@@ -108,7 +108,10 @@ STARTS = {
 }
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "start",
+    [start if start == "subprocess" else pytest.param(start, marks=pytest.mark.slow) for start in STARTS],
+)
 def test_programs_started_in_a_window_leave_it_whole(session_folder: Path, start: str) -> None:
     """subprocess takes vfork where it can, and posix_spawn and the shell always do: no handler of a fork runs."""
     said = answer_of(
