@@ -145,6 +145,16 @@ def test_what_has_no_room_is_left_out_and_said(project: Project) -> None:
     assert kept(project) == []
 
 
+def test_traces_past_the_budget_are_not_even_written_and_said(project: Project) -> None:
+    project.write("pytest.ini", (project.folder / "pytest.ini").read_text() + "opprof_trace_budget = 300 B\n")
+    project.write(
+        "test_it.py", WORK_TWICE + "\n    @pytest.mark.profile\n    def test_too():\n        pass\n"
+    )
+    told = project.pytest("--opprof-save=main", "--opprof-save-processes=1").told
+    of_the_first = "those of the first have the 300 B of opprof_trace_budget"
+    assert f"opprof: the traces of the last tests are not kept: {of_the_first}" in told
+
+
 @pytest.mark.slow
 def test_workers_keep_traces_too(project: Project) -> None:
     pytest.importorskip("xdist")

@@ -169,10 +169,18 @@ SESSIONS: Final = (
     _says(
         name="a trace that is not kept",
         tells="That there was no room for a test's trace.",
+        file="pytest_opprof/baselines/traces.py",
+        text="        return (_left_out(left_out, budget=self.budget),) if left_out else ()",
+        without="        return ()",
+        test="tests/e2e/test_kept_traces.py::test_what_has_no_room_is_left_out_and_said",
+    ),
+    _says(
+        name="traces that are not even written",
+        tells="That the traces of the first tests took all the room.",
         file="pytest_opprof/plugin/session.py",
         text="        if not_staged:",
         without="        if False:",
-        test="tests/e2e/test_kept_traces.py::test_what_has_no_room_is_left_out_and_said",
+        test="tests/e2e/test_kept_traces.py::test_traces_past_the_budget_are_not_even_written_and_said",
     ),
     _says(
         name="no session file",
