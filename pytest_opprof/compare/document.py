@@ -14,6 +14,7 @@ from pytest_opprof.compare.comparison import (
 )
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
+from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.document import (
     contradiction,
     refuse_repeats,
@@ -45,6 +46,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
     write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
 
 
+@acyclic()
 def read_comparison(path: Path) -> Comparison:
     """Read a comparison.
 

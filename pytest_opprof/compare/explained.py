@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pytest_opprof.compare.alignment import Rewriting
     from pytest_opprof.compare.comparison import Change
     from pytest_opprof.results.run import OpRow, TestResult
+
+    _Rows: TypeAlias = dict[tuple[str, bool], list[OpRow]]
 
 _UNKNOWN = frozenset({None, Verdict.INCONCLUSIVE, Verdict.ERROR})
 
@@ -45,7 +48,7 @@ class Book:
         self.steps = base.steps, head.steps
         self.places = {row.name: row.source for row in head.ops if row.source}
         self.ranges = {row.name for test in (base, head) for row in test.ops if row.kind is OpKind.RANGE}
-        self._rows = _rows_by_name(base), _rows_by_name(head)
+        self._sides = base, head
         self.counts: dict[tuple[str, bool], Change] = {}
         self.others: dict[str, list[Change]] = defaultdict(list)
         self.risen: set[tuple[str, bool]] = set()
@@ -64,11 +67,17 @@ class Book:
             elif is_known and not change.rule:
                 self.others[change.op].append(change)
 
+    @cached_property
+    def _rows(self) -> tuple[_Rows, _Rows]:
+        """Of both sides; most tests have no change that needs them."""
+        base, head = self._sides
+        return _rows_by_name(base), _rows_by_name(head)
+
     def explained(self, found: Iterable[Rewriting], *, on_device: bool) -> list[Candidate]:
         """The rewritings that tell all of the difference of each row that they would stand for."""
         candidates = [Candidate(rewriting, rewriting.net(), on_device) for rewriting in found]
-        sums: Counter[str] = Counter()
-        moved: Counter[str] = Counter()
+        sums: dict[str, int] = defaultdict(int)
+        moved: dict[str, int] = defaultdict(int)
         by_name: dict[str, list[Candidate]] = defaultdict(list)
         for candidate in candidates:
             for name, rise in candidate.net.items():
@@ -102,10 +111,14 @@ class Book:
             return False
         if (name, on_device) in self._unknown:
             return False
-        known = sum(row.count.total for row in after) * self.steps[0]
-        known -= sum(row.count.total for row in before) * self.steps[1]
+        known = after[0].count.total * self.steps[0] if after else 0
+        known -= before[0].count.total * self.steps[1] if before else 0
         # What has a gate of its own has a row of its own, whatever else is told of it.
         return (rise == known and not is_both) or (known != 0 and (name, on_device) not in self.counts)
+
+    def has_risen(self, names: Iterable[str], *, on_device: bool) -> bool:
+        """Whether one of these has a gate of its own and ran more often."""
+        return bool(self.risen) and any((name, on_device) in self.risen for name in names)
 
     def is_whole(self, name: str, *, on_device: bool) -> bool:
         """Whether only one side has an op."""
@@ -119,8 +132,8 @@ class Book:
         return None
 
 
-def _rows_by_name(test: TestResult) -> dict[tuple[str, bool], list[OpRow]]:
-    rows: dict[tuple[str, bool], list[OpRow]] = defaultdict(list)
+def _rows_by_name(test: TestResult) -> _Rows:
+    rows: _Rows = defaultdict(list)
     for row in test.ops:
         if not row.background and row.kind is not OpKind.CALL and row.count.high:
             rows[row.name, row.kind.is_on_device].append(row)

@@ -7,7 +7,7 @@ nothing is judged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,7 @@ class _Court:
     trust: Trust
     accepted: Mapping[Key, Acceptance]
     causes: Causes
+    objections: dict[tuple[str, OpKind | None], str] = field(default_factory=dict)
 
     def totals(self) -> Iterator[Change | None]:
         for metric in TOTALS.values():
@@ -136,7 +137,8 @@ class _Court:
             if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
                 continue
             change = self._judged(
-                Change(op=None, metric=metric.name, base=base, head=head, verdict=None), rule
+                Change(op=None, metric=metric.name, base=base, head=head, rule=_words(rule), verdict=None),
+                rule,
             )
             if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
                 change = self._unless_only_new_ranges(change, rule)
@@ -174,12 +176,12 @@ class _Court:
                     continue
                 if (pair.kind is OpKind.CALL and not is_asked_for) or self._is_cut_off(pair):
                     continue
-                change = self._judged(self._change_of(pair, metric), rule)
+                change = self._judged(self._change_of(pair, metric, rule), rule)
                 if change is not None and change.rise > 0:
                     change = replace(change, cause=self.causes.of(pair))
                 yield change
 
-    def _change_of(self, pair: RowPair, metric: Metric) -> Change:
+    def _change_of(self, pair: RowPair, metric: Metric, rule: Rule | None) -> Change:
         return Change(
             op=pair.name,
             kind=pair.kind,
@@ -187,6 +189,7 @@ class _Court:
             metric=metric.name,
             base=pair.base.samples(metric.name) if pair.base else None,
             head=pair.head.samples(metric.name) if pair.head else None,
+            rule=_words(rule),
             verdict=None,
         )
 
@@ -199,7 +202,6 @@ class _Court:
         """The change with its verdict; None for what is not worth a word."""
         if rule is not None and rule.kind is RuleKind.OFF:
             return None
-        change = replace(change, rule="" if rule is None else str(rule))
         if change.about.family is Family.TIME:
             return replace(change, reason=_TIMES_ARE_NOT_JUDGED)
         base = change.base or Samples.constant(0, steps=self.base.steps)
@@ -238,7 +240,11 @@ class _Court:
         is_sampled = self.base.capture.is_sampled or self.head.capture.is_sampled
         if base.high == head.high == 0 and not is_lost and not is_sampled:
             return ""
-        objection = self.trust.objection(change.about, kind=change.kind)
+        # The same for all ops of a kind, of which there may be thousands.
+        asked = change.metric, change.kind
+        if asked not in self.objections:
+            self.objections[asked] = self.trust.objection(change.about, kind=change.kind)
+        objection = self.objections[asked]
         return objection or ("it was not measured in this run" if is_lost else "")
 
     def _instability(self, change: Change, before: int, head: Samples) -> str:
@@ -262,9 +268,13 @@ class _Court:
         return replace(change, verdict=Verdict.CHANGED, reason="only ranges that are new")
 
 
+def _words(rule: Rule | None) -> str:
+    return "" if rule is None else str(rule)
+
+
 def _disagrees(test: TestResult, change: Change) -> bool:
     """Whether a side's measurements contradicted each other, in another process or in the same one."""
-    return str(MetricPath(op=change.op, metric=change.about)) in test.unstable
+    return bool(test.unstable) and str(MetricPath(op=change.op, metric=change.about)) in test.unstable
 
 
 def _is_nothing(pair: RowPair, metric: Metric) -> bool:

@@ -26,14 +26,19 @@ def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Re
         head: the test now.
         of_ops: what became of the ops.
     """
+    gone = _only_in(base, head)
+    if not gone:
+        return []
     launcher = {
         name: f"{at} {rewriting.after}" for at, rewriting in enumerate(of_ops) for name in rewriting.net()
     }
-    lost = _by_launcher(_only_in(base, head), launcher, weight=head.steps)
+    lost = _by_launcher(gone, launcher, weight=head.steps)
     gained = _by_launcher(_only_in(head, base), launcher, weight=base.steps)
+    callers = _callers(head)
     found: list[Rewriting] = []
     for key, before in lost.items():
-        found += _rewritings(before, gained.get(key, {}), within=_caller(head, gained.get(key, {})))
+        after = gained.get(key, {})
+        found += _rewritings(before, after, within=min((callers[name] for name in after), default=""))
     return found
 
 
@@ -57,9 +62,14 @@ def _by_launcher(
     return found
 
 
-def _caller(test: TestResult, kernels: dict[str, int]) -> str:
-    launchers = {row.parent_op or "" for row in test.ops if row.name in kernels and row.kind is OpKind.KERNEL}
-    return min(launchers, default="")
+def _callers(test: TestResult) -> dict[str, str]:
+    """By kernel, the op that launches it; of several the first by name."""
+    found: dict[str, str] = {}
+    for row in test.ops:
+        if row.kind is OpKind.KERNEL:
+            by = row.parent_op or ""
+            found[row.name] = min(found.get(row.name, by), by)
+    return found
 
 
 def _rewritings(lost: dict[str, int], gained: dict[str, int], *, within: str) -> list[Rewriting]:

@@ -130,7 +130,7 @@ def _told(group: _Group, book: Book) -> _Rewritten | None:
         return None
     weight = book.steps[0] * book.steps[1]
     sums = [sum(side.values()) for side in (group.rewriting.lost, group.rewriting.gained)]
-    if any(calls % weight for calls in sums):
+    if sums[0] % weight or sums[1] % weight:
         return None
     first = (*group.rewriting.after, *group.rewriting.before)[0]
     change = Change(
@@ -139,7 +139,7 @@ def _told(group: _Group, book: Book) -> _Rewritten | None:
         metric=COUNT.name,
         base=_each(sums[0] // weight, steps=book.steps[0]),
         head=_each(sums[1] // weight, steps=book.steps[1]),
-        verdict=_verdict(mine, net, has_risen=any((name, group.on_device) in book.risen for name in net)),
+        verdict=_verdict(mine, net, has_risen=book.has_risen(net, on_device=group.on_device)),
         cause=bounded(_cause(group, book, inside=_inside(group)), length=MAX_TEXT),
         rewrite=Rewrite(kind=kind, before=group.rewriting.before, after=group.rewriting.after),
     )
@@ -162,11 +162,11 @@ def _is_part_of_total(changes: Iterable[Change]) -> bool:
 
 def _verdict(changes: Sequence[Change], net: Mapping[str, int], *, has_risen: bool) -> Verdict | None:
     """What the rows said apart: a rise of their own kind's total, other ops, or fewer."""
-    rises: Counter[OpKind | None] = Counter()
+    rises: dict[OpKind | None, int] = defaultdict(int)
     for change in changes:
         rises[change.kind] += net[change.op or ""]
     of_totals = [
-        change.verdict for change in changes if _is_part_of_total([change]) and rises[change.kind] > 0
+        change.verdict for change in changes if change.verdict not in _OF_ITS_OWN and rises[change.kind] > 0
     ]
     if of_totals:
         return worst(of_totals)
@@ -203,10 +203,12 @@ def _others(group: _Group, mine: Sequence[Change], told: Change, book: Book) -> 
     """What the ops of a rewrite did besides running: as of one op where one was renamed, else as a whole."""
     by_metric: dict[str, list[Change]] = defaultdict(list)
     for count in mine:
-        for change in book.others[count.op or ""]:
+        for change in book.others.get(count.op or "", ()):
             if change.kind is count.kind:
                 by_metric[change.metric].append(change)
     found = _Others()
+    if not by_metric:
+        return found
     is_pair = group.rewriting.kind is RewriteKind.RENAMED and all(
         book.is_whole(name, on_device=group.on_device) for name in group.net
     )

@@ -14,6 +14,7 @@ from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, parse_path
+from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text
@@ -49,6 +50,7 @@ class Policy:
         return self.ini.under(marker).under(self.command_line)
 
 
+@acyclic()
 def compare_runs(
     base: Run | None,
     head: Run,

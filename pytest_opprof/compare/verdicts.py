@@ -33,12 +33,15 @@ class Verdict(StrEnum):
     @property
     def severity(self) -> int:
         """0 for the worst; verdicts sort by it."""
-        return list(Verdict).index(self)
+        return _SEVERITY[self]
 
     @property
     def label(self) -> str:
         """As reports print it: ``REGRESSED``."""
         return self.value.upper()
+
+
+_SEVERITY = {verdict: at for at, verdict in enumerate(Verdict)}
 
 
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:

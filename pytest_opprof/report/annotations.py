@@ -9,13 +9,13 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.cause import Causes
-from pytest_opprof.compare.pairing import RowPair
+from pytest_opprof.compare.pairing import pair_rows
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.summary import Summary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pytest_opprof.compare.comparison import Change, TestComparison
     from pytest_opprof.report.rows import Row
@@ -68,23 +68,25 @@ def _told(row: Row) -> str:
 
 def _place(test: TestSummary) -> tuple[str, str]:
     """The file and line that run more ops; the test's own file where no stacks were taken."""
-    changes = [row.source for row in test.failing_rows if row.source is not None]
+    risen = [row.source for row in test.failing_rows if row.source is not None and row.source.rise > 0]
     if test.exact is not None:
-        for change in changes:
-            found = _PLACE.fullmatch(_source(change, test.exact) or "")
+        for source in _sources(risen, test.exact):
+            found = _PLACE.fullmatch(source)
             if found is not None:
                 return found["file"], found["line"]
     return test.node_id.partition("::")[0], ""
 
 
-def _source(change: Change, test: TestComparison) -> str | None:
-    """``forward, model.py:41``: where an op is called from more often than before."""
-    if test.base is None or test.head is None or change.op is None or change.kind is None or change.rise <= 0:
-        return None
-    key = (change.op, change.kind, change.background)
-    base, head = (next((row for row in side.ops if row.key == key), None) for side in (test.base, test.head))
-    pair = RowPair(name=change.op, kind=change.kind, background=change.background, base=base, head=head)
-    return Causes(test.base, test.head).source(pair)
+def _sources(risen: Iterable[Change], test: TestComparison) -> Iterator[str]:
+    """``forward, model.py:41``: where each op is called from more often than before; empty: not known."""
+    if test.base is None or test.head is None:
+        return
+    causes = Causes(test.base, test.head)
+    pairs = {(pair.name, pair.kind, pair.background): pair for pair in pair_rows(test.base, test.head)}
+    for change in risen:
+        if change.op is not None and change.kind is not None:
+            pair = pairs.get((change.op, change.kind, change.background))
+            yield (causes.source(pair) if pair else None) or ""
 
 
 def _command(kind: str, where: dict[str, str], message: str) -> str:

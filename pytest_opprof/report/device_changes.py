@@ -32,11 +32,14 @@ _BETTER_OF = _BETTER | {
     TOTAL_OF_COUNT[name].name: tuple(TOTAL_OF_COUNT[other].name for other in better)
     for name, better in _BETTER.items()
 }
+_OF_DEVICES = {*OP_COUNTS, *_BETTER_OF}
 _Key = tuple[str | None, OpKind | None, bool]
 
 
 def telling_changes(test: TestComparison) -> list[Change]:
     """The changes of a test without those that another one of them tells better, in their order."""
+    if not any(change.metric in _OF_DEVICES for change in test.changes):
+        return list(test.changes)
     by_key: dict[_Key, dict[str, Change]] = defaultdict(dict)
     for change in test.changes:
         by_key[_key(change)][change.metric] = change

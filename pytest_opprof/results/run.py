@@ -38,7 +38,10 @@ class OpKind(StrEnum):
     @property
     def is_on_device(self) -> bool:
         """Whether it ran on a device, and has no time on the host."""
-        return self in {OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET}
+        return self in _ON_DEVICE
+
+
+_ON_DEVICE = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
 
 
 class Outcome(StrEnum):
