@@ -130,13 +130,35 @@ test-all: install axe github-api $(VENV)/.peers ## the same with every test and 
 	OPPROF_COUNTS=all $(BIN)/pytest -n 2 --dist worksteal
 
 .PHONY: sanitize
-sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point
+sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fault point; Python's under ASan
 	$(CMAKE) -S native -B build/sanitize-address -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=address,undefined -DOP_FAULTS=ON
 	$(CMAKE) --build build/sanitize-address --parallel $(JOBS)
 	$(CTEST) --test-dir build/sanitize-address --parallel $(JOBS) --output-on-failure
 	$(CMAKE) -S native -B build/sanitize-thread -DOP_PYTHON=$(abspath $(BIN)/python) -DOP_SANITIZE=thread -DOP_FAULTS=ON
 	$(CMAKE) --build build/sanitize-thread --parallel $(JOBS)
 	$(CTEST) --test-dir build/sanitize-thread --parallel $(JOBS) --output-on-failure
+	@$(MAKE) sanitize-python
+
+# The package with its C code under ASan, in an environment of its own that sees the libraries of the first. It is
+# tried from another folder, in which the package as it lies here is not found. ASan has to be there before
+# all else, and C++'s library with it: torch throws across both. Python's own memory is leaked at its end.
+ASAN := build/sanitize-python
+ASAN_SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib", vars={"base": "$(ASAN)"}))')
+ASAN_TESTS := $(patsubst %,../../tests/integration/test_%.py,collector fork interpreters limits memory_sources \
+  process_ends python_calls ranges ranges_asyncio ranges_futures recording recovered_recording trace_file)
+
+.PHONY: sanitize-python
+sanitize-python: install
+	$(BIN)/python -m venv $(ASAN)
+	$(BIN)/python -c 'import sys; print(*(path for path in sys.path if path.endswith("-packages")), sep="\n")' \
+	  > $(ASAN_SITE)/neighbours.pth
+	$(ASAN)/bin/python -m pip --disable-pip-version-check install --quiet --force-reinstall --no-deps \
+	  --no-build-isolation -Cbuild-dir=$(ASAN)/build -Ccmake.define.OP_SANITIZE=address .
+	cd $(ASAN) && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:handle_segv=0 PYTHONMALLOC=malloc \
+	  CXX="env -u LD_PRELOAD c++" OPPROF_CACHE_DIR="$$PWD/observer" bin/python -m pytest -c ../../pyproject.toml --rootdir=../.. \
+	  -p no:cacheprovider -m "not slow" $(ASAN_TESTS) \
+	  ../../tests/integration/test_torch_ops.py::test_ops_nest_in_ranges
 
 # Whether there is a clang that brings libFuzzer; gcc has none.
 HAS_LIBFUZZER = printf 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return !d && n; }' \
