@@ -56,6 +56,9 @@ def main() -> None:
             mutated: bytes = atheris.Mutate(data, most)
             return mutated
 
+        # What is imported on the way is not to be counted as the first input's time.
+        for path in target.corpus():
+            attempt(path.read_bytes())
         mutator = JsonMutator(mutate, target.words)
         atheris.Setup([sys.argv[0], *options], attempt, custom_mutator=mutator)
         atheris.Fuzz()
