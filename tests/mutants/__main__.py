@@ -121,10 +121,12 @@ def _silenced(tree: Tree, detector: Detector, *, is_skipped: bool) -> Ended:
         return Ended.SKIPPED
     with tree.without(detector):
         trial = tried(tree, detector.test)
+    # A test that skips itself because of the edit notices nothing.
+    ended = Ended.HELD if trial.ended is Ended.SKIPPED else trial.ended
     where = trial.where or detector.test
-    why = f": {trial.why}" if trial.ended is Ended.BROKE else ""
-    print(f"{_WORDS[trial.ended]}: {detector.name} -> {where}{why}", flush=True)
-    return trial.ended
+    why = f": {trial.why}" if ended is Ended.BROKE else ""
+    print(f"{_WORDS[ended]}: {detector.name} -> {where}{why}", flush=True)
+    return ended
 
 
 if __name__ == "__main__":

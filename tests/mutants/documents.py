@@ -80,6 +80,14 @@ DOCUMENTS: Final = (
         test="tests/e2e/test_sampling.py::test_the_document_says_how_much_was_recorded",
     ),
     _says(
+        name="a source that did not run",
+        tells="Why a source that was asked for is not among those of a test.",
+        file="pytest_opprof/plugin/measurement.py",
+        text="            yield source, reason[:_LONGEST]",
+        without="            yield from ()",
+        test="tests/e2e/test_environments.py::test_why_a_source_did_not_run_stands_in_the_document",
+    ),
+    _says(
         name="rows past the cap",
         tells="How many ops a document has no row of.",
         file="pytest_opprof/results/build.py",
