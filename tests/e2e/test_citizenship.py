@@ -95,10 +95,8 @@ def test_passed_tests_fold_unless_verbose(regressed: tuple[Project, Session]) ->
     [
         ("-p", "no:cacheprovider"),
         ("--import-mode=importlib",),
-        ("-s",),
-        ("--tb=short", "--color=yes", "--durations=2"),
-        ("-p", "no:logging", "-p", "no:capture"),
-        ("-p", "no:assertion", "-p", "no:warnings"),
+        ("-s", "--tb=short", "--color=yes", "--durations=2"),
+        ("-p", "no:logging", "-p", "no:capture", "-p", "no:assertion", "-p", "no:warnings"),
     ],
     ids=" ".join,
 )

@@ -1,11 +1,14 @@
 """A baseline from elsewhere: other hardware, another clock, other tests, a damaged number."""
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e.conftest import MakeProject
 from e2e.project import Project
 
 from pytest_opprof.capture.cuda import has_driver
@@ -21,12 +24,19 @@ TEST = """\
 """
 
 
-@pytest.fixture
-def saved(project: Project) -> Project:
-    """A project with a baseline."""
+@pytest.fixture(scope="module")
+def recorded(make_project: MakeProject) -> Project:
+    """A project with a baseline, to be copied."""
+    project = make_project("recorded")
     project.write("test_it.py", TEST)
     assert project.pytest("--opprof-save=main").exit_code == 0
     return project
+
+
+@pytest.fixture
+def saved(recorded: Project, tmp_path: Path) -> Project:
+    """A copy of it, as each test damages its own."""
+    return Project(shutil.copytree(recorded.folder, tmp_path / "project"))
 
 
 def edit(project: Project, change: Callable[[dict[str, Any]], object]) -> None:

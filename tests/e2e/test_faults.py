@@ -75,7 +75,13 @@ COMPLAINTS = {
 }
 
 
-@pytest.mark.parametrize("kind", COMPLAINTS)
+# What is no document at all is refused in one place, which has its own tests.
+ALIKE = {"empty", "binary", "damaged gzip", "foreign"}
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in ALIKE else []) for kind in COMPLAINTS]
+)
 def test_a_bad_baseline_is_one_sentence_and_stays_as_it_is(
     recorded: tuple[Project, bytes], kind: str
 ) -> None:

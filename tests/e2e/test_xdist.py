@@ -73,7 +73,16 @@ def test_a_save_joins_what_the_workers_measured(distributed: tuple[Project, Sess
     saved.lines.fnmatch_lines(["opprof *: * store dir:.opprof", "2 passed, 10 measured * nothing dropped"])
 
 
-@pytest.mark.parametrize("mode", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"])
+@pytest.mark.parametrize(
+    "mode",
+    # The others hand out tests by whole files, as they may come anyway.
+    [
+        "load",
+        "loadgroup",
+        "worksteal",
+        *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("loadscope", "loadfile")),
+    ],
+)
 def test_every_way_to_distribute_gives_the_same_verdicts(
     distributed: tuple[Project, Session], mode: str
 ) -> None:

@@ -348,8 +348,9 @@ def test_doctor_says_why_there_is_no_cuda(fake_cuda_folder: Path) -> None:
 
 @pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
 def test_doctor_says_that_there_is_no_driver() -> None:
-    assert doctor().split()[1] == "absent"
-    assert "libcuda.so.1 not found" in doctor()
+    line = doctor()
+    assert line.split()[1] == "absent"
+    assert "libcuda.so.1 not found" in line
 
 
 def test_memory_of_devices_is_in_tables_and_traces(tmp_path: Path) -> None:
