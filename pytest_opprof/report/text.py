@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import tabulate
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -100,6 +98,8 @@ def table(
         sentences: the column that holds sentences; it is cut at its end.
         right: the titles of the columns that are aligned to the right.
     """
+    import tabulate  # noqa: PLC0415 - a tenth of what opening a session imports, and most need no table
+
     cells = [[escaped(cell) for cell in row] for row in rows]
     widths = [max(columns(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
     excess = sum(widths) + _GAP * (len(headers) - 1) - width
