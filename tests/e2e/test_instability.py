@@ -113,6 +113,7 @@ def test_two_processes_may_agree_on_what_a_third_does_not(story: Story) -> None:
     )
 
 
+@pytest.mark.slow
 def test_more_processes_take_turns_with_the_order_and_find_it_out(project: Project) -> None:
     made(project)
     saved = project.pytest("--opprof-save=main", "--opprof-save-processes=4")

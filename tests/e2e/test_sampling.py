@@ -52,6 +52,7 @@ def test_counts_of_a_sample_are_inconclusive(sessions: tuple[Session, Session]) 
     assert "limit on forward.count" not in told
 
 
+@pytest.mark.slow
 def test_a_share_that_cannot_be_meant_is_a_usage_error(make_project: MakeProject) -> None:
     project = make_project("sampling-misunderstood")
     project.write("test_it.py", TESTS)

@@ -32,9 +32,8 @@ def examples(repository: Path, make_project: MakeProject) -> Project:
     return project
 
 
-@pytest.mark.parametrize(
-    "mode", [pytest.param(mode, marks=() if mode == "in order" else pytest.mark.slow) for mode in MODES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", MODES)
 def test_unchanged_examples_pass(examples: Project, mode: str, *, large_counts: bool) -> None:
     plugins, options, some_runs = MODES[mode]
     for _ in range(ALL_RUNS if large_counts else some_runs):

@@ -141,6 +141,7 @@ def test_what_is_only_shown_is_neither_kept_nor_judged(shared: Project, option: 
     assert "= opprof =" not in session.stdout
 
 
+@pytest.mark.slow
 def test_another_root_gives_the_same_verdicts(project: Project) -> None:
     root = ("--rootdir=..", "-c", "pytest.ini")
     project.write("test_it.py", TESTS)
@@ -236,6 +237,7 @@ DOCTESTS = """\
 """
 
 
+@pytest.mark.slow
 def test_doctests_beside_profiled_tests_just_run(project: Project) -> None:
     project.write(
         "conftest.py",
@@ -307,6 +309,7 @@ def test_async_tests_are_stepped_in_their_loop(project: Project) -> None:
         assert (session.result(name).steps, total.low, total.high) == (3, ranges, ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [("-n", "2", "--dist=loadgroup"), ("--dist=each", "--tx=2*popen"), ("-n", "0", "--dist=load")],

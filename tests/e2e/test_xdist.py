@@ -181,6 +181,7 @@ def test_a_bad_baseline_stops_before_the_workers_start(project: Project) -> None
     assert "test_it.py" not in session.stdout
 
 
+@pytest.mark.slow
 def test_the_first_failure_may_stop_the_session(project: Project) -> None:
     project.write("test_it.py", TESTS)
     project.pytest("--opprof-save=main", plugins=XDIST)

@@ -17,6 +17,7 @@ def stored(project: Project) -> Run:
     return read_run(project.stored()[-1])
 
 
+@pytest.mark.slow
 def test_no_option_stands_in_the_way(project: Project) -> None:
     pytest.importorskip("xdist")
     pytest.importorskip("pytest_randomly")

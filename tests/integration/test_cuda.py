@@ -335,6 +335,7 @@ def doctor(**environment: str) -> str:
     return next(line for line in done.stdout.splitlines() if line.startswith("CUDA"))
 
 
+@pytest.mark.slow
 def test_doctor_says_which_libcupti_it_would_use(fake_cuda_folder: Path) -> None:
     cupti = fake_cuda_folder / "cupti-13" / "libcupti.so.13"
     line = doctor(LD_LIBRARY_PATH=str(fake_cuda_folder), OPPROF_CUPTI_PATH=str(cupti))

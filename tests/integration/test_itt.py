@@ -99,6 +99,7 @@ def no_kept_observer(folder: Path) -> dict[str, str | None]:
 # ---- arming ----
 
 
+@pytest.mark.slow
 @needs_torch
 def test_arming_after_torch_is_too_late() -> None:
     said = answer_of(

@@ -118,6 +118,7 @@ def kill_and_check(programs: Path, folder: Path, *, signal_number: int, choice: 
     return spilled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "signal_number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT], ids=["killed", "crashed", "aborted"]
 )

@@ -76,6 +76,7 @@ def test_queue_is_that_of_the_launches(major: int) -> None:
     assert said == {"kernels": 9, "points": 16, "same": True, "last": 0, "after is idle": True}
 
 
+@pytest.mark.slow
 def test_torchs_own_class_says_the_same(torch: Any) -> None:
     said = answer(
         """

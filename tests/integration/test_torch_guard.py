@@ -20,6 +20,7 @@ def test_torch_profiler_raises_here() -> None:
         torch.autograd._enable_profiler(None, set())
 
 
+@pytest.mark.slow
 def test_torch_profiler_raises_in_child_processes() -> None:
     pytest.importorskip("torch")
     child = subprocess.run(

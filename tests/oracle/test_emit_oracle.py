@@ -67,6 +67,7 @@ def test_strings_are_torchs(tool: Path, tmp_path: Path) -> None:
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_shapes_follow_torchs_names(tool: Path, tmp_path: Path) -> None:
     theirs = heard(tool, tmp_path / "theirs", BY_TORCH)
     ours = heard(tool, tmp_path / "ours", BY_US_WITH_SHAPES)
@@ -74,6 +75,7 @@ def test_shapes_follow_torchs_names(tool: Path, tmp_path: Path) -> None:
     assert any(", sizes = [[2, 4, 16]" in text for _, text in ours)
 
 
+@pytest.mark.slow
 def test_begins_and_ends_are_as_many_as_ops(tool: Path, tmp_path: Path) -> None:
     """Counted by our own recording of the step after, which the tool hears nothing of."""
     count = tmp_path / "count"

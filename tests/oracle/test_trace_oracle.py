@@ -28,7 +28,7 @@ FILES = (
     "backward_thread.json",
     "event_sync_multi_stream_cuda.json.gz",
     "minitoy_training_rocm.json.gz",
-    "nccl_training_rank0_cuda.json.gz",
+    pytest.param("nccl_training_rank0_cuda.json.gz", marks=pytest.mark.slow),  # the largest
     "sampled_training_cuda.json.gz",
     "simple_add_cuda.json.gz",
     "triton_kernel_cuda.json.gz",

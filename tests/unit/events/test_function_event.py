@@ -123,6 +123,7 @@ def test_raw_metadata_is_deprecated() -> None:
         assert event(metadata_json="{}").metadata_json == "{}"
 
 
+@pytest.mark.slow
 def test_deep_nesting_is_no_recursion() -> None:
     events = EventList(chain(DEEP, use_device="cuda"), use_device="cuda")
     events[DEEP - 1].append_kernel("gemm", 0, 3.0)
