@@ -57,6 +57,23 @@ def test_cuda_that_is_refused_is_said_and_proves_nothing(project: Project) -> No
     assert session.exit_code != 0
 
 
+def test_cuda_that_is_refused_when_a_test_first_uses_it_is_said(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """
+        import fake_cuda
+        import pytest
+
+        @pytest.mark.profile(activities=["cpu", "cuda"], warmup=0, active=1)
+        @pytest.mark.parametrize("number", [1, 2])
+        def test_step(number):
+            fake_cuda.load().fail("cuptiActivityEnable", 35)
+        """,
+    )
+    # The header could not know: it is said at the end, once for both.
+    assert sum("NVreg_RestrictProfilingToAdminUsers=0" in line for line in project.pytest().told) == 1
+
+
 @pytest.mark.skipif(has_driver(), reason="there is a driver on this machine")
 def test_a_machine_without_a_driver_is_said_where_cuda_was_asked_for(project: Project) -> None:
     project.write(

@@ -164,7 +164,7 @@ SESSIONS: Final = (
         file="pytest_opprof/plugin/session.py",
         text="        self.notes |= dict.fromkeys(late - self.said)",
         without="        dict.fromkeys(late - self.said)",
-        test="tests/e2e/test_cuda.py::test_cuda_that_is_refused_is_said_and_proves_nothing",
+        test="tests/e2e/test_cuda.py::test_cuda_that_is_refused_when_a_test_first_uses_it_is_said",
     ),
     _says(
         name="a trace that is not kept",
@@ -268,6 +268,6 @@ SESSIONS: Final = (
         file="pytest_opprof/experiment/ab.py",
         text="        died = Counter(death.side for death in self.kept.deaths())\n        if died:",
         without="        died = Counter(death.side for death in self.kept.deaths())\n        if False:",
-        test="tests/e2e/test_deaths.py::test_an_ab_tells_of_its_processes",
+        test="tests/e2e/test_ab.py::test_what_was_measured_is_kept_and_resumed[SIGINT]",
     ),
 )
