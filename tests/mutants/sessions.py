@@ -268,6 +268,6 @@ SESSIONS: Final = (
         file="pytest_opprof/experiment/ab.py",
         text="        died = Counter(death.side for death in self.kept.deaths())\n        if died:",
         without="        died = Counter(death.side for death in self.kept.deaths())\n        if False:",
-        test="tests/e2e/test_ab.py::test_what_was_measured_is_kept_and_resumed[SIGINT]",
+        test="tests/e2e/test_ab.py::test_what_was_measured_is_kept_and_resumed",
     ),
 )
