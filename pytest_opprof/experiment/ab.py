@@ -185,7 +185,7 @@ class _Experiment:
         """
         plan = self.kept.plan
         order = turns(_MOST_TIMES * plan.processes, seed=plan.seed + (name == _CONFIRM))
-        planned = len(order) // _MOST_TIMES
+        planned = 2 * plan.processes
         runs: dict[Side, list[Run]] = {side: [] for side in Side}
         began, done, measured = self.clock(), 0, 0
 

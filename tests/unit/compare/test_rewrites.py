@@ -293,3 +293,11 @@ def test_what_is_inside_of_what_came_is_not_gone() -> None:
     base = calling(forward(("aten::mul", 1)))
     head = calling(forward(("my::op", 1, ("aten::mul", 1)), ("aten::relu", 1)))
     assert told(compared(base, head)) == {"my::op": REGRESSED, "aten::relu": REGRESSED}
+
+
+def test_parts_of_one_row_are_no_more_rows_than_it() -> None:
+    """An op that stands for a watched one, and wraps another: the watched one has its own row as it is."""
+    rest = ("aten::mul", 1), ("aten::addmm", 1), ("aten::relu", 1)
+    base = calling(("aten::item", 1, ("aten::mul", 1)), *rest)
+    head = calling(("my::op", 1, ("my::op", 1, ("aten::mul", 1))), *rest)
+    assert told(compared(base, head)) == {"my::op": REGRESSED, "aten::item": IMPROVED}
