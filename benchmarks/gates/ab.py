@@ -17,6 +17,8 @@ from pytest_opprof.compare.time_document import read_time_comparison
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
 # 0 passed, 1 a gate failed: anything else is no answer.
 _ANSWERS: Final = (0, 1)
+# Seconds for undisturbed steps, of a test whose 50 take half of that.
+_MAX_TIME: Final = 0.1
 
 
 def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
@@ -46,6 +48,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
             "HEAD~1",
             test_file,
             f"--steps={steps}",
+            f"--max-time={_MAX_TIME}",
             "-p",
             "opprof",
             "-q",

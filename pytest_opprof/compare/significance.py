@@ -30,6 +30,24 @@ def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
     return _share_from(tuple(sorted(ranks)), len(head), sum(ranks[len(base) :]))
 
 
+def p_of_rise_of_fast(base: Sequence[int], head: Sequence[int]) -> float:
+    """The same of the fast processes: all values above the median of both sides together count as equal.
+
+    Processes of equal code differ by how their memory falls and by what their neighbours do: most are about
+    as fast as each other, some are slower by a third, by chance more often on one side. The rank of such a
+    one among the slow says nothing of the code. Exact as well, as ranks with ties are permuted too.
+
+    Args:
+        base: one value of each process before; at least one.
+        head: the same of the processes now.
+    """
+    both = sorted((*base, *head))
+    at_most = both[(len(both) - 1) // 2]
+    slow = both[-1]
+    before, now = ([time if time <= at_most else slow for time in side] for side in (base, head))
+    return p_of_rise(before, now)
+
+
 def combined_p(p_values: Sequence[float]) -> float:
     """The p of what several rounds of fresh processes say together: Fisher's method (1925).
 
@@ -41,8 +59,12 @@ def combined_p(p_values: Sequence[float]) -> float:
 
 
 def smallest_p(base: int, head: int) -> float:
-    """The p of two sides of so many processes where all of one side are above all of the other."""
-    return 1 / math.comb(base + head, head)
+    """The p of the fast of so many processes where all of one side are above all of the other.
+
+    Where the higher side is the smaller one, some of the other are among the slow half too.
+    """
+    fewer, both = min(base, head), base + head
+    return math.comb(both // 2, fewer) / math.comb(both, fewer)
 
 
 def processes_needed(hypotheses: int, *, rate: float) -> int:

@@ -55,7 +55,7 @@ class OpTime:
     Attributes:
         name: the op's name.
         kind: what it is.
-        base_ns: the median of the base's processes, of each the fastest step; 0 where it lacks the op.
+        base_ns: the lower quartile of the base's processes, of each the fastest step; 0 where they lack it.
         head_ns: the same of the head.
         base_count: calls in a step before.
         head_count: calls in a step now.
@@ -84,26 +84,26 @@ class Sides:
     head_ns: tuple[int, ...] = ()
 
     @property
-    def medians(self) -> tuple[int, int]:
-        """The base's and the head's median."""
-        return median_ns(self.base_ns), median_ns(self.head_ns)
+    def quartiles(self) -> tuple[int, int]:
+        """The base's and the head's lower quartile: what the fast processes take."""
+        return lower_quartile_ns(self.base_ns), lower_quartile_ns(self.head_ns)
 
     @property
     def change_ppm(self) -> int:
         """By what share of the base the head is slower; below zero where it is faster."""
-        base, head = self.medians
+        base, head = self.quartiles
         return round((head - base) * EVERY_PPM / base)
 
     @property
     def distance_ppm(self) -> int:
         """By what share the slower side is over the other: the same whichever is the base."""
-        low, high = sorted(self.medians)
+        low, high = sorted(self.quartiles)
         return min(round((high - low) * EVERY_PPM / low), _MOST_PPM)
 
     @property
     def direction(self) -> Direction | None:
-        """Which way the head's median went; None where it is the base's."""
-        base, head = self.medians
+        """Which way the head's quartile went; None where it is the base's."""
+        base, head = self.quartiles
         if base == head:
             return None
         return Direction.SLOWER if head > base else Direction.FASTER
@@ -190,6 +190,8 @@ class TimeComparison:
         return next((test for test in self.tests if test.node_id == node_id), None)
 
 
-def median_ns(values: Sequence[int]) -> int:
-    """The median of at least one time, in whole nanoseconds."""
-    return round(statistics.median(values))
+def lower_quartile_ns(values: Sequence[int]) -> int:
+    """The lower quartile of at least one time, in whole nanoseconds; between two by linear interpolation."""
+    if len(values) == 1:
+        return values[0]
+    return round(statistics.quantiles(values, n=4, method="inclusive")[0])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pytest_opprof.compare.significance import combined_p, discoveries, p_of_rise
-from pytest_opprof.compare.time_comparison import FALSE_DISCOVERIES, Direction, OpTime, median_ns
+from pytest_opprof.compare.significance import combined_p, discoveries, p_of_rise_of_fast
+from pytest_opprof.compare.time_comparison import FALSE_DISCOVERIES, Direction, OpTime, lower_quartile_ns
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.units import NS_IN_US, format_precise_duration
@@ -44,7 +45,7 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
     p_values = [combined_p([each.p(key, direction) for each in found]) for key in keys]
     hits = discoveries(p_values, rate=FALSE_DISCOVERIES)
     ops = [_op_time(found, key, is_significant=hit) for key, hit in zip(keys, hits, strict=True)]
-    least_ns = min(_LEAST_SHARE * sides.medians[0], _LEAST_NS)
+    least_ns = min(_LEAST_SHARE * sides.quartiles[0], _LEAST_NS)
     ops = [op for op in ops if op.rise_ns * towards >= least_ns]
     ops.sort(key=lambda op: -op.rise_ns * towards)
     return tuple([op for op in ops if op.is_significant] or ops[:1])[:_MOST_OPS]
@@ -52,7 +53,7 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
 
 def cause_of(ops: Sequence[OpTime], sides: Sides) -> str:
     """In few words what a test's change is made of: ``aten::addmm +290 us: same calls, slower``."""
-    base_ns, head_ns = sides.medians
+    base_ns, head_ns = sides.quartiles
     half = abs(head_ns - base_ns) / 2
     if not ops or not ops[0].is_significant:
         if not ops or abs(ops[0].rise_ns) < half:
@@ -93,7 +94,9 @@ class _Round:
     def p(self, key: _Key, direction: Direction) -> float:
         """How likely the sides of an op are so far apart where they are alike."""
         base, head = _self_times(self.base, key), _self_times(self.head, key)
-        return p_of_rise(base, head) if direction is Direction.SLOWER else p_of_rise(head, base)
+        return (
+            p_of_rise_of_fast(base, head) if direction is Direction.SLOWER else p_of_rise_of_fast(head, base)
+        )
 
 
 def _keys(rounds: Sequence[Readings], found: Sequence[_Round]) -> list[_Key]:
@@ -113,8 +116,8 @@ def _op_time(rounds: Sequence[_Round], key: _Key, *, is_significant: bool) -> Op
     return OpTime(
         name=key[0],
         kind=key[1],
-        base_ns=median_ns(_self_times(base, key)),
-        head_ns=median_ns(_self_times(head, key)),
+        base_ns=lower_quartile_ns(_self_times(base, key)),
+        head_ns=lower_quartile_ns(_self_times(head, key)),
         base_count=_calls(base, key),
         head_count=_calls(head, key),
         is_significant=is_significant,
@@ -127,4 +130,4 @@ def _self_times(processes: Sequence[_Rows], key: _Key) -> list[int]:
 
 
 def _calls(processes: Sequence[_Rows], key: _Key) -> int:
-    return median_ns([rows[key].count.low if key in rows else 0 for rows in processes])
+    return round(statistics.median(rows[key].count.low if key in rows else 0 for rows in processes))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.significance import (
     combined_p,
     discoveries,
-    p_of_rise,
+    p_of_rise_of_fast,
     processes_needed,
     smallest_p,
 )
@@ -36,7 +36,7 @@ _OUTER = frozenset({0, 3})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the first round says of a test whose medians differ by more than may be passed over.
+    """What the first round says of a test whose quartiles differ by more than may be passed over.
 
     Attributes:
         direction: which way it went.
@@ -205,8 +205,8 @@ def _halves(base_ns: Sequence[int]) -> Sides:
 
 def _p(sides: Sides, direction: Direction) -> float:
     if direction is Direction.SLOWER:
-        return p_of_rise(sides.base_ns, sides.head_ns)
-    return p_of_rise(sides.head_ns, sides.base_ns)
+        return p_of_rise_of_fast(sides.base_ns, sides.head_ns)
+    return p_of_rise_of_fast(sides.head_ns, sides.base_ns)
 
 
 def _percent(ppm: int) -> str:

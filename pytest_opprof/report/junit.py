@@ -104,4 +104,4 @@ def _seconds(test: TestSummary) -> str:
     """The time of one step of the head, where an A/B judged it."""
     if test.times is None or test.times.times is None:
         return "0.000"
-    return f"{test.times.times.medians[1] / NS_IN_S:.6f}"
+    return f"{test.times.times.quartiles[1] / NS_IN_S:.6f}"

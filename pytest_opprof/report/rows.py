@@ -66,7 +66,7 @@ def time_row(test: TestTimes) -> Row:
     """The time of a test of an A/B, by the medians that were judged; its verdict and cause are the test's."""
     base = head = change = ""
     if test.times is not None:
-        base, head = map(format_precise_duration, test.times.medians)
+        base, head = map(format_precise_duration, test.times.quartiles)
         change = format_change(test.times.change_ppm, unit=Unit.PPM)
     return Row(
         test=test.node_id,

@@ -64,5 +64,5 @@ def _total(side: TestResult | None, name: str) -> Any:
 def _times(times: TestTimes | None) -> dict[str, Any] | None:
     if times is None or times.times is None:
         return None
-    base, head = times.times.medians
+    base, head = times.times.quartiles
     return {"base_ns": base, "head_ns": head, "change_ppm": times.times.change_ppm}
