@@ -36,7 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
     chance = random.Random(seed)  # noqa: S311 - a drawing that can be repeated
     wrong, done = 0, Counter[str]()
     with tempfile.TemporaryDirectory(prefix="opprof-chaos-") as name:
-        made = template(Path(name, "made"))
+        with contextlib.redirect_stdout(io.StringIO()):
+            made = template(Path(name, "made"))
         for number in range(args.sessions):
             drawn = draw(chance, faults)
             if number < args.first:

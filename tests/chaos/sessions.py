@@ -24,18 +24,27 @@ from pytest_opprof.results.files import read_run
 _LONGEST_S: Final = 180.0  # a session takes one; machines may be busy
 _STOPPED_FOR_S: Final = 0.3  # the fault itself: how long a process stands still
 _CHANGED: Final = "CHAOS_MORE"
+# What a test does is in a module of its own: both sides of an A/B run the head's tests.
+_WORK: Final = """
+    import os
+
+    MORE = os.environ.get("CHAOS_MORE", "")
+
+    def calls(number):
+        return 10 + (bool(MORE) and number == 1)
+"""
 _TESTS: Final = """
     import ctypes, gc, os, signal, subprocess, sys, tempfile, threading, time
     import pytest
     from pytest_opprof import record_function
+    from work import calls
 
-    INSIDE = os.environ.get("CHAOS", "")
-    MORE = os.environ.get("CHAOS_MORE", "")
+    INSIDE = os.environ.get("CHAOS_INSIDE", "")
 
     @pytest.mark.profile(warmup=1, active=2)
     @pytest.mark.parametrize("number", range(3))
     def test_step(number):
-        for _ in range(10 + (bool(MORE) and number == 1)):
+        for _ in range(calls(number)):
             with record_function("work"):
                 sum(range(100))
         exec(INSIDE, globals(), {})
@@ -96,6 +105,7 @@ def draw(chance: random.Random, faults: tuple[Fault, ...]) -> Drawn:
 def template(folder: Path) -> Project:
     """A project with a baseline, to be copied."""
     project = Project(folder)
+    project.write("work.py", _WORK)
     project.write("test_it.py", _TESTS)
     project.write(".gitignore", ".opprof/\n__pycache__/\n")
     project.git("init", "-q", "-b", "main")
@@ -169,13 +179,13 @@ def _command(drawn: Drawn) -> list[str]:
 def _session(folder: Path, sessions: Path, drawn: Drawn) -> Ended:
     fault = drawn.fault
     own = {name: text.format(folder=folder) for name, text in fault.environment.items()}
-    more = {"OPPROF_DIR": str(sessions), "CHAOS": fault.inside, **own}
+    more = {"OPPROF_DIR": str(sessions), "CHAOS_INSIDE": fault.inside, **own}
     if drawn.is_changed:
         more[_CHANGED] = "1"
     if drawn.mode is Mode.AB and drawn.is_changed:
         # Both sides have the environment; the head alone has the change.
         del more[_CHANGED]
-        path = folder / "test_it.py"
+        path = folder / "work.py"
         path.write_text(path.read_text().replace("(bool(MORE) and number == 1)", "(number == 1)"))
     with (folder / "output").open("w+b") as output:
         process = subprocess.Popen(
@@ -269,7 +279,7 @@ def _of_the_next(folder: Path, sessions: Path, drawn: Drawn) -> Iterator[str]:
     if drawn.fault.spoils_baseline or (drawn.saves and drawn.is_changed):
         return
     project = Project(folder)
-    project.write("test_it.py", _TESTS)
+    project.write("work.py", _WORK)
     ended = project.pytest("--opprof-baseline=main", env={"OPPROF_DIR": str(sessions)}, writes_run=False)
     if ended.exit_code != _PASSED:
         yield f"the session after it ends with {ended.exit_code}: {ended.stdout[-2000:]}"

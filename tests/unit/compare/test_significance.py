@@ -14,6 +14,7 @@ from pytest_opprof.compare.significance import (
     combined_p,
     discoveries,
     p_of_rise,
+    p_of_rise_of_fast,
     processes_needed,
     smallest_p,
 )
@@ -78,6 +79,34 @@ def test_equal_sides_are_no_rise() -> None:
 def test_smallest_p_is_that_of_separated_sides(count: int, p: float) -> None:
     assert smallest_p(count, count) == pytest.approx(p, rel=1e-3)
     assert p_of_rise(range(count), range(count, 2 * count)) == pytest.approx(smallest_p(count, count))
+
+
+@pytest.mark.parametrize(("base", "head"), [(12, 12), (12, 13), (13, 12), (8, 14), (14, 8), (1, 6)])
+def test_smallest_p_of_the_fast_can_be_had_both_ways(base: int, head: int) -> None:
+    below, above = range(base), range(base, base + head)
+    found = (
+        p_of_rise_of_fast(below, above),
+        p_of_rise_of_fast([-each for each in above], [-each for each in below]),
+    )
+    assert max(found) == pytest.approx(smallest_p(base, head))
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(few, few)
+def test_p_of_the_fast_is_that_of_all_permutations(base: list[int], head: list[int]) -> None:
+    both = [*base, *head]
+    middle = sorted(both)[(len(both) - 1) // 2]
+    ranks = stats.rankdata([min(value, middle + 0.5) for value in both])
+    sums = Counter(sum(chosen) for chosen in itertools.combinations(ranks, len(head)))
+    as_high = sum(count for total, count in sums.items() if total >= sum(ranks[len(base) :]))
+    assert p_of_rise_of_fast(base, head) == pytest.approx(as_high / sums.total())
+
+
+@given(st.permutations(range(12)), st.integers(2, 10))
+def test_how_slow_the_slow_ones_are_does_not_matter(values: list[int], factor: int) -> None:
+    sides = values[:6], values[6:]
+    slower = [[value * factor if value > 5 else value for value in side] for side in sides]
+    assert p_of_rise_of_fast(*slower) == p_of_rise_of_fast(*sides)
 
 
 @pytest.mark.parametrize(

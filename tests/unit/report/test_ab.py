@@ -32,8 +32,8 @@ def test_regression_stands_first_with_its_cause() -> None:
     found = compare_times(base, head, confirmation=slower_encoder(5))
     assert texts(ab_lines(found, width=200)) == [
         "test       base     head  change  verdict    cause",
-        "test_1  4.10 ms  4.42 ms  +7.8 %  REGRESSED  aten::addmm +288 us: same calls, slower",
-        "test_0  7.98 ms  7.98 ms   0.0 %  PASS",
+        "test_1  4.08 ms  4.40 ms  +7.8 %  REGRESSED  aten::addmm +287 us: same calls, slower",
+        "test_0  7.97 ms  7.97 ms   0.0 %  PASS",
         "tests/test_a.py::test_1: REGRESSED: slower by 7.8 % in 12 processes a side (p = 3.7e-07), confirmed in "
         "12 more a side (p = 3.7e-07)",
         "control (base against base): nothing flagged, noise floor 0.5 % (tests/test_a.py::test_1)",

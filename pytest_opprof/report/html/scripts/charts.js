@@ -53,12 +53,12 @@ function dotPlot(sides, label) {
   const rowHeight = 38;
   const height = sides.length * rowHeight + 26;
   const x = (value) => along((value - low) / (high - low));
-  const marks = sides.flatMap(({ side, values, median, title }, row) => {
+  const marks = sides.flatMap(({ side, values, quartile, title }, row) => {
     const middle = row * rowHeight + 26;
     return [
       draw("text", { x: 0, y: middle - 15, class: "axis" }, title),
       ...values.map((value, number) => marker(side, x(value), middle + ((number * 7) % 9) - 4)),
-      draw("line", { class: `median ${side}`, x1: x(median), x2: x(median), y1: middle - 9, y2: middle + 9 }),
+      draw("line", { class: `quartile ${side}`, x1: x(quartile), x2: x(quartile), y1: middle - 9, y2: middle + 9 }),
     ];
   });
   const ticks = [0, 0.5, 1].flatMap((share) => {

@@ -77,8 +77,8 @@ function timeSection({ times }) {
     ["base", "head"].filter(() => times[round]).map((side) => ({ side, values: times[round][`${side}_ns`],
       title: `${side}${words}, ${times[round][`${side}_ns`].length} processes` })));
   for (const side of sides) {
-    side.median = medianOf(side.values);
-    side.title += `, median ${preciseTime(side.median)}`;
+    side.quartile = lowerQuartileOf(side.values);
+    side.title += `, lower quartile ${preciseTime(side.quartile)}`;
   }
   const noise = times.noise_ppm === null ? "" : `the base against itself differs by ${quantity(times.noise_ppm, "ppm")}`;
   const ops = times.ops.map((op) => ({
@@ -93,10 +93,12 @@ function timeSection({ times }) {
       ops, { numbers: ["base", "head", "change", "calls before", "calls now"] }) : null);
 }
 
-function medianOf(values) {
+/** What is judged: between two values by linear interpolation. */
+function lowerQuartileOf(values) {
   const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  const at = (sorted.length - 1) / 4;
+  const below = sorted[Math.floor(at)];
+  return below + (sorted[Math.ceil(at)] - below) * (at % 1);
 }
 
 function trendSection({ trends }) {

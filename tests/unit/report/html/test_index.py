@@ -31,7 +31,7 @@ def test_what_did_not_run_is_not_called_measured() -> None:
     assert [(row["verdict"], row["otherwise"]) for row in rows] == [(None, "measured"), (None, "not run")]
 
 
-def test_an_ab_tells_the_medians() -> None:
+def test_an_ab_tells_the_quartiles() -> None:
     found = slower()
     index = page_index(Summary.of(found))
     (times,) = (row["times"] for row in index["tests"] if row["node_id"].endswith("test_1"))
