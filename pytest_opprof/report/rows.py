@@ -63,7 +63,7 @@ def limit_rows(test: TestComparison) -> list[Row]:
 
 
 def time_row(test: TestTimes) -> Row:
-    """The time of a test of an A/B, by the quartiles that were judged; its verdict and cause are the test's."""
+    """The time of a test of an A/B, by the judged quartiles; its verdict and cause are the test's."""
     base = head = change = ""
     if test.times is not None:
         base, head = map(format_precise_duration, test.times.quartiles)
