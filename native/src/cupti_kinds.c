@@ -55,7 +55,7 @@ static void choose_calls(const op_cupti_library *l, uint8_t wanted) {
 
 int op_cupti_kinds_enable(const op_cupti_library *l) {
     for (int i = 0; i < KINDS; i++) {
-        int rc = l->cupti.ActivityEnable(kinds[i].kind);
+        int rc = l->cupti.ActivityEnable((int)kinds[i].kind);
         if (rc != OP_CUPTI_SUCCESS && !kinds[i].optional) {
             op_cupti_kinds_disable_host(l);
             op_cupti_kinds_disable_devices(l);
@@ -77,7 +77,7 @@ int op_cupti_kinds_enable_memory(const op_cupti_library *l) {
 static void disable(const op_cupti_library *l, bool of_host) {
     for (int i = 0; i < KINDS; i++)
         if (kinds[i].of_host == of_host)
-            l->cupti.ActivityDisable(kinds[i].kind);
+            l->cupti.ActivityDisable((int)kinds[i].kind);
 }
 
 void op_cupti_kinds_disable_host(const op_cupti_library *l) {

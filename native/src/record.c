@@ -142,6 +142,6 @@ bool op_args_replace(const op_slot *slot, const uint32_t *words, uint32_t word_c
     t->tail -= word_count;
     memcpy(t->tail, words, word_count * sizeof *words);
     __atomic_store_n(&c->arg_words, c->arg_words + word_count, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->event->args, (uint32_t)(t->tail - (uint32_t *)c), __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->event->args, (uint16_t)(t->tail - (uint32_t *)c), __ATOMIC_RELEASE);
     return true;
 }

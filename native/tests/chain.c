@@ -3,7 +3,11 @@
 
 typedef void callback(void *);
 
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
 #define APART __attribute__((noinline, noclone))
+#endif
 
 static _Thread_local volatile int done;
 

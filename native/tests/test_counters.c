@@ -14,7 +14,7 @@ static uint32_t counter(const char *name) {
     for (uint32_t i = 0; op_counter_name(i); i++)
         if (strcmp(op_counter_name(i), name) == 0)
             return i;
-    CHECK(!"a counter of this name");
+    CHECK(false && "a counter of this name");
     return 0;
 }
 

@@ -44,7 +44,7 @@ static uint64_t number_of(const op_result *r, uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].os_tid == tid)
             return threads[i].torch_thread;
-    CHECK(!"a thread of the trace");
+    CHECK(false && "a thread of the trace");
     return 0;
 }
 

@@ -21,7 +21,6 @@ from e2e.project import Project, environment
 
 from pytest_opprof.results.files import read_run
 
-_LONGEST_S: Final = 180.0  # a session takes one; machines may be busy
 _STOPPED_FOR_S: Final = 0.3  # the fault itself: how long a process stands still
 _CHANGED: Final = "CHAOS_MORE"
 # What a test does is in a module of its own: both sides of an A/B run the head's tests.
@@ -63,6 +62,11 @@ class Mode(enum.Enum):
     def signalled_within_s(self) -> float:
         """About how long a session takes: a signal comes at any moment of it."""
         return 8.0 if self is Mode.AB else 2.0
+
+    @property
+    def longest_s(self) -> float:
+        """What is longer has hung: machines may be busy, and an A/B starts up to 64 processes."""
+        return 1_200.0 if self is Mode.AB else 180.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +205,7 @@ def _session(folder: Path, sessions: Path, drawn: Drawn) -> Ended:
         if fault.signal is not None:
             _disturb(process, drawn)
         try:
-            code = process.wait(timeout=_LONGEST_S)
+            code = process.wait(timeout=drawn.mode.longest_s)
         except subprocess.TimeoutExpired:
             code = None
         with contextlib.suppress(ProcessLookupError):
