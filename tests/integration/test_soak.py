@@ -18,7 +18,7 @@ assert run.lost == 0
 assert 0.95 < run.largest / (32 << 20) < 1.05, run.largest
 for what in ("descriptors", "threads", "files", "disk", "objects"):
     assert len({getattr(reading, what) for reading in after}) == 1, (what, after)
-held = [row for row in soak.rows(run) if not row.what.startswith("ns ")]
+held = [row for row in soak.rows(run) if not row.what.startswith("an event, ")]
 assert len(held) == 8
 print("held")
 """
