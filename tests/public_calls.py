@@ -66,5 +66,5 @@ def _methods_of(name: str, one: type) -> Iterator[tuple[str, Callable[..., Any]]
         is_ours = (getattr(call, "__module__", None) or "").startswith("pytest_opprof")
         # How the events ask a recording is their own affair.
         is_asked = name == "KinetoRecording" and hasattr(RecordingView, method)
-        if is_ours and not is_asked and not method.startswith("_"):
+        if callable(call) and is_ours and not is_asked and not method.startswith("_"):
             yield f"{name}.{method}", call

@@ -125,7 +125,7 @@ class _Court:
     trust: Trust
     accepted: Mapping[Key, Acceptance]
     causes: Causes
-    objections: dict[tuple[str, OpKind | None], str] = field(default_factory=dict)
+    objections: dict[tuple[str, OpKind | None, bool], str] = field(default_factory=dict)
 
     def totals(self) -> Iterator[Change | None]:
         for metric in TOTALS.values():
@@ -235,15 +235,13 @@ class _Court:
             return unheard
         # A total that only this run lacks has a value the base knows and nobody knows now.
         is_lost = change.op is None and change.head is None
-        # What ran on neither side ran in no environment: nothing can have changed it. Of a sample it is
-        # not known to have run on neither.
-        is_sampled = self.base.capture.is_sampled or self.head.capture.is_sampled
-        if base.high == head.high == 0 and not is_lost and not is_sampled:
-            return ""
+        is_nothing = base.high == head.high == 0 and not is_lost
         # The same for all ops of a kind, of which there may be thousands.
-        asked = change.metric, change.kind
+        asked = change.metric, change.kind, is_nothing
         if asked not in self.objections:
-            self.objections[asked] = self.trust.objection(change.about, kind=change.kind)
+            self.objections[asked] = self.trust.objection(
+                change.about, kind=change.kind, is_nothing=is_nothing
+            )
         objection = self.objections[asked]
         return objection or ("it was not measured in this run" if is_lost else "")
 

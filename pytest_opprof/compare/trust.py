@@ -42,24 +42,29 @@ class Trust:
             different = {field: words for field, words in different.items() if field not in _OF_DEVICES}
         return cls(base=base, head=head, environment=different)
 
-    def objection(self, metric: Metric, *, kind: OpKind | None = None) -> str:
+    def objection(self, metric: Metric, *, kind: OpKind | None = None, is_nothing: bool = False) -> str:
         """Why a metric's two values must not be compared; empty where they may.
 
         Args:
             metric: the metric.
             kind: what the op is, for a metric of one op.
+            is_nothing: neither side has any of it. What did not run ran in no environment; but what was
+                lost may have run.
         """
         # An op's count needs what the total of its kind needs.
         through = metric
         if metric.scope is Scope.OP and metric.source is None:
             through = _total_of(kind)
+        if is_nothing:
+            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
         return (
             self._other_sources(through)
             or (self._other_sources(_total_of(kind)) if metric.scope is Scope.OP else "")
             or self._other_environment(depends_on, family=metric.family)
             or self._other_compile_cache(depends_on)
-            or self._incomplete(metric)
+            or self._lost(metric)
+            or self._nameless(metric)
             or self._device_gap(through)
             or self._sampled(through, kind)
         )
@@ -91,7 +96,7 @@ class Trust:
             return ""
         return f"compiled with a {after[0]} cache here, with a {before[0]} one in the base"
 
-    def _incomplete(self, metric: Metric) -> str:
+    def _lost(self, metric: Metric) -> str:
         if metric.family is Family.TIME:
             return ""
         for test, side in ((self.base, "the base"), (self.head, "this run")):
@@ -100,9 +105,14 @@ class Trust:
                 return f"{capture.dropped} events were dropped in {side}"
             if capture.truncated:
                 return f"the recording of {side} was cut off at its byte budget"
-            # A total is right all the same; but an op that must not appear may be among the nameless.
-            if (metric.scope is Scope.OP or metric is OPS_COUNT) and capture.names_overflowed:
-                return f"{side} had too many names to keep a row of each"
+        return ""
+
+    def _nameless(self, metric: Metric) -> str:
+        """A total is right all the same; but an op that must not appear may be among the nameless."""
+        if metric.scope is Scope.OP or metric is OPS_COUNT:
+            for test, side in ((self.base, "the base"), (self.head, "this run")):
+                if test.capture.names_overflowed:
+                    return f"{side} had too many names to keep a row of each"
         return ""
 
     def _device_gap(self, through: Metric) -> str:

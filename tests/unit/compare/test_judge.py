@@ -279,6 +279,19 @@ def test_samples_without_a_single_op_are_not_equal() -> None:
     assert "the base recorded 0.0001% of the ops, by sampling" in found.reason
 
 
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("capture", [CaptureStats(dropped=9), CaptureStats(truncated=True)])
+def test_two_recordings_without_an_event_are_not_equal_where_events_were_lost(
+    capture: CaptureStats, side: int
+) -> None:
+    nothing = simple_test({})
+    sides = [nothing, nothing]
+    sides[side] = replace(nothing, capture=capture)
+    found = compared(*sides)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert ("the base", "this run")[side] in found.reason
+
+
 def test_ranges_are_judged_although_ops_were_sampled() -> None:
     before = simple_test({"load": 2, "aten::mul": 4})
     sampled = simple_test({"load": 3, "aten::mul": 1}, capture=CaptureStats(sampled_ppm=10_000))

@@ -1,6 +1,7 @@
 """nvprof's databases: kernels belong to the innermost range, on its thread."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="cannot be read as a profiler"):
         load_nvprof(plain)
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as database:
+    with closing(sqlite3.connect(other)) as database:
         database.execute("CREATE TABLE t (a)")
     with pytest.raises(DocumentError, match="neither markers nor kernels"):
         load_nvprof(other)
