@@ -1,6 +1,7 @@
 """All public callables: those of the package's names, the methods of their classes, and of what they give."""
 
 import enum
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -66,5 +67,10 @@ def _methods_of(name: str, one: type) -> Iterator[tuple[str, Callable[..., Any]]
         is_ours = (getattr(call, "__module__", None) or "").startswith("pytest_opprof")
         # How the events ask a recording is their own affair.
         is_asked = name == "KinetoRecording" and hasattr(RecordingView, method)
-        if callable(call) and is_ours and not is_asked and not method.startswith("_"):
+        if (
+            is_ours
+            and not is_asked
+            and not isinstance(call, functools.cached_property)
+            and not method.startswith("_")
+        ):
             yield f"{name}.{method}", call

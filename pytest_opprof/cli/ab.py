@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
             max_noise=parse_percent(args.max_noise, where="--max-noise"),
         ),
     )
-    with _terminated_as_interrupted():
+    with terminated_as_interrupted():
         comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.base, is_quiet=verbosity < 0))
     if args.output is not None:
         write_time_comparison(args.output, comparison)
@@ -150,17 +148,3 @@ class _Terminal:
 def _check_between(option: str, value: float | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
         raise UsageError(f"{option}={value}: it is a number from {least} to {most}")
-
-
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Put everything away where a CI job is cancelled, as after Ctrl-C."""
-
-    def interrupt(*_: Any) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

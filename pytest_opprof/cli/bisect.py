@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.cli.terminated import terminated_as_interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.resume:
         bisection.resume()
-    answer = bisection.run()
+    with terminated_as_interrupted():
+        answer = bisection.run()
     print_lines(_answer_lines(answer))
     return 0 if answer.is_found else 1
 

@@ -32,7 +32,7 @@ from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
 from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
-from pytest_opprof.results.run import Commit, Run, TestResult
+from pytest_opprof.results.run import Commit, Outcome, Run, TestResult
 
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
@@ -137,6 +137,7 @@ class _Experiment:
         patience = self.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (self.clock() - began))
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = [node_id for node_id, test in readings_by_test(*tried).items() if _is_timed(test)]
+        _refuse_failures(tried[0][0], node_ids)
         left_out = [_without(side[0], node_ids) for side in tried]
         self.watcher.tell(self._headline(len(node_ids)))
         base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
@@ -299,6 +300,18 @@ def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
 
 def _is_timed(test: Readings) -> bool:
     return not isinstance(wall_times(test, settings=TimeSettings()), Refusal)
+
+
+def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:
+    """Refuse to end well where nothing at all can be judged.
+
+    Raises:
+        ExperimentError: No test can be timed, as some fail in the base.
+    """
+    failed = [test.node_id for test in base.tests if test.outcome in {Outcome.FAILED, Outcome.ERROR}]
+    if failed and not node_ids:
+        more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+        raise ExperimentError(f"there is nothing to compare: {failed[0]}{more} failed in the base")
 
 
 def _without(run: Run, node_ids: Iterable[str]) -> Run:

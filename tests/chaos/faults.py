@@ -22,7 +22,7 @@ class Fault:
     """One kind of harm.
 
     Attributes:
-        name: What it is called, also in the environment of the tests (`CHAOS`).
+        name: What it is called.
         inside: Python that runs inside of a step of each test.
         environment: More of the sessions' environment; ``{folder}`` is the project's.
         limits: Limits of the process (`resource.RLIMIT_...`).
@@ -32,6 +32,7 @@ class Fault:
         to_child: Send it to a child that runs at that time, if one does.
         ends_it: No verdict is to be expected.
         spoils_baseline: The stored baseline cannot be used, which has to be said.
+        loses_events: What is measured, and saved, cannot be judged, which has to be said.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Fault:
     to_child: bool = False
     ends_it: bool = False
     spoils_baseline: bool = False
+    loses_events: bool = False
 
     def limit(self) -> None:
         """Set the limits, in the process itself."""
@@ -141,13 +143,13 @@ FAULTS: Final = (
         "signal.setitimer(signal.ITIMER_REAL, 0)",
     ),
     Fault(name="collections", inside="gc.collect(); gc.disable(); gc.enable()"),
-    Fault(name="recursion", inside="try:\n f = lambda: f()\n f()\nexcept RecursionError: pass"),
+    Fault(name="recursion", inside="try: (lambda f: f(f))(lambda f: f(f))\nexcept RecursionError: pass"),
     Fault(name="working folder gone", inside="d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)"),
     Fault(name="environment gone", inside="os.environ.pop('HOME', None); os.environ.pop('TMPDIR', None)"),
     # ---- around the process -----------------------------------------------------------------------
     Fault(name="no session folder", environment={"OPPROF_DIR": "{folder}/nowhere"}),
     Fault(name="session folder is a file", environment={"OPPROF_DIR": "{folder}/pytest.ini"}),
-    Fault(name="no memory to record into", environment={"OPPROF_MAX_BYTES": "4096"}),
+    Fault(name="no memory to record into", environment={"OPPROF_MAX_BYTES": "4096"}, loses_events=True),
     Fault(name="budget that means nothing", environment={"OPPROF_MAX_BYTES": "much"}),
     Fault(name="file size quota", limits={resource.RLIMIT_FSIZE: 64 * _KIB}),
     Fault(name="few descriptors", limits={resource.RLIMIT_NOFILE: 40}),

@@ -246,6 +246,8 @@ def problems_of_session(ended: Ended, drawn: Drawn) -> Iterator[str]:
         yield f"passes a test that does more: {ended.output[-2000:]}"
     if not drawn.is_changed and "REGRESSED" in ended.output:
         yield f"REGRESSED, and nothing changed: {ended.output[-2000:]}"
+    if is_judged and drawn.fault.loses_events and ended.code == _PASSED:
+        yield f"passes although events were dropped: {ended.output[-2000:]}"
     if is_judged and drawn.fault.spoils_baseline and ended.code == _PASSED and drawn.mode is not Mode.AB:
         yield f"passes without a baseline that can be read: {ended.output[-2000:]}"
     if (
@@ -278,15 +280,21 @@ def problems_of_files(folder: Path, before: dict[str, bytes], drawn: Drawn) -> I
             yield f"{path.name} cannot be read: {error}"
 
 
+def _is_alive(session_file: Path) -> bool:
+    """Whether its process, which a killed A/B left behind, still runs."""
+    pid = int(session_file.name.split("-")[2])
+    return Path(f"/proc/{pid}").exists()
+
+
 def _of_the_next(folder: Path, sessions: Path, drawn: Drawn) -> Iterator[str]:
     """An undisturbed session of unchanged code afterwards."""
-    if drawn.fault.spoils_baseline or (drawn.saves and drawn.is_changed):
+    if drawn.fault.spoils_baseline or (drawn.saves and (drawn.is_changed or drawn.fault.loses_events)):
         return
     project = Project(folder)
     project.write("work.py", _WORK)
     ended = project.pytest("--opprof-baseline=main", env={"OPPROF_DIR": str(sessions)}, writes_run=False)
     if ended.exit_code != _PASSED:
         yield f"the session after it ends with {ended.exit_code}: {ended.stdout[-2000:]}"
-    left = sorted(path.name for path in sessions.iterdir())
+    left = sorted(path.name for path in sessions.iterdir() if not _is_alive(path))
     if left:
         yield f"session files are left: {left}"

@@ -184,7 +184,7 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_what_was_measured_is_kept_and_resumed(project: Project, tmp_path: Path, name: str) -> None:
     project.write("tests/test_it.py", DISTURBING)
     project.commit()
@@ -344,6 +344,17 @@ def test_without_a_common_test_there_is_nothing_to_compare(project: Project) -> 
     project.write("tests/test_more.py", TESTS)
     told = ab(project, "HEAD", "tests/test_more.py")
     assert "there is nothing to compare: none of 2 tests is in the base" in told.stderr
+
+
+def test_where_all_tests_fail_in_the_base_nothing_passes(project: Project) -> None:
+    project.write(
+        "tests/test_it.py", TESTS.replace("work.other()", "work.gone()").replace("work.p", "work.q")
+    )
+    project.commit()
+    done = ab(project, "HEAD", "tests")
+    assert done.code == 9
+    both = "tests/test_it.py::test_pipeline and 1 more failed in the base"
+    assert f"opprof: there is nothing to compare: {both}" in done.stderr
 
 
 def test_without_a_marked_test_there_is_nothing_to_measure(project: Project) -> None:
