@@ -1,7 +1,6 @@
 """All public callables: those of the package's names, the methods of their classes, and of what they give."""
 
 import enum
-import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -62,15 +61,15 @@ def _calls_of(name: str, one: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
     yield from _methods_of(name, one)
 
 
+def _is_method(member: object) -> bool:
+    """A cached property is a routine too, as it is a descriptor, and since Python 3.13 has a module."""
+    return callable(member) and inspect.isroutine(member)
+
+
 def _methods_of(name: str, one: type) -> Iterator[tuple[str, Callable[..., Any]]]:
-    for method, call in inspect.getmembers(one, inspect.isroutine):
+    for method, call in inspect.getmembers(one, _is_method):
         is_ours = (getattr(call, "__module__", None) or "").startswith("pytest_opprof")
         # How the events ask a recording is their own affair.
         is_asked = name == "KinetoRecording" and hasattr(RecordingView, method)
-        if (
-            is_ours
-            and not is_asked
-            and not isinstance(call, functools.cached_property)
-            and not method.startswith("_")
-        ):
+        if is_ours and not is_asked and not method.startswith("_"):
             yield f"{name}.{method}", call
