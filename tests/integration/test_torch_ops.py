@@ -378,7 +378,7 @@ def test_data_loader_workers_run_in_a_window(torch: Any) -> None:
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
-    loader = DataLoader(TensorDataset(torch.arange(8.0)), batch_size=2, num_workers=2)
+    loader = DataLoader(TensorDataset(torch.arange(8.0)), batch_size=2, num_workers=1)
     collector.start()
     with record_function("load"):
         total = sum(float(batch.sum()) for (batch,) in loader)

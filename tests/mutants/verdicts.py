@@ -39,9 +39,18 @@ VERDICTS: Final = (
         name="a side with too many names",
         tells="That an op may be in the row of those whose names found no room.",
         file=_TRUST,
-        text="(metric.scope is Scope.OP or metric is OPS_COUNT) and capture.names_overflowed",
-        without="metric.scope is Scope.OP and capture.names_overflowed",
+        text="        if metric.scope is Scope.OP or metric is OPS_COUNT:",
+        without="        if metric.scope is Scope.OP:",
         test=_INCOMPLETE,
+    ),
+    _judges(
+        name="two sides that lost all",
+        tells="That what neither side has may have run, where events were lost.",
+        file=_TRUST,
+        text="            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)",
+        without="            return ''",
+        test="tests/unit/compare/test_judge.py"
+        "::test_two_recordings_without_an_event_are_not_equal_where_events_were_lost",
     ),
     _judges(
         name="a side that is a sample",
