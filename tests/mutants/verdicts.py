@@ -143,9 +143,9 @@ VERDICTS: Final = (
     _judges(
         name="samples without a single op",
         tells="That nothing on record of a sample is not nothing.",
-        file=_JUDGE,
-        text="        is_sampled = self.base.capture.is_sampled or self.head.capture.is_sampled",
-        without="        is_sampled = False",
+        file=_TRUST,
+        text="            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)",
+        without="            return self._lost(metric) or self._device_gap(through)",
         test="tests/unit/compare/test_judge.py::test_samples_without_a_single_op_are_not_equal",
     ),
     _judges(
