@@ -38,6 +38,9 @@ NATIVE := $(if $(wildcard $(VENV)/.rebuilding),,$(shell find native -type f 2>/d
 # How `make dev` installs: the C code is built again at import.
 REBUILDING := --no-build-isolation -Ceditable.rebuild=true -Ceditable.verbose=false
 
+# An environment that sees the interpreter's packages lacks the programs of those that it has already.
+WHOLE = $(shell grep -qs 'site-packages = true' $(VENV)/pyvenv.cfg && echo --ignore-installed)
+
 # pip compiles what it installs on one core; all cores do it in half the time or less. A few packages ship
 # files of other Pythons, which do not compile.
 COMPILE = $(BIN)/python -m compileall -qq -j 0 $(VENV)/lib/python3*/site-packages pytest_opprof || true
@@ -58,7 +61,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $$flags $(VENV)
 
 $(VENV)/.installed: pyproject.toml $(NATIVE) | $(BIN)/python
-	$(PIP) install --quiet --no-compile $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev]'
+	$(PIP) install --quiet --no-compile $(WHOLE) $(if $(wildcard $(VENV)/.rebuilding),$(REBUILDING)) --editable '.[dev]'
 	@$(COMPILE)
 	@touch $@
 
