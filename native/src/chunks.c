@@ -70,6 +70,7 @@ static op_chunk *forget_one(void) {
     op_chunk *c = op_spill_take_oldest();
     if (c) {
         self->lost += c->count;
+        self->pool.header->dropped += c->count;
         self->truncated = true;
         self->pool.header->truncated = 1;
     }

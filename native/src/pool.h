@@ -13,8 +13,9 @@
 #define OP_SEGMENT_UNITS 2048u
 #define OP_SEGMENTS 4u
 #define OP_HEADER_BYTES 4096u
+#define OP_DROPS_TOLD 1024u
 #define OP_FILE_MAGIC "OPPROF\x1a\n"
-#define OP_FILE_VERSION 4u
+#define OP_FILE_VERSION 5u
 
 /* First page of the session file; the segments follow. What a reader of a dead process's file
  * needs, written before the process can die with anything to read. */
@@ -25,7 +26,9 @@ typedef struct op_file_header {
     uint32_t segments; /* allocated so far */
     uint64_t segment_bytes;
     uint32_t clock_kind;
-    uint32_t truncated;            /* events of the open window were dropped */
+    uint32_t truncated;            /* the open window ran out of room */
+    uint64_t dropped;              /* events of the open window; of a thread that drops more than
+                                    * OP_DROPS_TOLD, up to as many fewer */
     op_clock_pair opened, started; /* at session open; at window start */
     double sampling;               /* and what is looked at in the window, as in op_stats */
     uint32_t counted, counters[OP_COUNTERS_MAX];

@@ -48,6 +48,7 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint32_t exhausted;   /* no more room in this window: count only */
     uint32_t dead;
     uint64_t dropped;   /* begins that found no room */
+    uint64_t told;      /* of them, in the session file */
     uint64_t unmatched; /* ends whose begin is not on record in this window */
     uint64_t torch_thread;
     char name[16];

@@ -253,6 +253,7 @@ static int rebuild(recovery *r, op_result *result) {
     end_with_last_event(result);
     take_settings(r->header, &result->stats);
     result->stats.truncated = r->header->truncated;
+    result->stats.dropped = r->header->dropped;
     result->stats.crash_recovery = 1;
     result->stats.names = r->id_count;
     result->stats.spilled_bytes = r->spill.bytes;

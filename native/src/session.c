@@ -100,6 +100,7 @@ static int start_locked(void) {
     uint32_t window = ++self->last_window;
     self->pool.header->started = self->timeline.pairs[0];
     self->pool.header->truncated = 0;
+    self->pool.header->dropped = 0;
     self->pool.header->sampling = self->sampling;
     self->pool.header->keeps_last = self->keeps_last;
     self->pool.header->counted = op_counters_chosen(self->pool.header->counters);

@@ -46,7 +46,7 @@ static void enter_window(op_thread *t, uint32_t window) {
     t->depth = t->sequence = t->exhausted = 0;
     t->bearable = DEEPEST / 4;
     __atomic_store_n(&t->holes, 0, __ATOMIC_RELAXED);
-    t->dropped = t->unmatched = 0;
+    t->dropped = t->told = t->unmatched = 0;
     t->chunk_bytes = OP_CHUNK_MIN;
     op_chunks_drop_stale(t);
     if (t->chunk)
@@ -84,11 +84,28 @@ static bool make_ready(op_thread *t, uint32_t window, uint32_t arg_words) {
     return has_room(t, arg_words);
 }
 
+/* The session file is written with the lock held, which not every drop shall wait for: of the first
+ * ones each is told there, then every thousandth. */
+static bool is_told(uint64_t dropped) {
+    return dropped <= OP_DROPS_TOLD || dropped % OP_DROPS_TOLD == 0;
+}
+
+static void count_drop(op_thread *t) {
+    if (!t) {
+        self->lost++;
+        self->pool.header->dropped++;
+        return;
+    }
+    __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
+    self->pool.header->dropped += t->dropped - t->told;
+    t->told = t->dropped;
+}
+
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     op_thread *t = op_self;
     if (t == &gone)
         return NULL;
-    if (t && t->window == window && t->exhausted) {
+    if (t && t->window == window && t->exhausted && !is_told(t->dropped + 1)) {
         __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
         return NULL;
     }
@@ -99,12 +116,8 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     if (!t)
         t = op_self = create();
     bool ready = t && op_recording() == window && make_ready(t, window, arg_words);
-    if (!ready && op_recording() == window) {
-        if (t)
-            __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
-        else
-            self->lost++;
-    }
+    if (!ready && op_recording() == window)
+        count_drop(t);
     pthread_mutex_unlock(&self->lock);
     pthread_setcancelstate(cancelling, NULL);
     return ready ? t : NULL;

@@ -57,8 +57,33 @@ static void a_recording_that_was_cut_short_says_so(void) {
         op_result *r;
         CHECK_OK(op_recover(copy, &r));
         CHECK_EQ(stats_of(r).truncated, much);
+        uint64_t dropped = op_window_dropped(), told = stats_of(r).dropped;
+        CHECK_EQ(dropped > OP_DROPS_TOLD, much);
+        CHECK(told <= dropped && dropped - told < OP_DROPS_TOLD);
         op_result_free(r);
         CHECK_EQ(unlink(copy), 0);
+    }
+    op_session_close();
+}
+
+static void a_recording_of_too_deep_a_stack_says_what_it_lacks(void) {
+    enum { DEEP = 65535, MORE = 7 };
+    char copy[sizeof here.path + 8];
+    snprintf(copy, sizeof copy, "%s/copy", here.path);
+    open_session_with((op_config){.pool_dir = here.path, .pool_bytes = 4 * OP_CHUNK_MAX});
+    for (int window = 0; window < 2; window++) {
+        CHECK_OK(op_window_start());
+        uint32_t name = name_id("deep");
+        for (uint32_t i = 0; i < DEEP + MORE; i++)
+            begin_numbered(name, i);
+        copy_file(op_session_path(), copy);
+        op_result *r;
+        CHECK_OK(op_recover(copy, &r));
+        CHECK_EQ(stats_of(r).dropped, MORE);
+        CHECK(!stats_of(r).truncated);
+        op_result_free(r);
+        CHECK_EQ(unlink(copy), 0);
+        op_result_free(stop_window());
     }
     op_session_close();
 }
@@ -91,7 +116,7 @@ static void newer_versions_are_refused(void) {
     remains left = killed_by(SIGKILL, &here);
     op_result *r;
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION + 1}, 4, NULL);
-    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 5; this release reads 4");
+    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 6; this release reads 5");
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION}, 4, NULL);
     overwrite(left.pool, offsetof(op_file_header, segments), &(uint32_t){4}, 4, NULL);
     CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "does not fit its size");
@@ -192,6 +217,7 @@ int main(void) {
     RUN(killed_recordings_are_read_back);
     RUN(living_recordings_are_read_from_a_copy);
     RUN(a_recording_that_was_cut_short_says_so);
+    RUN(a_recording_of_too_deep_a_stack_says_what_it_lacks);
     RUN(other_files_are_refused);
     RUN(newer_versions_are_refused);
     RUN(what_was_looked_at_is_read_back);

@@ -40,10 +40,11 @@ def told(death: Death, *, trace: Path | None) -> Iterator[str]:
     if more > 0:
         yield f"    and {more} more threads"
     stats = death.recording.stats
-    cut = ""
-    if stats.truncated:
-        cut = ", older ones were forgotten" if death.file.keeps_last else ", later ones had no room"
-    yield f"    {stats.events:,} events{cut}" + (f"; trace: {trace}" if trace else "")
+    lacks = ""
+    if stats.dropped:
+        which = "older ones were forgotten" if death.file.keeps_last else "more had no room"
+        lacks = f", at least {stats.dropped:,} {which}"
+    yield f"    {stats.events:,} events{lacks}" + (f"; trace: {trace}" if trace else "")
 
 
 def last_words(pid: int) -> list[str]:

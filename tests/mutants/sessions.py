@@ -242,7 +242,7 @@ SESSIONS: Final = (
         name="a recovered recording that was cut off",
         tells="That a dead process's recording is not all that it did.",
         file=_TOLD,
-        text="    if stats.truncated:",
+        text="    if stats.dropped:",
         without="    if False:",
         test=f"{_DEATHS}::test_what_a_flight_recorder_forgot_is_told",
     ),

@@ -79,8 +79,16 @@ def test_what_a_flight_recorder_forgot_is_told(tmp_path: Path) -> None:
     much = "collector.watch()\nfor _ in range(600_000):\n with record_function('x'): pass"
     death = dead(tmp_path, 1, start=much)
     assert death.recording is not None
-    assert 0 < len(death.recording) < 600_000
-    assert "events, older ones were forgotten" in list(told(death, trace=None))[-1]
+    lacks = 600_000 + 2 - len(death.recording)
+    assert 0 < lacks < 600_000
+    assert f"events, at least {lacks:,} older ones were forgotten" in list(told(death, trace=None))[-1]
+
+
+def test_what_found_no_room_is_told(tmp_path: Path) -> None:
+    deep = "collector.start()\nopened = [record_function('x').__enter__() for _ in range(65_545)]"
+    death = dead(tmp_path, start=deep)
+    # Stacks are 65,535 deep; the last one that did not fit is "done".
+    assert list(told(death, trace=None))[-1] == "    65,535 events, at least 11 more had no room"
 
 
 def test_a_damaged_recording_is_told_as_such(tmp_path: Path) -> None:
