@@ -27,8 +27,6 @@ typedef struct op_file_header {
     uint64_t segment_bytes;
     uint32_t clock_kind;
     uint32_t truncated;            /* the open window ran out of room */
-    uint64_t dropped;              /* events of the open window; of a thread that drops more than
-                                    * OP_DROPS_TOLD, up to as many fewer */
     op_clock_pair opened, started; /* at session open; at window start */
     double sampling;               /* and what is looked at in the window, as in op_stats */
     uint32_t counted, counters[OP_COUNTERS_MAX];
@@ -36,6 +34,8 @@ typedef struct op_file_header {
     char names_path[1024], spill_path[1024];
     uint32_t note_bytes; /* of a whole note; 0 while it is being written */
     char note[OP_NOTE_BYTES];
+    uint64_t dropped; /* events of the open window; of a thread that drops more than OP_DROPS_TOLD,
+                       * up to as many fewer */
 } op_file_header;
 OP_STATIC_ASSERT(sizeof(op_file_header) <= OP_HEADER_BYTES, "the header is one page");
 
