@@ -17,11 +17,11 @@ from pytest_opprof.compare.time_document import read_time_comparison
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
 # 0 passed, 1 a gate failed: anything else is no answer.
 _ANSWERS: Final = (0, 1)
-# Seconds for undisturbed steps, of a test whose 50 take half of that.
-_MAX_TIME: Final = 0.1
+# What a test may take to get undisturbed steps, beside what it takes anyway.
+_PATIENCE: Final = 2
 
 
-def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
+def ab_trial(test_file: str, *, slower: dict[str, int], steps: int, step_s: float) -> Trial:
     """Make a repository, run `opprof ab` in it, read its document.
 
     Args:
@@ -29,6 +29,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
         slower: See `project.write`.
         steps: How many each process times of each test. The project's are far shorter than most, so that it
             takes more of them to last as long as a disturbance.
+        step_s: About what each takes, in seconds.
 
     Returns:
         The exit code; per test that did not simply pass its verdict and cause; the times, the notes and the
@@ -48,7 +49,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int) -> Trial:
             "HEAD~1",
             test_file,
             f"--steps={steps}",
-            f"--max-time={_MAX_TIME}",
+            f"--max-time={_PATIENCE * steps * step_s:g}",
             "-p",
             "opprof",
             "-q",

@@ -19,7 +19,8 @@ from benchmarks.gates.trials import FOLDER, Trial, trials
 from benchmarks.table import Row, as_text
 
 _TRIALS: Final = 100
-_STEPS: Final = 50  # of a millisecond
+_STEPS: Final = 50
+_STEP_S: Final = 1e-3
 # By how many percent an op is slower, and the share of trials that must find it.
 _BOUNDS: Final = {5: 50, 10: 65, 20: 75}
 
@@ -40,7 +41,8 @@ def main() -> int:
 def _row(path: Path, percent: int, *, count: int) -> Row:
     def one(number: int) -> Trial:
         name = STEPS[number % len(STEPS)]
-        return {"op": name, **ab_trial("test_steps.py", slower={name: SLOWER[percent]}, steps=_STEPS)}
+        slower = {name: SLOWER[percent]}
+        return {"op": name, **ab_trial("test_steps.py", slower=slower, steps=_STEPS, step_s=_STEP_S)}
 
     found = trials(path, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
     seen = [trial for trial in found if _verdict(trial) == "regressed"]
