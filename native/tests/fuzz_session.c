@@ -21,7 +21,9 @@ static struct left {
 
 static void make_files(void) {
     static const char *const names[FILES] = {"pool", "names", "spill"};
-    char parent[] = "/dev/shm/opprof-fuzz-XXXXXX";
+    const char *folder = getenv("TMPDIR");
+    char parent[512];
+    snprintf(parent, sizeof parent, "%s/opprof-fuzz-XXXXXX", folder ? folder : "/dev/shm");
     CHECK(mkdtemp(parent) != NULL);
     for (int i = 0; i < FILES; i++) {
         snprintf(left[i].path, sizeof left[i].path, "%s/%s", parent, names[i]);

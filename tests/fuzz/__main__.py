@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from fuzz.catalog import NAMES, target_of
 from fuzz.target import CORPORA
 
 _BUILD: Final = Path("build", "fuzz")
+# An input is a file or more: in memory where there is some.
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - the folder in it is made new
 # What no input may do: run for so long, have so much memory.
 _MOST_SECONDS: Final = 20
 _MOST_MEGABYTES: Final = 1_024
@@ -103,18 +106,20 @@ def _tried(name: str, native: Path | None, seconds: float) -> Tried:
     while seconds - tried.seconds > 0 and len(tried.findings) < _MOST_FINDINGS:
         known = set(folder.iterdir())
         command = _command(name, native, folder, max(round(seconds - tried.seconds), 1))
-        environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1"}
-        done = subprocess.run(
-            command, cwd=_run_in(name, folder), env=environment, capture_output=True, check=False
-        )
+        memory = _MEMORY if _MEMORY.is_dir() else None
+        with tempfile.TemporaryDirectory(dir=memory, prefix="opprof-fuzz-") as files:
+            environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1", "TMPDIR": files}
+            done = subprocess.run(
+                command, cwd=_run_in(name, folder), env=environment, capture_output=True, check=False
+            )
         told = (done.stdout + done.stderr).decode("utf-8", "replace")
         (folder / "log").write_text(told, encoding="utf-8")
         tried.inputs += max(_numbers(_UNITS, told), default=0)
         tried.reached = max(tried.reached, *_numbers(_REACHED, told), 0)
         if done.returncode:
             what = _ERROR.findall(told) or [f"ended with {done.returncode}: {folder / 'log'}"]
-            files = sorted(path.name for path in set(folder.iterdir()) - known - {folder / "log"})
-            tried.findings.append(f"{what[0][:200]} ({', '.join(files)} in {folder})")
+            found = sorted(path.name for path in set(folder.iterdir()) - known - {folder / "log"})
+            tried.findings.append(f"{what[0][:200]} ({', '.join(found)} in {folder})")
     return tried
 
 

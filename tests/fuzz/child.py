@@ -36,12 +36,9 @@ class _Sources(MetaPathFinder):
 
 def main() -> None:
     name, *options = sys.argv[1:]
-    # In memory where there is some: an input is a file or more.
-    memory = Path("/dev/shm")  # noqa: S108 - the folder in it is made new
-    with (
-        tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None, prefix="opprof-fuzz-") as folder,
-        atheris.instrument_imports(include=[_PACKAGE]) as imports,
-    ):
+    # Removed by whoever began this process: libFuzzer ends it without a return.
+    folder = tempfile.mkdtemp()
+    with atheris.instrument_imports(include=[_PACKAGE]) as imports:
         finders = [type(finder).__module__ for finder in sys.meta_path]
         sys.meta_path.insert(finders.index(type(imports).__module__) + 1, _Sources())
         from fuzz.catalog import target_of
