@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -107,11 +107,22 @@ def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> 
     return Chunk(entries=entries, damaged=len(parsed) - len(entries), end=start + len(data) - len(rest))
 
 
-def records_of(entries: Sequence[DefinitionEntry | RunEntry]) -> Iterator[RunRecord]:
-    """The runs of a segment as they were added, without tests that nothing defines."""
-    known = {
-        entry.definition.digest: entry.definition for entry in entries if isinstance(entry, DefinitionEntry)
-    }
+def definitions_of(entries: Iterable[DefinitionEntry | RunEntry]) -> Iterator[tuple[str, Definition]]:
+    """The definitions of a segment by their digests."""
+    return (
+        (entry.definition.digest, entry.definition) for entry in entries if isinstance(entry, DefinitionEntry)
+    )
+
+
+def records_of(
+    entries: Iterable[DefinitionEntry | RunEntry], known: Mapping[str, Definition]
+) -> Iterator[RunRecord]:
+    """The runs of a segment as they were added, without tests that nothing defines.
+
+    Args:
+        entries: the segment's.
+        known: what defines them, by digest: lines of any segment, as each is the digest of its own text.
+    """
     for entry in entries:
         if isinstance(entry, RunEntry) and entry.environment in known:
             yield RunRecord(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history import tables
@@ -206,8 +206,16 @@ def _losses(connection: sqlite3.Connection) -> tuple[list[tuple[str, int]], int]
 
 
 def _tests(connection: sqlite3.Connection) -> list[str]:
-    return [name for (name,) in connection.execute("SELECT node_id FROM test ORDER BY node_id")]
+    return _texts(connection.execute("SELECT node_id FROM test ORDER BY node_id"))
 
 
 def _run_ids(connection: sqlite3.Connection) -> set[str]:
-    return {run_id for (run_id,) in connection.execute("SELECT run_id FROM run")}
+    return set(_texts(connection.execute("SELECT run_id FROM run")))
+
+
+def _texts(rows: Iterable[tuple[Any]]) -> list[str]:
+    texts = [text for (text,) in rows]
+    # A column's type is a wish to SQLite: numbers and nothing may stand in one for text.
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("there is no text where there should be")
+    return texts

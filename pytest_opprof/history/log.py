@@ -1,7 +1,8 @@
 """The log: segments of JSON lines, only ever appended to, that are the history itself.
 
-A segment holds definitions and runs. A run points only to definitions before it in its own segment, so that
-segments can be copied between machines, and one that is lost takes nothing but its own runs along::
+A segment holds definitions and runs. A run is written after its definitions and into their segment, so that
+segments can be copied between machines, and one that is lost takes nothing but its own runs along. As a
+definition goes by the digest of its text, one that is damaged is read wherever else it stands::
 
     {"define":"9c56cc51b374c3ba","as":{"node_id":"tests/test_a.py::test_x","steps":3,...}}
     {"run":"5f0c...","created":"...","commit":{...},"environment":"4d1e...","tests":{"9c56cc51b374c3ba":[81125]}}
@@ -22,12 +23,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.history.entries import read_entries, records_of
+from pytest_opprof.history.entries import definitions_of, read_entries, records_of
 from pytest_opprof.results.document import time_to_document
 from pytest_opprof.results.files import store_error, write_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_opprof.history.record import Definition, RunRecord
 
@@ -180,10 +181,13 @@ class HistoryLog:
         return self.folder / name
 
 
-def _each_once(segments: Iterable[Segment]) -> Iterator[RunRecord]:
+def _each_once(segments: Sequence[Segment]) -> Iterator[RunRecord]:
+    known: dict[str, Definition] = {}
+    for segment in segments:
+        known.update(definitions_of(read_entries(segment.path).entries))
     seen = set()
     for segment in segments:
-        for record in records_of(read_entries(segment.path).entries):
+        for record in records_of(read_entries(segment.path).entries, known):
             if record.run_id not in seen:
                 seen.add(record.run_id)
                 yield record

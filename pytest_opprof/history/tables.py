@@ -149,11 +149,16 @@ class _Intake:
         self._lost = 0
 
     def take(self, entries: tuple[DefinitionEntry | RunEntry, ...]) -> None:
+        # What is defined too late is: lines of a damaged segment may stand in any order.
+        runs = []
         for entry in entries:
             if isinstance(entry, DefinitionEntry):
                 self._define(entry)
-            elif entry.head.run_id not in self._runs:
-                self._add(entry)
+            else:
+                runs.append(entry)
+        for run in runs:
+            if run.head.run_id not in self._runs:
+                self._add(run)
         rows = ((test, array("q", data).tobytes()) for test, data in self._series.items())
         self._connection.executemany("INSERT INTO series (test, data) VALUES (?, ?)", rows)
         if self._lost:

@@ -6,7 +6,7 @@ import pytest
 from histories import log_of, record_on_day
 
 from pytest_opprof.errors import StoreError
-from pytest_opprof.history.entries import RunEntry, read_entries, records_of
+from pytest_opprof.history.entries import RunEntry, definitions_of, read_entries, records_of
 
 RUN = (
     '{"run":"a","created":"2026-01-01T00:00:00+00:00","committed":null,"commit":null,"name":null,'
@@ -16,7 +16,8 @@ RUN = (
 
 def test_records_come_back_as_they_were_added(tmp_path: Path) -> None:
     (segment,) = log_of(tmp_path, [3, 4]).segments()
-    assert list(records_of(read_entries(segment.path).entries)) == [
+    entries = read_entries(segment.path).entries
+    assert list(records_of(entries, dict(definitions_of(entries)))) == [
         record_on_day(0, mul=3),
         record_on_day(1, mul=4),
     ]

@@ -113,6 +113,25 @@ def test_damaged_index_is_made_anew(log: HistoryLog, damage: str) -> None:
     assert notes(log) == ()
 
 
+def test_index_whose_names_are_gone_is_made_anew(log: HistoryLog) -> None:
+    muls(log)
+    with sqlite3.connect(log.folder / INDEX) as connection:
+        connection.execute("UPDATE test SET node_id = NULL")
+    connection.close()
+    with HistoryIndex(log) as index:
+        assert index.tests() == ["t.py::test_0", "t.py::test_1", "t.py::test_2"]
+    assert muls(log) == EXPECTED
+
+
+def test_definitions_may_stand_behind_their_runs(log: HistoryLog) -> None:
+    for segment in log.segments():
+        lines = segment.path.read_bytes().splitlines(keepends=True)
+        runs_first = sorted(lines, key=lambda line: line.startswith(b'{"define"'))
+        segment.path.write_bytes(b"".join(runs_first))
+    assert muls(log) == EXPECTED
+    assert notes(log) == ()
+
+
 def test_locked_index_is_made_anew_in_memory(log: HistoryLog) -> None:
     muls(log)
     path = log.folder / INDEX

@@ -78,6 +78,18 @@ def test_compaction_keeps_each_run_once(tmp_path: Path) -> None:
     assert len(log.segments()) == 1
 
 
+def test_compaction_reads_damaged_definitions_where_else_they_stand(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [1, 2])
+    (whole,) = log.segments()
+    (log.folder / ".current").unlink()
+    log.append([record_on_day(7, mul=2)])
+    (other,) = set(log.segments()) - {whole}
+    lines = other.path.read_bytes().splitlines(keepends=True)
+    other.path.write_bytes(b"".join(line for line in lines if line.startswith(b'{"run"')))
+    assert log.compact() == 3
+    assert sorted(runs_in(log)) == ["run00000", "run00001", "run00007"]
+
+
 def test_compaction_of_nothing_is_nothing(tmp_path: Path) -> None:
     assert HistoryLog(tmp_path / "history").compact() == 0
 
