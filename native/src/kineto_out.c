@@ -168,11 +168,12 @@ static void put_row(rewriting *w, uint64_t row) {
     }
 }
 
+/* Before the rows: ends whose begin stood behind them stay ends of nothing when it is read again. */
 static void put_others(rewriting *w) {
     const op_imported *i = w->result->imported;
     const char *at = i->others.bytes;
     for (uint64_t k = 0; k < i->other_count && !w->no_memory; k++) {
-        op_json_text(&w->json, k || w->result->columns.count ? ",\n{" : "{");
+        op_json_text(&w->json, k ? ",\n{" : "{");
         w->piece.used = 0;
         w->no_memory |= op_extras_write(i, &at, OP_TEXT_MEMBER, &w->piece) != 0;
         op_json_bytes(&w->json, w->piece.bytes, w->piece.used);
@@ -191,12 +192,12 @@ static void put_trace(rewriting *w, const char *metadata) {
     if (i->members.used || *metadata)
         PUT(&w->json, ", ");
     PUT(&w->json, "\"traceEvents\": [\n");
+    put_others(w);
     for (uint64_t row = 0; row < r->columns.count && !w->json.failed; row++) {
-        if (row)
+        if (row || i->other_count)
             PUT(&w->json, ",\n");
         put_row(w, row);
     }
-    put_others(w);
     PUT(&w->json, "\n]}\n");
     op_json_flush(&w->json);
 }
