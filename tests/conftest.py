@@ -31,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that runs this in the background has SIGINT ignored, and all that is started here would too.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # With nohup it is SIGHUP. A handler is for this process alone, which goes on as it was told.
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(TORCH_GUARD) not in python_path:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(TORCH_GUARD), *filter(None, python_path)])
