@@ -16,7 +16,7 @@ typedef struct op_result op_result;
 
 typedef struct op_stats {
     uint64_t events;
-    uint64_t dropped;          /* events begun without room for them */
+    uint64_t dropped;          /* events begun without room for them; recovered: at least */
     uint64_t unmatched_ends;   /* ends whose begin is not on record in this window */
     uint64_t names_overflowed; /* events that share the name "(overflow)", as theirs found no room */
     uint64_t spilled_bytes;

@@ -69,9 +69,7 @@ static bool pool_is_half_used(void) {
 static op_chunk *forget_one(void) {
     op_chunk *c = op_spill_take_oldest();
     if (c) {
-        self->lost += c->count;
         self->pool.header->dropped += c->count;
-        self->truncated = true;
         self->pool.header->truncated = 1;
     }
     return c;
@@ -118,7 +116,6 @@ bool op_chunks_refill(op_thread *t) {
     }
     if (!c) {
         t->exhausted = 1;
-        self->truncated = true;
         self->pool.header->truncated = 1;
         return false;
     }

@@ -16,7 +16,6 @@ typedef struct op_collector {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a write ended, or the drain has work */
     bool open;
-    bool truncated;
     double sampling; /* of windows to come, as the next */
     bool keeps_last;
     uint32_t uncounted; /* threads of the window without the counters asked for */
@@ -29,7 +28,6 @@ typedef struct op_collector {
     uint32_t thread_count;
     uint32_t last_window; /* only grows, in children too */
     uint64_t window_bytes, max_bytes;
-    uint64_t lost;        /* begins on threads for which there was no memory to note even that */
     op_timeline timeline; /* of the open window */
     void *spare_contexts; /* of threads that ended, for the torch observer */
     op_steps steps;
@@ -45,6 +43,8 @@ void op_thread_sweep(const op_thread *t); /* by the thread itself */
 void op_thread_release_window(uint32_t window);
 void op_thread_release_session(void);
 void op_thread_stop_counting(void);
+/* With the lock held, a window open or stopping: how many of its events were dropped. */
+uint64_t op_thread_drops(uint32_t window);
 void op_thread_after_fork(void); /* in the child, where there is one thread */
 /* With the lock held: the window's events as they are, and what was lost of them, into a new result. */
 int op_collect(uint32_t window, op_result *result);

@@ -91,12 +91,10 @@ static void name_threads(op_result *r) {
 
 static void count_losses(uint32_t window, op_stats *stats) {
     for (const op_thread *t = self->threads; t; t = t->link)
-        if (t->window == window) {
-            stats->dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED);
+        if (t->window == window)
             stats->unmatched_ends += t->unmatched;
-        }
-    stats->dropped += self->lost;
-    stats->truncated = self->truncated;
+    stats->dropped = op_thread_drops(window);
+    stats->truncated = self->pool.header->truncated;
     stats->uncounted = self->uncounted;
     stats->sampling = self->pool.header->sampling;
     stats->counted = self->pool.header->counted;

@@ -93,9 +93,7 @@ static int start_locked(void) {
     if (rc != OP_OK)
         return rc;
     self->window_bytes = 0;
-    self->truncated = false;
     self->uncounted = 0;
-    self->lost = 0;
     /* Threads that hold a chunk will use it again: their bytes count from their first event. */
     uint32_t window = ++self->last_window;
     self->pool.header->started = self->timeline.pairs[0];
@@ -268,10 +266,7 @@ int op_step_end(void) {
 uint64_t op_window_dropped(void) {
     pthread_mutex_lock(&self->lock);
     uint32_t window = op_open_window();
-    uint64_t dropped = window ? self->lost : 0;
-    for (const op_thread *t = self->threads; window && t; t = t->link)
-        if (t->window == window)
-            dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED);
+    uint64_t dropped = window ? op_thread_drops(window) : 0;
     pthread_mutex_unlock(&self->lock);
     return dropped;
 }

@@ -91,14 +91,21 @@ static bool is_told(uint64_t dropped) {
 }
 
 static void count_drop(op_thread *t) {
-    if (!t) {
-        self->lost++;
+    if (!t) { /* no memory to note it in */
         self->pool.header->dropped++;
         return;
     }
     __atomic_store_n(&t->dropped, t->dropped + 1, __ATOMIC_RELAXED);
     self->pool.header->dropped += t->dropped - t->told;
     t->told = t->dropped;
+}
+
+uint64_t op_thread_drops(uint32_t window) {
+    uint64_t dropped = self->pool.header->dropped;
+    for (const op_thread *t = self->threads; t; t = t->link)
+        if (t->window == window)
+            dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED) - t->told;
+    return dropped;
 }
 
 op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {

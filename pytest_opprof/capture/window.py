@@ -70,7 +70,7 @@ class RecordingStats:
 
     Attributes:
         events: Events in the columns.
-        dropped: Events for which there was no room.
+        dropped: Events for which there was no room; of a recovered recording at least so many.
         truncated: The byte budget or the disk ended the recording early.
         threads: Threads that recorded.
         names: Distinct names known to this process.

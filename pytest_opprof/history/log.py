@@ -1,8 +1,8 @@
 """The log: segments of JSON lines, only ever appended to, that are the history itself.
 
 A segment holds definitions and runs. A run is written after its definitions and into their segment, so that
-segments can be copied between machines, and one that is lost takes nothing but its own runs along. As a
-definition goes by the digest of its text, one that is damaged is read wherever else it stands::
+segments can be copied between machines, and one that is lost takes nothing but its own runs along. A
+definition goes by the digest of its text: compaction finds one that is damaged wherever else it stands::
 
     {"define":"9c56cc51b374c3ba","as":{"node_id":"tests/test_a.py::test_x","steps":3,...}}
     {"run":"5f0c...","created":"...","commit":{...},"environment":"4d1e...","tests":{"9c56cc51b374c3ba":[81125]}}
