@@ -50,6 +50,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--setup", metavar="COMMAND", help="builds a side, in its folder; $OPPROF_SIDE says which it is"
     )
+    parser.add_argument(
+        "--python", metavar="PATH", help="the interpreter of a side, from its folder on (default: this one)"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="of the processes' order (default: by chance)")
     parser.add_argument(
         "--timeout", type=float, metavar="SECONDS", help="of a process (default: 20 times the first two's)"
@@ -90,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         max_time=args.max_time,
         seed=args.seed,
         setup=args.setup,
+        python=args.python,
         timeout=args.timeout,
         resume=args.resume,
         settings=TimeSettings(

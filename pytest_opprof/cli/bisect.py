@@ -35,6 +35,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--setup", default="", metavar="CMD", help="a shell command in each commit's files, such as a build"
     )
     parser.add_argument(
+        "--python",
+        default="",
+        metavar="PATH",
+        help="the interpreter of each commit, from its files' folder on (default: this one)",
+    )
+    parser.add_argument(
         "--timeout", type=float, metavar="SECONDS", help="of the process at a commit (default: none)"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the one that was interrupted")
@@ -58,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         good=args.good,
         bad=args.bad,
         setup=args.setup,
+        python=args.python,
         store=open_store(args.store, root=here),
         repository=here,
     )

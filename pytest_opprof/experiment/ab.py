@@ -99,7 +99,8 @@ def run_ab(
             head=top,
             prefix=prefix,
             arguments=kept.plan.arguments,
-            setup=kept.plan.setup or None,
+            setup=kept.plan.setup,
+            python=kept.plan.python,
             place=Path(place),
         )
         experiment = _Experiment(
@@ -160,7 +161,7 @@ class _Experiment:
         found = [*probes()]
         base, listing = self.sides.base.tried(timing=timing, timeout=self.timeout)
         found += probes()
-        refuse_strangers(listing, base=worktree.folder, head=self.top)
+        refuse_strangers(listing, whose="the base", base=worktree.folder, head=self.top)
         with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
         head, _ = with_new.tried(timing=timing, timeout=self.timeout)
         self._check_head()

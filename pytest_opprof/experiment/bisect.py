@@ -74,7 +74,15 @@ def newest_stored(store: Archive, *, bad: str, repository: Path) -> str | None:
 
 
 def question_of(
-    pattern: str, test: str, *, good: str | None, bad: str, setup: str, store: Archive, repository: Path
+    pattern: str,
+    test: str,
+    *,
+    good: str | None,
+    bad: str,
+    setup: str,
+    python: str,
+    store: Archive,
+    repository: Path,
 ) -> Question:
     """What is asked, with commits in the place of names.
 
@@ -94,7 +102,7 @@ def question_of(
             f"no commit before {newest[:7]} has a run in {store.uri}: "
             f"say with --good=REV where {pattern} was right"
         )
-    return Question(pattern=pattern, test=test, good=oldest, bad=newest, setup=setup)
+    return Question(pattern=pattern, test=test, good=oldest, bad=newest, setup=setup, python=python)
 
 
 class Bisection:
@@ -130,6 +138,7 @@ class Bisection:
             test=question.test,
             path=self._path,
             setup=question.setup,
+            python=question.python,
             files=test_files(repository, question.test, commit=question.bad),
             timeout=timeout,
         )

@@ -27,6 +27,7 @@ class Question:
     good: str
     bad: str
     setup: str
+    python: str
 
 
 class BisectState:

@@ -48,6 +48,7 @@ class Plan:
         prefix: The folder below the repository's top that pytest starts in.
         arguments: What pytest is given.
         setup: The command that builds each side; "" for none.
+        python: The interpreter of each side, from its folder on; "" for ours.
         processes: A side, in each round.
         steps: Timed by each process, of each test.
         max_time: How much longer it may look for undisturbed ones, seconds.
@@ -60,6 +61,7 @@ class Plan:
     prefix: str
     arguments: tuple[str, ...]
     setup: str
+    python: str
     processes: int
     steps: int
     max_time: float
@@ -265,7 +267,7 @@ def _read(folder: Path) -> Kept:
 
 def _can_be_a_plan(plan: Any) -> bool:
     """Whether each field is of its type, and each number one that an experiment can have."""
-    texts = (plan.base, plan.head, plan.prefix, plan.setup, plan.opprof_version, *plan.arguments)
+    texts = (plan.base, plan.head, plan.prefix, plan.setup, plan.python, plan.opprof_version, *plan.arguments)
     return (
         all(isinstance(text, str) for text in texts)
         and all(type(number) is int for number in (plan.processes, plan.steps, plan.seed))

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.experiment.search import Measured
-from pytest_opprof.experiment.session import ProcessDiedError, measure_and_list
-from pytest_opprof.experiment.sides import inherited, refuse_strangers, set_up
+from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and_list
+from pytest_opprof.experiment.sides import (
+    inherited,
+    interpreter,
+    refuse_strangers,
+    set_up,
+    without_virtual_environment,
+)
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.values import value_in
 
@@ -40,6 +46,7 @@ class Target:
         test: the test's id as pytest takes it there.
         path: an exact metric.
         setup: a shell command that makes a work tree ready, such as a build; empty for none.
+        python: the interpreter of each work tree, see `sides.interpreter`.
         files: the test's file and the conftest.py files above it as the newest commit has them, by path
             from `repository`. They take the place of each commit's own: all commits run the same test.
         timeout: seconds after which the process at a commit is ended, and the commit skipped; None waits.
@@ -49,6 +56,7 @@ class Target:
     test: str
     path: MetricPath
     setup: str = ""
+    python: str = ""
     files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
     timeout: float | None = None
 
@@ -84,17 +92,14 @@ def measure_commit(target: Target, commit: str) -> Measured:
         ):
             here = tree.folder / target.repository.relative_to(top)
             _put(target.files, here)
-            environment = _environment(here)
+            environment = _environment(here, has_its_own=bool(target.python))
+            name = commit[:_SHORT]
             if target.setup:
-                set_up(target.setup, side=commit[:_SHORT], folder=here, environment=environment)
-            run, listing = measure_and_list(
-                [*_QUIET, target.test],
-                folder=here,
-                environment=environment,
-                place=Path(place),
-                timeout=target.timeout,
-            )
-            refuse_strangers(listing, base=tree.folder, head=top)
+                set_up(target.setup, side=name, folder=here, environment=environment)
+            python = interpreter(target.python, whose=name, folder=here, environment=environment)
+            spot = Spot(python=python, folder=here, environment=environment, place=Path(place))
+            run, listing = measure_and_list([*_QUIET, target.test], spot, timeout=target.timeout)
+            refuse_strangers(listing, whose=name, base=tree.folder, head=top)
             return _value(run, target)
     except (OpprofError, ProcessDiedError, OSError) as error:
         return Measured(value=None, reason=_in_a_line(str(error)))
@@ -113,9 +118,14 @@ def _in_a_line(text: str) -> str:
     return f"{first} {others[-1].strip()}" if others else first
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """The packages of this commit stand before those that are installed, also in the layout with ``src``."""
+def _environment(folder: Path, *, has_its_own: bool) -> dict[str, str]:
+    """The packages of this commit stand before those that are installed, also in the layout with ``src``.
+
+    In an environment of its own they are installed, and the files beside them may lack what was compiled.
+    """
     kept = inherited(os.environ)
+    if has_its_own:
+        return without_virtual_environment(kept) | {"PYTHONDONTWRITEBYTECODE": "1"}
     before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     python_path = os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])
     # Work trees are made within a second of each other: bytecode of the one would pass for the other's.

@@ -32,6 +32,7 @@ class Request:
         max_time: How much longer it may look for undisturbed ones, seconds.
         seed: Of the order.
         setup: A command that builds a side.
+        python: The interpreter of a side, from its folder on.
         timeout: How long a process may take, seconds.
         resume: "" to start anew; "newest", or an experiment's name.
         settings: What counts as slower.
@@ -44,6 +45,7 @@ class Request:
     max_time: float | None = None
     seed: int | None = None
     setup: str | None = None
+    python: str | None = None
     timeout: float | None = None
     resume: str = ""
     settings: TimeSettings = field(default_factory=TimeSettings)
@@ -91,6 +93,7 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         prefix=prefix,
         arguments=(),
         setup="",
+        python="",
         processes=DEFAULT_PROCESSES,
         steps=DEFAULT_STEPS,
         max_time=DEFAULT_MAX_TIME,
@@ -103,6 +106,7 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         prefix=prefix,
         arguments=request.arguments or default.arguments,
         setup=default.setup if request.setup is None else request.setup,
+        python=default.python if request.python is None else request.python,
         processes=default.processes if request.processes is None else request.processes,
         steps=default.steps if request.steps is None else request.steps,
         max_time=default.max_time if request.max_time is None else request.max_time,

@@ -7,9 +7,8 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,27 @@ _LAST_LINES: Final = 15
 # pytest's exit codes: passed and failed; passed, and nothing collected, which is for the caller to judge.
 _TESTS_RAN: Final = (0, 1)
 _COLLECTED: Final = (0, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """Where processes run, and by what.
+
+    Attributes:
+        python: The interpreter.
+        folder: Where they start.
+        environment: All of their variables.
+        place: A folder for what they leave.
+    """
+
+    python: str
+    folder: Path
+    environment: Mapping[str, str]
+    place: Path
+
+    def told(self, variables: Mapping[str, str]) -> Spot:
+        """The same, with these variables too."""
+        return replace(self, environment={**self.environment, **variables})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +77,11 @@ class Listing:
         arguments: What makes another process like it, but for the tests.
         options: Of what it was given itself, what does not name tests, files or reports.
         sys_path: Where it imported from.
+        stdlib: The standard library's folder, an entry of that.
+        prefixes: The folders of its interpreter.
         modules: The file of each module that it imported.
+        copies: Of those that belong to an installed copy of a project, which folder or archive it was
+            installed from; "" where nothing says that, and it has the name of the project that is tested.
         tests: All tests that it collected, also those that were deselected.
     """
 
@@ -65,8 +89,17 @@ class Listing:
     arguments: tuple[str, ...]
     options: tuple[str, ...]
     sys_path: tuple[str, ...]
+    stdlib: str
+    prefixes: tuple[str, ...]
     modules: Mapping[str, str]
+    copies: Mapping[str, str]
     tests: tuple[ListedTest, ...]
+
+    def is_installed(self, path: Path) -> bool:
+        """Whether a file belongs to the interpreter and what is installed for it, wherever that is."""
+        return "site-packages" in path.parts or any(
+            path.is_relative_to(Path(prefix).resolve()) for prefix in self.prefixes
+        )
 
 
 class ProcessDiedError(Exception):
@@ -83,80 +116,56 @@ def check_timeout(seconds: float | None) -> None:
         raise UsageError(f"--timeout={seconds:g}: it is a number of seconds above 0, and at most {_MOST_S}")
 
 
-def list_tests(
-    arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], place: Path
-) -> Listing:
+def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
     """What pytest collects in a folder.
 
     Args:
         arguments: Of pytest.
-        folder: Where it starts.
-        environment: All of its variables.
-        place: A folder for what this process and those of the listing's arguments leave.
+        spot: Where it runs; the processes of the listing's arguments leave what they do in its place, too.
 
     Raises:
         ExperimentError: It cannot collect; the sentence is followed by its last lines.
     """
-    path = place / _LISTING
+    path = spot.place / _LISTING
     path.unlink(missing_ok=True)
-    done = _pytest(
-        [*arguments, "--collect-only", "-q"], folder=folder, environment=_listed(environment, path)
-    )
+    done = _pytest([*arguments, "--collect-only", "-q"], _listed(spot, path))
     if done.code not in _COLLECTED or not path.exists():
-        raise ExperimentError(f"pytest cannot collect the tests in {folder} ({done.ending}):\n{done.tail}")
+        raise ExperimentError(
+            f"pytest cannot collect the tests in {spot.folder} ({done.ending}):\n{done.tail}"
+        )
     return _read_listing(path)
 
 
-def measure(
-    arguments: Sequence[str],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    place: Path,
-    timeout: float | None,
-) -> Run:
+def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> Run:
     """Run tests in a fresh process, and read the document that it leaves.
 
     Args:
         arguments: Of pytest, all but the document's.
-        folder: Where it starts.
-        environment: All of its variables.
-        place: A folder for what it leaves.
+        spot: Where it runs.
         timeout: Seconds after which it is ended; None waits for ever.
 
     Raises:
         ProcessDiedError: It left none.
         OpprofError: The document cannot be used.
     """
-    document = place / "run.json"
+    document = spot.place / "run.json"
     document.unlink(missing_ok=True)
-    done = _pytest(
-        [*arguments, f"--opprof-json={document}"], folder=folder, environment=environment, timeout=timeout
-    )
+    done = _pytest([*arguments, f"--opprof-json={document}"], spot, timeout=timeout)
     if not document.exists() or done.code not in _TESTS_RAN:
         raise ProcessDiedError("\n".join([f"{done.ending}:", done.tail, *last_words(done.pid)]))
     return read_run(document)
 
 
-def measure_and_list(
-    arguments: Sequence[str],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    place: Path,
-    timeout: float | None,
-) -> tuple[Run, Listing]:
+def measure_and_list(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Listing]:
     """The same, and what the process imported while it ran.
 
     Raises:
         ProcessDiedError: It left no document.
         OpprofError: The document cannot be used.
     """
-    path = place / _LISTING
+    path = spot.place / _LISTING
     path.unlink(missing_ok=True)
-    run = measure(
-        arguments, folder=folder, environment=_listed(environment, path), place=place, timeout=timeout
-    )
+    run = measure(arguments, _listed(spot, path), timeout=timeout)
     if not path.exists():
         raise ProcessDiedError("it ended without a list of what it imported")
     return run, _read_listing(path)
@@ -229,15 +238,9 @@ def run(
     return Ended(code=process.returncode, pid=process.pid, tail=tail, late=late)
 
 
-def _pytest(
-    arguments: Sequence[str],
-    *,
-    folder: Path,
-    environment: Mapping[str, str],
-    timeout: float | None = None,
-) -> Ended:
-    command = [sys.executable, "-m", "pytest", *arguments]
-    return run(command, folder=folder, environment=environment, timeout=timeout)
+def _pytest(arguments: Sequence[str], spot: Spot, *, timeout: float | None = None) -> Ended:
+    command = [spot.python, "-m", "pytest", *arguments]
+    return run(command, folder=spot.folder, environment=spot.environment, timeout=timeout)
 
 
 def _end(process: subprocess.Popen[str]) -> str:
@@ -255,9 +258,9 @@ def _end(process: subprocess.Popen[str]) -> str:
     return ""  # what it started in a session of its own still holds the pipe
 
 
-def _listed(environment: Mapping[str, str], path: Path) -> dict[str, str]:
-    plugins = [name for name in (environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN) if name]
-    return {**environment, "PYTEST_PLUGINS": ",".join(plugins), _LIST_TO: str(path)}
+def _listed(spot: Spot, path: Path) -> Spot:
+    plugins = [name for name in (spot.environment.get("PYTEST_PLUGINS"), _LISTING_PLUGIN) if name]
+    return spot.told({"PYTEST_PLUGINS": ",".join(plugins), _LIST_TO: str(path)})
 
 
 def _read_listing(path: Path) -> Listing:
@@ -268,6 +271,9 @@ def _read_listing(path: Path) -> Listing:
         arguments=tuple(document["arguments"]),
         options=tuple(document["options"]),
         sys_path=tuple(document["sys_path"]),
+        stdlib=document["stdlib"],
+        prefixes=tuple(document["prefixes"]),
         modules=document["modules"],
+        copies=document["copies"],
         tests=tuple(ListedTest(**test) for test in document["tests"]),
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -17,6 +17,7 @@ from pytest_opprof.experiment.session import (
     ListedTest,
     Listing,
     ProcessDiedError,
+    Spot,
     list_tests,
     measure,
     measure_and_list,
@@ -26,6 +27,8 @@ from pytest_opprof.experiment.worktree import without_git
 from pytest_opprof.results.run import Run
 
 _CONFTEST: Final = "conftest.py"
+_DISTRIBUTION: Final = "pytest-opprof"
+_VERSION: Final = f"import importlib.metadata as m; print(m.version({_DISTRIBUTION!r}))"
 # What an outer pytest, its plugins or a coverage tool would leave for the processes to stumble over.
 _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION", "COV_CORE_")
 
@@ -49,24 +52,20 @@ class Bench:
 
     Attributes:
         side: Which.
-        folder: Where pytest starts.
+        spot: Where its processes run, with all variables but PYTHONHASHSEED.
         options: What pytest is given beside the tests.
         tests: From a test's node id to pytest's argument for it.
-        environment: All variables but PYTHONHASHSEED.
-        place: A folder for what its processes leave.
     """
 
     side: Side
-    folder: Path
+    spot: Spot
     options: tuple[str, ...]
     tests: Mapping[str, str]
-    environment: Mapping[str, str]
-    place: Path
 
     @property
     def traces(self) -> Path:
         """The folder of the traces of the process that it was tried with."""
-        return self.place / "traces"
+        return self.spot.place / "traces"
 
     def measured(self, node_ids: Iterable[str], *, timing: Timing, hash_seed: int, timeout: float) -> Run:
         """What one fresh process measures of these tests.
@@ -81,13 +80,7 @@ class Bench:
             ProcessDiedError: It left no document.
             OpprofError: Its document cannot be used.
         """
-        return measure(
-            self._arguments(node_ids, timing=timing),
-            folder=self.folder,
-            environment=self._seeded(hash_seed),
-            place=self.place,
-            timeout=timeout,
-        )
+        return measure(self._arguments(node_ids, timing=timing), self._seeded(hash_seed), timeout=timeout)
 
     def tried(self, *, timing: Timing, timeout: float | None) -> tuple[Run, Listing]:
         """What a first process measures of all tests, and what it imports; it also fills all caches.
@@ -104,9 +97,7 @@ class Bench:
         try:
             return measure_and_list(
                 [*self._arguments(self.tests, timing=timing), f"--opprof-traces={self.traces}"],
-                folder=self.folder,
-                environment=self._seeded(1),
-                place=self.place,
+                self._seeded(1),
                 timeout=timeout,
             )
         except ProcessDiedError as error:
@@ -114,7 +105,7 @@ class Bench:
 
     def told(self, variables: Mapping[str, str]) -> Bench:
         """The same, with these variables too."""
-        return replace(self, environment={**self.environment, **variables})
+        return replace(self, spot=self.spot.told(variables))
 
     def _arguments(self, node_ids: Iterable[str], *, timing: Timing) -> list[str]:
         return [
@@ -125,8 +116,8 @@ class Bench:
             *(self.tests[node_id] for node_id in node_ids),
         ]
 
-    def _seeded(self, hash_seed: int) -> dict[str, str]:
-        return {**self.environment, "PYTHONHASHSEED": str(hash_seed)}
+    def _seeded(self, hash_seed: int) -> Spot:
+        return self.spot.told({"PYTHONHASHSEED": str(hash_seed)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +144,7 @@ class Sides:
 
 
 def prepare(
-    *, base: Path, head: Path, prefix: str, arguments: Sequence[str], setup: str | None, place: Path
+    *, base: Path, head: Path, prefix: str, arguments: Sequence[str], setup: str, python: str, place: Path
 ) -> Sides:
     """Build both sides, and put the head's tests where the base's are.
 
@@ -162,21 +153,24 @@ def prepare(
         head: The top of the head's, which is the user's.
         prefix: The folder below them that pytest starts in; "" for the top.
         arguments: What the user gives pytest.
-        setup: A command for the shell, run in each side's folder with ``OPPROF_SIDE`` set.
+        setup: A command for the shell, run in each side's folder with ``OPPROF_SIDE`` set; "" for none.
+        python: See `interpreter`.
         place: An empty folder for what processes leave.
 
     Raises:
         ExperimentError: A side does not build or collect, or there is no test that both have.
     """
     base, head = base.resolve(), head.resolve()
-    spots: Mapping[Side, _Spot] = {
-        side: _Spot(folder=top / prefix, environment=inherited(os.environ), place=place / side)
+    environment = without_virtual_environment(inherited(os.environ)) if python else inherited(os.environ)
+    spots: Mapping[Side, Spot] = {
+        side: _built(
+            side, top / prefix, setup=setup, python=python, environment=environment, place=place / side
+        )
         for side, top in ((Side.BASE, base), (Side.HEAD, head))
     }
-    _build(spots, setup=setup)
-    head_list = spots[Side.HEAD].listed(arguments)
+    head_list = list_tests(arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
-    spots = _led_apart(spots, head_list, base=base, head=head)
+    spots = _led_apart(spots, head_list, base=base, head=head, has_its_own=bool(python))
     base_list = _list_base(
         wanted, head_list, root=_moved(head_list.root, head=head, base=base), spot=spots[Side.BASE]
     )
@@ -188,42 +182,55 @@ def prepare(
         raise ExperimentError(f"there is nothing to compare: {tests} in the base")
     copy_tests((test.path for test in common), source=head_list.root, to=base_list.root)
     return Sides(
-        base=spots[Side.BASE].bench(Side.BASE, base_list, common),
-        head=spots[Side.HEAD].bench(Side.HEAD, head_list, common),
+        base=_bench(Side.BASE, spots[Side.BASE], base_list, common),
+        head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common),
         only_head={test.node_id: test.argument for test in wanted if test.node_id not in known},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spot:
-    """Where a side's processes run: their folder, their variables, and a folder for what they leave."""
+def _built(
+    side: Side, folder: Path, *, setup: str, python: str, environment: Mapping[str, str], place: Path
+) -> Spot:
+    if not folder.is_dir():
+        raise ExperimentError(f"the {side} has no folder {folder}: start where both sides have one")
+    place.mkdir()
+    if setup:
+        set_up(setup, side=side, folder=folder, environment=environment)
+    found = interpreter(python, whose=f"the {side}", folder=folder, environment=environment)
+    return Spot(python=found, folder=folder, environment=environment, place=place)
 
-    folder: Path
-    environment: Mapping[str, str]
-    place: Path
 
-    def listed(self, arguments: Sequence[str]) -> Listing:
-        return list_tests(arguments, folder=self.folder, environment=self.environment, place=self.place)
+def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest]) -> Bench:
+    arguments = {test.node_id: test.argument for test in listing.tests}
+    tests = {test.node_id: arguments[test.node_id] for test in common}
+    return Bench(side=side, spot=spot, options=listing.arguments, tests=tests)
 
-    def bench(self, side: Side, listing: Listing, common: Iterable[ListedTest]) -> Bench:
-        arguments = {test.node_id: test.argument for test in listing.tests}
-        return Bench(
-            side=side,
-            folder=self.folder,
-            options=listing.arguments,
-            tests={test.node_id: arguments[test.node_id] for test in common},
-            environment=self.environment,
-            place=self.place,
+
+def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[str, str]) -> str:
+    """The interpreter that measures the code in a folder.
+
+    Args:
+        python: A path from the folder on, the name of a program, or "" for this interpreter.
+        whose: "the base", for a sentence.
+        folder: The code's.
+        environment: All variables of its processes.
+
+    Raises:
+        ExperimentError: There is none, or it lacks this release of ours.
+    """
+    if not python:
+        return sys.executable
+    found = str(folder / python) if os.sep in python else shutil.which(python, path=environment.get("PATH"))
+    if found is None or not os.access(found, os.X_OK):
+        raise ExperimentError(f"{whose} has no interpreter {found or python}: let --setup make it")
+    done = run([found, "-c", _VERSION], folder=folder, environment=environment)
+    version, ours = done.tail.splitlines()[-1], metadata.version(_DISTRIBUTION)
+    if done.code or version != ours:
+        theirs = f"has no {_DISTRIBUTION}" if done.code else f"has {_DISTRIBUTION} {version}"
+        raise ExperimentError(
+            f"{whose}'s interpreter {found} {theirs}: let --setup install {_DISTRIBUTION}=={ours} for it"
         )
-
-
-def _build(spots: Mapping[Side, _Spot], *, setup: str | None) -> None:
-    for side, spot in spots.items():
-        if not spot.folder.is_dir():
-            raise ExperimentError(f"the {side} has no folder {spot.folder}: start where both sides have one")
-        spot.place.mkdir()
-        if setup:
-            set_up(setup, side=side, folder=spot.folder, environment=spot.environment)
+    return found
 
 
 def set_up(command: str, *, side: str, folder: Path, environment: Mapping[str, str]) -> None:
@@ -239,19 +246,38 @@ def set_up(command: str, *, side: str, folder: Path, environment: Mapping[str, s
         )
 
 
-def refuse_strangers(listing: Listing, *, base: Path, head: Path) -> None:
+def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) -> None:
     """Check that the base's tests ran the base's code.
 
+    Args:
+        listing: Of a process that ran them.
+        whose: "the base", for a sentence.
+        base: The top of the base's work tree.
+        head: That of the head's.
+
     Raises:
-        ExperimentError: They imported a module of the head's, as of a project installed in editable mode.
+        ExperimentError: They imported a module of the head's, as of a project installed in editable mode,
+            or of a copy of the project that is installed for both.
     """
     base, head = base.resolve(), head.resolve()
+
+    def is_of_head(path: Path) -> bool:
+        return path.is_relative_to(head) and not path.is_relative_to(base)
+
     for name, file in sorted(listing.modules.items()):
         path = Path(file).resolve()
-        if path.is_relative_to(head) and not path.is_relative_to(base) and not _is_installed(path):
+        if is_of_head(path) and not listing.is_installed(path):
             raise ExperimentError(
-                f"the base's tests import {name} from the head: {path}. It is installed in editable mode: "
+                f"{whose}'s tests import {name} from the head: {path}. It is installed in editable mode: "
                 'name its folder to pytest, as `pythonpath = ["src"]` does in the ini file of both sides'
+            )
+    for name, source in sorted(listing.copies.items()):
+        path = Path(listing.modules[name])
+        if is_of_head(Path(source).resolve()) if source else not path.resolve().is_relative_to(base):
+            raise ExperimentError(
+                f"{whose}'s tests import {name} from a copy of the project that is installed for all "
+                f"commits: {path}. Install it in editable mode, or give each its own environment by --setup "
+                "and --python"
             )
 
 
@@ -280,6 +306,11 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def without_virtual_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same without the virtual environment that this process was started in: installers look for it."""
+    return {name: value for name, value in environment.items() if name != "VIRTUAL_ENV"}
+
+
 def _wanted(listing: Listing) -> list[ListedTest]:
     wanted = [test for test in listing.tests if test.is_marked and test.is_chosen]
     if not wanted:
@@ -289,55 +320,50 @@ def _wanted(listing: Listing) -> list[ListedTest]:
     return wanted
 
 
-def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot: _Spot) -> Listing:
+def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot: Spot) -> Listing:
     """What the base itself has in the files of the wanted tests: a test that it lacks has no times there."""
     files = {test.argument.partition("::")[0]: root / test.path for test in wanted}
     there = [argument for argument, path in files.items() if path.exists()]
     if not there:
-        return Listing(root=root, arguments=(), options=(), sys_path=(), modules={}, tests=())
+        return replace(head, root=root, arguments=(), options=(), tests=())
     # The head's files come in their place within a second: bytecode of the one would pass for the other's.
-    unwritten = replace(spot, environment={**spot.environment, "PYTHONDONTWRITEBYTECODE": "1"})
-    return unwritten.listed([*head.options, f"--rootdir={root}", *there])
+    unwritten = spot.told({"PYTHONDONTWRITEBYTECODE": "1"})
+    return list_tests([*head.options, f"--rootdir={root}", *there], unwritten)
 
 
 def _led_apart(
-    spots: Mapping[Side, _Spot], listing: Listing, *, base: Path, head: Path
-) -> Mapping[Side, _Spot]:
+    spots: Mapping[Side, Spot], listing: Listing, *, base: Path, head: Path, has_its_own: bool
+) -> Mapping[Side, Spot]:
     """The sides with variables that lead each to its own code.
 
-    Where PYTHONPATH or a project in editable mode leads to the head, the base's leads to its counterpart.
+    Where PYTHONPATH or a project in editable mode leads to the head, the base's leads to its counterpart. Of
+    a side that has an environment of its own the latter is settled there.
     """
     variables = spots[Side.HEAD].environment
     given = [entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    stdlib = sysconfig.get_path("stdlib")
-    entries = list(listing.sys_path)
-    # What stands behind the standard library comes from site-packages and its .pth files.
-    behind = entries[entries.index(stdlib) :] if stdlib in entries else []
-    editable = [
-        entry
-        for entry in behind
-        if Path(entry).resolve().is_relative_to(head) and not _is_installed(Path(entry))
-    ]
-    of_head = [*given, *editable]
+    of_head = [*given, *([] if has_its_own else _editable(listing, head=head))]
     if not of_head:
         return spots
     of_side = {
         Side.BASE: [str(_moved(Path(entry), head=head, base=base)) for entry in of_head],
         Side.HEAD: of_head,
     }
-    return {
-        side: replace(spot, environment={**variables, "PYTHONPATH": os.pathsep.join(of_side[side])})
-        for side, spot in spots.items()
-    }
+    return {side: spot.told({"PYTHONPATH": os.pathsep.join(of_side[side])}) for side, spot in spots.items()}
+
+
+def _editable(listing: Listing, *, head: Path) -> list[str]:
+    """The folders of the head that projects in editable mode lead to."""
+    entries = list(listing.sys_path)
+    # What stands behind the standard library comes from site-packages and its .pth files.
+    behind = entries[entries.index(listing.stdlib) :] if listing.stdlib in entries else []
+    return [
+        entry
+        for entry in behind
+        if Path(entry).resolve().is_relative_to(head) and not listing.is_installed(Path(entry))
+    ]
 
 
 def _moved(path: Path, *, head: Path, base: Path) -> Path:
     """The base's counterpart of a path in the head; any other path as it is."""
     resolved = path.resolve()
     return base / resolved.relative_to(head) if resolved.is_relative_to(head) else path
-
-
-def _is_installed(path: Path) -> bool:
-    """Whether a file belongs to the interpreter and what is installed for it, wherever that is."""
-    prefixes = (Path(sys.prefix), Path(sys.base_prefix))
-    return "site-packages" in path.parts or any(path.is_relative_to(prefix.resolve()) for prefix in prefixes)

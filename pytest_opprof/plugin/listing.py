@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Generator
+import sysconfig
+import tomllib
+from collections.abc import Generator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -38,13 +43,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     collected = session.config.stash.get(_COLLECTED, None)
     if not path or collected is None:
         return
-    config, chosen = session.config, set(session.items)
+    config, chosen, modules = session.config, set(session.items), files_of_modules()
     listing = {
         "root": str(config.rootpath),
         "options": list(own_options(config)),
         "arguments": fresh_arguments(config, cache=str(Path(path).parent / "cache")),
         "sys_path": [entry for entry in sys.path if entry],
-        "modules": files_of_modules(),
+        "stdlib": sysconfig.get_path("stdlib"),
+        "prefixes": [sys.prefix, sys.base_prefix],
+        "modules": modules,
+        "copies": copies_of_projects(modules, root=config.rootpath),
         "tests": [_test(item, is_chosen=item in chosen) for item in collected],
     }
     Path(path).write_text(json.dumps(listing), encoding="ascii")
@@ -69,3 +77,51 @@ def files_of_modules() -> dict[str, str]:
         if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 - one of thousands
             found[name] = file
     return found
+
+
+def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, str]:
+    """The imported modules that come from installed copies of projects, not from their folders.
+
+    Args:
+        modules: See `files_of_modules`.
+        root: pytest's root folder. A project that its ``pyproject.toml`` names is one, wherever its copy was
+            installed from.
+
+    Returns:
+        By the module's name the folder or archive that the copy was installed from, as installers note it
+        (PEP 610); "" where they do not.
+    """
+    found: dict[str, str] = {}
+    tested = _name_of_project(root)
+    for distribution in metadata.distributions():
+        source = _installed_from(distribution)
+        if source is None or not (source or _normalized(distribution.name) == tested):
+            continue
+        files = {os.path.normpath(str(distribution.locate_file(file))) for file in distribution.files or ()}
+        found |= {name: source for name, file in modules.items() if os.path.normpath(file) in files}
+    return found
+
+
+def _installed_from(distribution: metadata.Distribution) -> str | None:
+    """The path that it was installed from, "" where none is noted; None in editable mode."""
+    try:
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+        url = urlsplit(origin.get("url", ""))
+        if origin.get("dir_info", {}).get("editable"):
+            return None
+    except (ValueError, AttributeError):
+        return ""
+    return unquote(url.path) if url.scheme == "file" else ""
+
+
+def _name_of_project(root: Path) -> str:
+    try:
+        name = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return _normalized(name) if isinstance(name, str) else ""
+
+
+def _normalized(name: str) -> str:
+    """As PEP 503 has it, so that two spellings of a name are equal."""
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ CUDA_CONFTEST = """\
         CUDA.use_device(0)
 """
 
+# The interpreter of `made_environment`.
+OWN_PYTHON = ".venv/bin/python"
+
 # Elements of a JUnit report that say how a test ended.
 _OUTCOMES = ("failure", "error", "skipped")
 # What an outer pytest, its workers, or a Git hook would leave for inner processes to stumble over.
@@ -63,6 +67,26 @@ _OWN = {
     "GIT_COMMITTER_NAME": "a",
     "GIT_COMMITTER_EMAIL": "a@example.org",
 }
+
+
+def made_environment(module: str) -> str:
+    """A command that makes an environment in a folder, with all that ours has, and installs a module of its own.
+
+    As an installer it copies the file, and notes where the copy comes from.
+    """
+    name = Path(module).stem
+    return f"""\
+set -e
+{sys.executable} -m venv --without-pip .venv
+site=$(echo .venv/lib/python*/site-packages)
+info=$site/{name}-1.0.dist-info
+echo 'import site; site.addsitedir("{sysconfig.get_path("purelib")}")' > "$site/ours.pth"
+cp {module} "$site"
+mkdir "$info"
+echo {name}.py,, > "$info/RECORD"
+printf 'Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\n' > "$info/METADATA"
+echo '{{"url": "file://'"$PWD"'", "dir_info": {{}}}}' > "$info/direct_url.json"
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

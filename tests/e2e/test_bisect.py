@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Project, environment
+from e2e.project import OWN_PYTHON, Project, environment, made_environment
 
 MODULE = """\
 from pytest_opprof import record_function
@@ -155,6 +155,24 @@ def test_setup_builds_each_commit(project: Project) -> None:
     told = f"opprof: --good={commits[0][:7]} cannot be measured: the {commits[0][:7]} does not build: "
     assert failing.stderr.startswith(told)
     assert failing.stderr.endswith("exit code 3: no compiler\n")
+
+
+@pytest.mark.slow
+def test_each_commit_has_an_environment_of_its_own(project: Project) -> None:
+    project.git("init", "-q", "-b", "main")
+    project.write("test_model.py", TEST)
+    (project.folder / "python").mkdir()
+    commits = []
+    for count in (2, 3, 3):
+        project.write("python/model.py", MODULE.format(count=count))
+        project.git("add", "-A")
+        project.git("commit", "-q", "--allow-empty", "-m", "change")
+        commits.append(project.git("rev-parse", "HEAD"))
+    own = (f"--setup={made_environment('python/model.py')}", f"--python={OWN_PYTHON}")
+    done = bisect(project, f"--good={commits[0]}", *own)
+    assert f"{commits[1]} changed work.count from 2 to 3" in done.stdout
+    without = bisect(project, f"--good={commits[0]}", "--python=nobody/has/python")
+    assert (without.returncode, without.stderr.count("let --setup make it")) == (9, 1)
 
 
 def test_code_of_the_checkout_is_not_taken_for_a_commits(project: Project) -> None:

@@ -216,6 +216,7 @@ def _left(folder: Path) -> Iterator[Seed]:
         prefix="",
         arguments=("-x",),
         setup="",
+        python="",
         processes=12,
         steps=5,
         max_time=2.0,

@@ -189,7 +189,7 @@ OF_ATTACH = {"attach pid", "attach --seconds", "attach --output"}
 # Each is given in tests/e2e/test_bisect.py, where there are commits.
 OF_BISECT = {
     *("bisect pattern", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
-    *("bisect --store", "bisect --timeout"),
+    *("bisect --store", "bisect --timeout", "bisect --python"),
 }
 # Each is given in tests/e2e/test_deaths.py, where processes die.
 OF_RECOVER = {"recover folder", "recover --output", "recover --remove"}
@@ -213,6 +213,7 @@ OF_AB = {
     "ab --min-effect": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
     "ab --max-noise": "what_was_measured_is_kept_and_resumed",
     "ab --setup": "a_base_that_does_not_build_is_told_with_its_last_lines",
+    "ab --python": "each_side_has_an_environment_of_its_own",
     "ab --seed": "what_was_measured_is_kept_and_resumed",
     "ab --timeout": "a_process_that_hangs_is_ended_and_run_again",
     "ab --resume": "what_was_measured_is_kept_and_resumed",

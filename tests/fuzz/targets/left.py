@@ -28,7 +28,9 @@ SIZES: Final = (_HEADER_BYTES + _CHUNK_BYTES, 65_536, 65_536)
 # Where the header says the paths of the two others.
 PATHS_AT: Final = 120
 _PATH_BYTES: Final = 1_024
-QUESTION: Final = Question(pattern="ops.count", test="t.py::test_x", good="a" * 40, bad="b" * 40, setup="")
+QUESTION: Final = Question(
+    pattern="ops.count", test="t.py::test_x", good="a" * 40, bad="b" * 40, setup="", python=""
+)
 
 
 def pieces(files: tuple[bytes, bytes, bytes]) -> bytes:

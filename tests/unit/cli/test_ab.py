@@ -15,6 +15,7 @@ PLAN = Plan(
     prefix="",
     arguments=(),
     setup="",
+    python="",
     processes=8,
     max_time=1.0,
     steps=15,

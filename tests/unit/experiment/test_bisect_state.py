@@ -9,7 +9,9 @@ from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.bisect_state import BisectState, Question
 from pytest_opprof.experiment.search import Measured
 
-QUESTION = Question(pattern="ops.count", test="t.py::test_x", good="1" * 40, bad="2" * 40, setup="")
+QUESTION = Question(
+    pattern="ops.count", test="t.py::test_x", good="1" * 40, bad="2" * 40, setup="", python=""
+)
 
 
 def test_measurements_are_resumed(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_another_question_is_not_resumed(tmp_path: Path) -> None:
         "[]",
         "{}",
         '{"question": {"a": 1}, "measured": {}}',
-        '{"question": {"pattern": "", "test": "", "good": "", "bad": "", "setup": ""}, "measured": {"a": {"value": "1"}}}',
+        '{"question": {"pattern": "", "test": "", "good": "", "bad": "", "setup": "", "python": ""}, "measured": {"a": {"value": "1"}}}',
     ],
 )
 def test_foreign_file_is_no_state(tmp_path: Path, text: str) -> None:

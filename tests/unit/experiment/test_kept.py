@@ -18,6 +18,7 @@ PLAN = Plan(
     prefix="",
     arguments=("tests", "-k", "a or b"),
     setup="make",
+    python=".venv/bin/python",
     processes=12,
     steps=15,
     max_time=1.0,
