@@ -9,6 +9,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from benchmarks.gates import project
 from benchmarks.gates.ab import ab_trial, verdicts
 from benchmarks.gates.neighbour import neighbour
 from benchmarks.gates.peers import FIELDS, benchmark_trial
-from benchmarks.gates.trials import FOLDER, Trial, trials
+from benchmarks.gates.trials import Trial, add_files, files, trials
 from benchmarks.table import Bound, Row, as_text
 
 _EXACT_TRIALS: Final = 200
@@ -36,26 +37,25 @@ def main() -> int:
         metavar="N",
         help="of `opprof ab`, and five times as many exact",
     )
-    parser.add_argument(
-        "--file", type=Path, default=FOLDER / "false_alarms.jsonl", help="the finished trials"
-    )
+    add_files(parser, name="false_alarms.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
-    exact = _exact(args.file, count=args.trials * _EXACT_TRIALS // _TRIALS)
+    paths = files(args)
+    exact = _exact(paths, count=args.trials * _EXACT_TRIALS // _TRIALS)
     with neighbour():
         ab = trials(
-            args.file,
+            paths,
             kind=f"ab, {_STEPS} steps",
             count=args.trials,
             run=lambda _: ab_trial("test_ops.py", slower={}, steps=_STEPS, step_s=_STEP_S),
         )
-        peers = trials(args.file, kind="pytest-benchmark", count=args.trials, run=benchmark_trial)
+        peers = trials(paths, kind="pytest-benchmark", count=args.trials, run=benchmark_trial)
     rows = [_exact_row(exact), *_ab_rows(ab, peers)]
     print(as_text(rows, markdown=args.markdown))
     return int(not all(row.holds for row in rows))
 
 
-def _exact(path: Path, *, count: int) -> list[Trial]:
+def _exact(paths: Sequence[Path], *, count: int) -> list[Trial]:
     """Comparisons with a baseline that was recorded once, each in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -68,7 +68,7 @@ def _exact(path: Path, *, count: int) -> list[Trial]:
             done = _session(folder, "--opprof-baseline=main")
             return {"exit": done.returncode, "said": done.stdout[-500:] if done.returncode else ""}
 
-        return trials(path, kind="exact", count=count, run=compared)
+        return trials(paths, kind="exact", count=count, run=compared)
 
 
 def _session(folder: Path, option: str) -> subprocess.CompletedProcess[str]:

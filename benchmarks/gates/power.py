@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from scipy import stats
 
 from benchmarks.gates.ab import ab_trial
 from benchmarks.gates.project import SLOWER, STEPS
-from benchmarks.gates.trials import FOLDER, Trial, trials
+from benchmarks.gates.trials import Trial, add_files, files, trials
 from benchmarks.table import Row, as_text
 
 _TRIALS: Final = 100
@@ -30,21 +31,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.power", description=__doc__)
     parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="of each size")
     parser.add_argument("--size", type=int, choices=_BOUNDS, action="append", help="percent; may be repeated")
-    parser.add_argument("--file", type=Path, default=FOLDER / "power.jsonl", help="the finished trials")
+    add_files(parser, name="power.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
-    rows = [_row(args.file, percent, count=args.trials) for percent in args.size or _BOUNDS]
+    rows = [_row(files(args), percent, count=args.trials) for percent in args.size or _BOUNDS]
     print(as_text(rows, markdown=args.markdown))
     return int(not all(row.holds for row in rows))
 
 
-def _row(path: Path, percent: int, *, count: int) -> Row:
+def _row(paths: Sequence[Path], percent: int, *, count: int) -> Row:
     def one(number: int) -> Trial:
         name = STEPS[number % len(STEPS)]
         slower = {name: SLOWER[percent]}
         return {"op": name, **ab_trial("test_steps.py", slower=slower, steps=_STEPS, step_s=_STEP_S)}
 
-    found = trials(path, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
+    found = trials(paths, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
     seen = [trial for trial in found if _verdict(trial) == "regressed"]
     named = [trial for trial in seen if f"{trial['op']} +" in _cause(trial)]
     noise = statistics.median(trial["noise_ppm"] for trial in found) / 10_000

@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.gates.project import DIGEST
 
-FOLDER: Final = Path("build") / "gates"
+_FOLDER: Final = Path("build") / "gates"
 
 Trial = dict[str, Any]
 
 
-def trials(path: Path, *, kind: str, count: int, run: Callable[[int], Trial]) -> list[Trial]:
-    """The first so many trials of a kind; those that the file lacks are run now.
+def add_files(parser: argparse.ArgumentParser, *, name: str) -> None:
+    """Add the option that names the files of finished trials, `args.files`."""
+    parser.add_argument(
+        "--file",
+        type=Path,
+        action="append",
+        dest="files",
+        metavar="FILE",
+        help=f"the finished trials (default: {_FOLDER / name}); given again: others, as from another core, "
+        "that count too",
+    )
+    parser.set_defaults(name=name)
+
+
+def files(args: argparse.Namespace) -> list[Path]:
+    """The files that were named, or the default one."""
+    return args.files or [_FOLDER / args.name]
+
+
+def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int], Trial]) -> list[Trial]:
+    """So many trials of a kind; those that the files lack are run now.
 
     Args:
-        path: The JSON-lines file. Lines of another version of the project are left alone.
+        paths: JSON-lines files; what is run is added to the first. Lines of another version of the project
+            are left alone.
         kind: What is tried.
         count: How many trials.
         run: Makes the trial of a number, from 0.
     """
-    known = {
-        line["trial"]: line for line in _lines(path) if (line["kind"], line["project"]) == (kind, DIGEST)
-    }
-    for number in range(count):
+    path, *others = paths
+    known = {line["trial"]: line for line in _of_kind(path, kind)}
+    elsewhere = [line for other in others for line in _of_kind(other, kind)][:count]
+    for number in range(count - len(elsewhere)):
         if number not in known:
-            print(f"{kind}: trial {number + 1} of {count}", file=sys.stderr, flush=True)
+            print(f"{kind}: trial {number + 1} of {count - len(elsewhere)}", file=sys.stderr, flush=True)
             known[number] = {"kind": kind, "project": DIGEST, "trial": number, **run(number)}
             _append(path, known[number])
-    return [known[number] for number in range(count)]
+    return [*(known[number] for number in range(count - len(elsewhere))), *elsewhere]
+
+
+def _of_kind(path: Path, kind: str) -> list[Trial]:
+    return [line for line in _lines(path) if (line["kind"], line["project"]) == (kind, DIGEST)]
 
 
 def _lines(path: Path) -> list[Trial]:

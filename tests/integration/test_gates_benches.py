@@ -31,8 +31,8 @@ class Squares:
 
 def test_rerun_makes_only_the_missing_trials(trials: Any, tmp_path: Path) -> None:
     path, run = tmp_path / "deep" / "trials.jsonl", Squares()
-    trials(path, kind="ab", count=2, run=run)
-    found = trials(path, kind="ab", count=4, run=run)
+    trials([path], kind="ab", count=2, run=run)
+    found = trials([path], kind="ab", count=4, run=run)
     assert run.made == [0, 1, 2, 3]
     assert [trial["value"] for trial in found] == [0, 1, 4, 9]
 
@@ -40,17 +40,29 @@ def test_rerun_makes_only_the_missing_trials(trials: Any, tmp_path: Path) -> Non
 def test_kinds_are_counted_apart(trials: Any, tmp_path: Path) -> None:
     run = Squares()
     for kind in ("5 %", "10 %"):
-        trials(tmp_path / "trials.jsonl", kind=kind, count=1, run=run)
+        trials([tmp_path / "trials.jsonl"], kind=kind, count=1, run=run)
     assert run.made == [0, 0]
+
+
+def test_trials_of_other_files_count_too(trials: Any, tmp_path: Path) -> None:
+    """As of a second core; what is still missing goes to the first file."""
+    first, second, run = tmp_path / "0.jsonl", tmp_path / "1.jsonl", Squares()
+    trials([first], kind="ab", count=2, run=run)
+    trials([second], kind="ab", count=3, run=run)
+    found = trials([first, second], kind="ab", count=6, run=run)
+    assert [trial["value"] for trial in found] == [0, 1, 4, 0, 1, 4]
+    assert run.made == [0, 1, 0, 1, 2, 2]
+    assert len(trials([first, second], kind="ab", count=2, run=run)) == 2
+    assert len(first.read_text().splitlines()) == 3
 
 
 def test_torn_line_is_made_again(trials: Any, tmp_path: Path) -> None:
     path, run = tmp_path / "trials.jsonl", Squares()
-    trials(path, kind="ab", count=3, run=run)
+    trials([path], kind="ab", count=3, run=run)
     path.write_bytes(path.read_bytes()[:-9])
-    trials(path, kind="ab", count=4, run=run)
+    trials([path], kind="ab", count=4, run=run)
     assert run.made == [0, 1, 2, 2, 3]
-    assert [trial["trial"] for trial in trials(path, kind="ab", count=4, run=run)] == [0, 1, 2, 3]
+    assert [trial["trial"] for trial in trials([path], kind="ab", count=4, run=run)] == [0, 1, 2, 3]
     assert run.made == [0, 1, 2, 2, 3]
 
 
@@ -58,7 +70,7 @@ def test_trials_of_another_project_are_left_alone(trials: Any, tmp_path: Path) -
     path, run = tmp_path / "trials.jsonl", Squares()
     other = '{"kind": "ab", "project": "another", "trial": 0}\n'
     path.write_text(other, encoding="utf-8")
-    trials(path, kind="ab", count=1, run=run)
+    trials([path], kind="ab", count=1, run=run)
     assert run.made == [0]
     assert path.read_text(encoding="utf-8").startswith(other)
 
