@@ -223,7 +223,10 @@ def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[s
     found = str(folder / python) if os.sep in python else shutil.which(python, path=environment.get("PATH"))
     if found is None or not os.access(found, os.X_OK):
         raise ExperimentError(f"{whose} has no interpreter {found or python}: let --setup make it")
-    done = run([found, "-c", _VERSION], folder=folder, environment=environment)
+    try:
+        done = run([found, "-c", _VERSION], folder=folder, environment=environment)
+    except OSError as error:
+        raise ExperimentError(f"{whose}'s interpreter {found} cannot be run: {error.strerror}") from error
     version, ours = done.tail.splitlines()[-1], metadata.version(_DISTRIBUTION)
     if done.code or version != ours:
         theirs = f"has no {_DISTRIBUTION}" if done.code else f"has {_DISTRIBUTION} {version}"

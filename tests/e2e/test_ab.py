@@ -425,6 +425,7 @@ def test_each_side_has_an_environment_of_its_own(project: Project, tmp_path: Pat
     [
         ("true", OWN_PYTHON, "the base has no interpreter {base}/.venv/bin/python: let --setup make it"),
         ("true", "python-nobody-has", "the base has no interpreter python-nobody-has: let --setup make it"),
+        ("true", "./tests", "the base's interpreter {base}/tests cannot be run: Permission denied"),
         (
             f"{sys.executable} -m venv --without-pip .venv",
             OWN_PYTHON,
