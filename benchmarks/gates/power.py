@@ -34,35 +34,61 @@ def main() -> int:
     add_files(parser, name="power.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
-    rows = [_row(files(args), percent, count=args.trials) for percent in args.size or _BOUNDS]
+    sizes = {percent: _trials(files(args), percent, count=args.trials) for percent in args.size or _BOUNDS}
+    rows = [_found(percent, found) for percent, found in sizes.items()]
+    rows.append(_unchanged([trial for found in sizes.values() for trial in found]))
     print(as_text(rows, markdown=args.markdown))
     return int(not all(row.holds for row in rows))
 
 
-def _row(paths: Sequence[Path], percent: int, *, count: int) -> Row:
+def _trials(paths: Sequence[Path], percent: int, *, count: int) -> list[Trial]:
     def one(number: int) -> Trial:
         name = STEPS[number % len(STEPS)]
         slower = {name: SLOWER[percent]}
         return {"op": name, **ab_trial("test_steps.py", slower=slower, steps=_STEPS, step_s=_STEP_S)}
 
-    found = trials(paths, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
+    return trials(paths, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
+
+
+def _found(percent: int, found: Sequence[Trial]) -> Row:
     seen = [trial for trial in found if _verdict(trial) == "regressed"]
     named = [trial for trial in seen if f"{trial['op']} +" in _cause(trial)]
     noise = statistics.median(trial["noise_ppm"] for trial in found) / 10_000
+    disturbed = sum(any("was disturbed in" in note for note in trial["noted"]) for trial in found)
     test = stats.binomtest(len(named), len(found), alternative="greater")
     low = 100 * test.proportion_ci(confidence_level=0.95, method="exact").low
     return Row(
         what=f"one op slower by {percent} %: found and named, at least (95 %, Clopper-Pearson)",
         ours=f"{len(named)} of {len(found)} ({len(seen)} found)",
-        peer=f"middle noise floor {noise:.1f} %",
+        peer=f"middle noise floor {noise:.1f} %; machine disturbed in {disturbed}",
         figure=low,
         bound=_BOUNDS[percent],
         unit="%",
     )
 
 
+def _unchanged(found: Sequence[Trial]) -> Row:
+    flagged = sum(
+        said[0] in {"regressed", "improved"}
+        for trial in found
+        for node_id, said in trial["said"].items()
+        if node_id != _slowed(trial)
+    )
+    return Row(
+        what="the tests of these runs that did not change: flagged",
+        ours=f"{flagged} of {sum(trial['tests'] - 1 for trial in found)}",
+        peer="",
+        figure=flagged,
+        unit="flagged",
+    )
+
+
+def _slowed(trial: Trial) -> str:
+    return f"test_steps.py::test_step[{trial['op']}]"
+
+
 def _of_slowed(trial: Trial) -> list[str]:
-    said: list[str] = trial["said"].get(f"test_steps.py::test_step[{trial['op']}]", ["pass", "", ""])
+    said: list[str] = trial["said"].get(_slowed(trial), ["pass", "", ""])
     return said
 
 
