@@ -32,9 +32,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="What is no option of this command is given to pytest: tests, -k, -m, -p and others.",
     )
     parser.add_argument(
-        "base", metavar="BASE", help="a branch, tag or commit; its merge-base with HEAD is measured"
+        "base",
+        metavar="BASE",
+        help="a branch, tag or commit; its merge-base with HEAD is measured. Tests, and options that are "
+        "none of these, are given to pytest",
     )
-    parser.add_argument("pytest_args", metavar="TESTS", nargs="*", help="for pytest, as are other options")
     parser.add_argument("--processes", type=int, metavar="N", help="a side (default: 12; 8 at least)")
     parser.add_argument("--steps", type=int, metavar="N", help="timed in a process, of a test (default: 15)")
     parser.add_argument(
@@ -64,6 +66,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="also what did not change")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
+    # Not a positional: argparse would part tests from the options between them, whose order counts.
+    parser.set_defaults(pytest_args=[])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -103,9 +107,10 @@ def run(args: argparse.Namespace) -> int:
     )
     with terminated_as_interrupted():
         comparison = run_ab(request, folder=Path.cwd(), watcher=_Terminal(args.base, is_quiet=verbosity < 0))
+    # First of all: no document that cannot be written takes away what was measured for so long.
+    print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
     if args.output is not None:
         write_time_comparison(args.output, comparison)
-    print_lines(ab_lines(comparison, width=width(), verbosity=verbosity))
     return int(any(fail_on.fails(test.verdict) for test in comparison.tests))
 
 

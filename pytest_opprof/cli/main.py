@@ -86,7 +86,7 @@ def _run(arguments: list[str]) -> int:
     if others and "pytest_args" not in args:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:
-        args.pytest_args = [*args.pytest_args, *others]  # a command that gives pytest what is not its own
+        args.pytest_args = others  # a command that gives pytest what is not its own
     code: int = modules[args.command].run(args)
     return code
 

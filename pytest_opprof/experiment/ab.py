@@ -92,7 +92,7 @@ def run_ab(
         if worktree.submodules and not kept.plan.setup:
             raise ExperimentError(
                 f"the base has submodules ({', '.join(worktree.submodules)}), which are empty in a "
-                'work tree of its own: give --setup "git submodule update --init"'
+                "work tree of its own: give --setup 'test $OPPROF_SIDE = head || git submodule update --init'"
             )
         sides = prepare(
             base=worktree.folder,
@@ -143,10 +143,11 @@ class _Experiment:
         self.watcher.tell(self._headline(len(node_ids)))
         base, head = self._round(_FIRST, node_ids, sides=sides, timeout=patience) if node_ids else ([], [])
         runs = _with_tests(base, left_out[0]), _with_tests(head, left_out[1])
-        comparison = compare_times(*runs, settings=settings)
+        policy = sides.policy
+        comparison = compare_times(*runs, settings=settings, policy=policy)
         if comparison.flagged:
             again = self._round(_CONFIRM, comparison.flagged, sides=sides, timeout=patience)
-            comparison = compare_times(*runs, settings=settings, confirmation=again)
+            comparison = compare_times(*runs, settings=settings, policy=policy, confirmation=again)
         traces = keep_pairs(
             comparison, base=self.sides.base.traces, head=self.sides.head.traces, top=self.top
         )

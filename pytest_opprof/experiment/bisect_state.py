@@ -50,6 +50,8 @@ class BisectState:
     def resume(self) -> None:
         """Take over what an interrupted bisection measured.
 
+        What could not be measured is tried again: that may have been the machine's doing, or the timeout's.
+
         Raises:
             UsageError: there is none, or it asked something else.
             DocumentError: the file is no state of ours.
@@ -59,7 +61,7 @@ class BisectState:
         document = parse(read_bytes(self._path), where=shown(self._path))
         try:
             asked = Question(**document["question"])
-            self.measured = {str(commit): _measured(found) for commit, found in document["measured"].items()}
+            known = {str(commit): _measured(found) for commit, found in document["measured"].items()}
         except (KeyError, TypeError, AttributeError) as error:
             msg = f"{shown(self._path)} is no state of opprof bisect. Leave --resume out to begin anew"
             raise DocumentError(msg) from error
@@ -70,6 +72,7 @@ class BisectState:
                 f"{shown(self._path)} is of another bisection: {field} was {was[field]!r}, and is "
                 f"{now[field]!r}. Leave --resume out to begin anew"
             )
+        self.measured = {commit: found for commit, found in known.items() if found.value is not None}
 
     def keep(self, commit: str, found: Measured) -> None:
         """Remember a measurement, on disk at once.

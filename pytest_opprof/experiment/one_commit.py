@@ -32,8 +32,7 @@ _SHORT: Final = 7
 # What an ini file may ask for that compares, keeps or writes: here the document is all that is wanted.
 _QUIET: Final = (
     *("--opprof=on", "--opprof-save=", "--opprof-baseline=", "--opprof-traces=", "--opprof-history=off"),
-    "--opprof-report=",
-    *("-q", "-p", "no:cacheprovider"),
+    *("--opprof-report=", "-q"),
 )
 
 
@@ -48,7 +47,8 @@ class Target:
         setup: a shell command that makes a work tree ready, such as a build; empty for none.
         python: the interpreter of each work tree, see `sides.interpreter`.
         files: the test's file and the conftest.py files above it as the newest commit has them, by path
-            from `repository`. They take the place of each commit's own: all commits run the same test.
+            from the repository's top; None for what it lacks. They take the place of each commit's own: all
+            commits run the same test.
         timeout: seconds after which the process at a commit is ended, and the commit skipped; None waits.
     """
 
@@ -57,29 +57,33 @@ class Target:
     path: MetricPath
     setup: str = ""
     python: str = ""
-    files: Mapping[PurePosixPath, bytes] = field(default_factory=dict)
+    files: Mapping[PurePosixPath, bytes | None] = field(default_factory=dict)
     timeout: float | None = None
 
 
-def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPath, bytes]:
-    """The files of a test at a commit: its own and each conftest.py in a folder above.
+def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPath, bytes | None]:
+    """The files of a test at a commit: its own and each conftest.py in a folder above, up to the top.
+
+    Returns:
+        What is in them, by path from the repository's top; None for a conftest.py that is not there.
 
     Raises:
         UsageError: the commit has no such file.
         ExperimentError: git fails.
     """
-    path = PurePosixPath(test.partition("::")[0])
+    top, given = top_folder(repository), test.partition("::")[0]
+    path = PurePosixPath(os.path.relpath(repository / given, top))
     wanted = [path, *(parent / _CONFTEST for parent in path.parents)]
-    names = git(repository, "ls-tree", "-z", "--name-only", commit, "--", *map(str, wanted)).split("\0")
-    if str(path) not in names:
+    listed = git(top, "ls-tree", "-z", "--name-only", commit, "--", *map(str, wanted)).split("\0")
+    if str(path) not in listed:
         raise UsageError(
-            f"{commit[:7]} has no file {path}: give TEST from here, such as tests/test_a.py::test_x"
+            f"{commit[:7]} has no file {given}: give TEST from here, such as tests/test_a.py::test_x"
         )
-    return {
-        PurePosixPath(name): git(repository, "show", f"{commit}:./{name}").encode("utf-8", "surrogateescape")
-        for name in names
-        if name
-    }
+    return {name: _content(top, commit, name) if str(name) in listed else None for name in wanted}
+
+
+def _content(top: Path, commit: str, name: PurePosixPath) -> bytes:
+    return git(top, "show", f"{commit}:{name}").encode("utf-8", "surrogateescape")
 
 
 def measure_commit(target: Target, commit: str) -> Measured:
@@ -91,7 +95,7 @@ def measure_commit(target: Target, commit: str) -> Measured:
             tempfile.TemporaryDirectory(prefix="opprof-bisect-") as place,
         ):
             here = tree.folder / target.repository.relative_to(top)
-            _put(target.files, here)
+            _put(target.files, tree.folder)
             environment = _environment(here, has_its_own=bool(target.python))
             name = commit[:_SHORT]
             if target.setup:
@@ -105,9 +109,12 @@ def measure_commit(target: Target, commit: str) -> Measured:
         return Measured(value=None, reason=_in_a_line(str(error)))
 
 
-def _put(files: Mapping[PurePosixPath, bytes], folder: Path) -> None:
+def _put(files: Mapping[PurePosixPath, bytes | None], folder: Path) -> None:
     for name, data in files.items():
         path = folder / name
+        if data is None:
+            path.unlink(missing_ok=True)
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
 

@@ -20,6 +20,7 @@ from pytest_opprof.results.run import Run
 _LISTING_PLUGIN: Final = "pytest_opprof.plugin.listing"
 _LIST_TO: Final = "OPPROF_LIST_TO"  # the plugin's own constant; importing it from here would point right
 _LISTING: Final = "listing.json"
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 _PATIENCE_S: Final = 5
 _MOST_S: Final = 1_000_000
 _LAST_LINES: Final = 15
@@ -78,10 +79,11 @@ class Listing:
         options: Of what it was given itself, what does not name tests, files or reports.
         sys_path: Where it imported from.
         stdlib: The standard library's folder, an entry of that.
-        prefixes: The folders of its interpreter.
         modules: The file of each module that it imported.
         copies: Of those that belong to an installed copy of a project, which folder or archive it was
             installed from; "" where nothing says that, and it has the name of the project that is tested.
+        gates: The rules of its command line, as they were given.
+        ini_gates: Those of its ini file.
         tests: All tests that it collected, also those that were deselected.
     """
 
@@ -90,16 +92,18 @@ class Listing:
     options: tuple[str, ...]
     sys_path: tuple[str, ...]
     stdlib: str
-    prefixes: tuple[str, ...]
     modules: Mapping[str, str]
     copies: Mapping[str, str]
+    gates: tuple[str, ...]
+    ini_gates: tuple[str, ...]
     tests: tuple[ListedTest, ...]
 
     def is_installed(self, path: Path) -> bool:
-        """Whether a file belongs to the interpreter and what is installed for it, wherever that is."""
-        return "site-packages" in path.parts or any(
-            path.is_relative_to(Path(prefix).resolve()) for prefix in self.prefixes
-        )
+        """Whether a file belongs to the interpreter and what is installed for it, wherever that is.
+
+        What else lies under the interpreter's prefix does not: a project may, as in /usr/src, or be it.
+        """
+        return not _INSTALLED.isdisjoint(path.parts) or path.is_relative_to(Path(self.stdlib).resolve())
 
 
 class ProcessDiedError(Exception):
@@ -250,12 +254,21 @@ def _end(process: subprocess.Popen[str]) -> str:
         What it printed: after SIGINT also where pytest stood.
     """
     for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, kind)
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        _signal(process, kind)
+        try:
             output, _ = process.communicate(timeout=_PATIENCE_S)
-            return output
+        except subprocess.TimeoutExpired:
+            continue
+        except BaseException:
+            _signal(process, signal.SIGKILL)  # a second Ctrl-C: nobody waits, and nothing may stay behind
+            raise
+        return output
     return ""  # what it started in a session of its own still holds the pipe
+
+
+def _signal(process: subprocess.Popen[str], kind: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, kind)
 
 
 def _listed(spot: Spot, path: Path) -> Spot:
@@ -272,8 +285,9 @@ def _read_listing(path: Path) -> Listing:
         options=tuple(document["options"]),
         sys_path=tuple(document["sys_path"]),
         stdlib=document["stdlib"],
-        prefixes=tuple(document["prefixes"]),
         modules=document["modules"],
         copies=document["copies"],
+        gates=tuple(document["gates"]),
+        ini_gates=tuple(document["ini_gates"]),
         tests=tuple(ListedTest(**test) for test in document["tests"]),
     )

@@ -11,6 +11,10 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pytest_opprof.baselines.accepted import read_accepted
+from pytest_opprof.baselines.folder import project_folder
+from pytest_opprof.compare.gates import parse_gate_options
+from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.interleave import Side
 from pytest_opprof.experiment.session import (
@@ -128,11 +132,13 @@ class Sides:
         base: The one.
         head: The other.
         only_head: The tests that the base does not have, with pytest's arguments for them.
+        policy: The head's rules for exact gates, and what was accepted there.
     """
 
     base: Bench
     head: Bench
     only_head: Mapping[str, str]
+    policy: Policy
 
     def bench(self, side: Side) -> Bench:
         """One of them."""
@@ -159,6 +165,7 @@ def prepare(
 
     Raises:
         ExperimentError: A side does not build or collect, or there is no test that both have.
+        OpprofError: The head's gates, or what was accepted, cannot be read.
     """
     base, head = base.resolve(), head.resolve()
     environment = without_virtual_environment(inherited(os.environ)) if python else inherited(os.environ)
@@ -185,6 +192,7 @@ def prepare(
         base=_bench(Side.BASE, spots[Side.BASE], base_list, common),
         head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common),
         only_head={test.node_id: test.argument for test in wanted if test.node_id not in known},
+        policy=_policy(head_list),
     )
 
 
@@ -198,6 +206,14 @@ def _built(
         set_up(setup, side=side, folder=folder, environment=environment)
     found = interpreter(python, whose=f"the {side}", folder=folder, environment=environment)
     return Spot(python=found, folder=folder, environment=environment, place=place)
+
+
+def _policy(head: Listing) -> Policy:
+    return Policy(
+        ini=parse_gate_options(head.ini_gates, where="opprof_gate"),
+        command_line=parse_gate_options(head.gates),
+        accepted=read_accepted(project_folder(head.root)),
+    )
 
 
 def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest]) -> Bench:

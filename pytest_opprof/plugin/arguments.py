@@ -29,8 +29,9 @@ _FLAGS: Final = frozenset(
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
 _KEPT: Final = ("--opprof-capture",)
-# What other plugins would do by themselves or by the ini file's wish, by a name among pytest's options.
+# What pytest and its plugins would do by themselves or by the ini file's wish, by a name among the options.
 _CALMING: Final = {
+    "maxfail": "--maxfail=0",
     "numprocesses": "-n0",
     "randomly_reorganize": "--randomly-dont-reorganize",
     "random_order_bucket": "--random-order-bucket=none",

@@ -50,9 +50,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         "arguments": fresh_arguments(config, cache=str(Path(path).parent / "cache")),
         "sys_path": [entry for entry in sys.path if entry],
         "stdlib": sysconfig.get_path("stdlib"),
-        "prefixes": [sys.prefix, sys.base_prefix],
         "modules": modules,
         "copies": copies_of_projects(modules, root=config.rootpath),
+        "gates": list(config.getoption("opprof_gate") or ()),
+        "ini_gates": list(config.getini("opprof_gate")),
         "tests": [_test(item, is_chosen=item in chosen) for item in collected],
     }
     Path(path).write_text(json.dumps(listing), encoding="ascii")
@@ -95,7 +96,8 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
     tested = _name_of_project(root)
     for distribution in metadata.distributions():
         source = _installed_from(distribution)
-        if source is None or not (source or _normalized(distribution.name) == tested):
+        # What a broken installation left has no name.
+        if source is None or not (source or _normalized(distribution.name or "") == tested):
             continue
         files = {os.path.normpath(str(distribution.locate_file(file))) for file in distribution.files or ()}
         found |= {name: source for name, file in modules.items() if os.path.normpath(file) in files}
@@ -114,12 +116,12 @@ def _installed_from(distribution: metadata.Distribution) -> str | None:
     return unquote(url.path) if url.scheme == "file" else ""
 
 
-def _name_of_project(root: Path) -> str:
+def _name_of_project(root: Path) -> str | None:
     try:
         name = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
     except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    return _normalized(name) if isinstance(name, str) else ""
+        return None
+    return _normalized(name) if isinstance(name, str) else None
 
 
 def _normalized(name: str) -> str:

@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from e2e.conftest import MakeProject
 from e2e.project import OWN_PYTHON, Project, environment, made_environment
 
+from pytest_opprof.baselines.accepted import Acceptance, accept
 from pytest_opprof.compare.time_document import read_time_comparison
+from pytest_opprof.metrics import RANGES_COUNT
 from pytest_opprof.results.files import read_run, write_run
 
 WORK = """\
@@ -72,6 +75,9 @@ DISTURBING = """\
         if f"{count}" == os.environ.get("CHANGED_AT"):
             pathlib.Path("work.py").write_text(pathlib.Path("work.py").read_text() + "\\n")
 """
+
+# Nothing that the machine does beside decides: a test a hundred times as slow is no change here.
+NOT_BY_TIME = ("--min-effect=10000%", "--max-noise=10000%")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +263,7 @@ def test_resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder(
     refused = ab(project, *options, "--setup=true", "--resume", cwd="tests", env=counted)
     assert (refused.code, "no unfinished experiment measures just this" in refused.stderr) == (2, True)
     # Ten times as slow is nothing here, and what the machine does beside cannot fail it.
-    lenient = ("--min-effect=10000%", "--max-noise=10000%", "--fail-on=regressed")
+    lenient = (*NOT_BY_TIME, "--fail-on=regressed")
     quiet = ab(project, *options, *lenient, "-q", "--resume", cwd="tests", env=counted)
     assert quiet.code == 0
     assert len(quiet.stdout.splitlines()) == 1
@@ -344,6 +350,50 @@ def test_without_a_common_test_there_is_nothing_to_compare(project: Project) -> 
     project.write("tests/test_more.py", TESTS)
     told = ab(project, "HEAD", "tests/test_more.py")
     assert "there is nothing to compare: none of 2 tests is in the base" in told.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by", "verdict"),
+    [
+        ("nothing", "REGRESSED"),
+        ("ini file", "CHANGED"),
+        ("command line", "CHANGED"),
+        ("accepted", "ACCEPTED"),
+    ],
+)
+def test_gates_and_accepted_rises_of_the_head_hold(project: Project, by: str, verdict: str) -> None:
+    total = "total = sum(range(20_000))"
+    project.replace("work.py", total, f'{total}\n    with record_function("parse"):\n        pass')
+    given = []
+    if by == "ini file":
+        project.replace("pytest.ini", "pythonpath = .", "pythonpath = .\nopprof_gate = ranges.count=off")
+    if by == "command line":
+        given.append("--opprof-gate=ranges.count=off")
+    if by == "accepted":
+        rise = Acceptance(
+            test="tests/test_it.py::test_pipeline",
+            op=None,
+            metric=RANGES_COUNT.name,
+            value=3,
+            reason="parses twice",
+            baseline="main",
+            created=datetime.now(UTC),
+        )
+        accept(project.folder / ".opprof", [rise])
+    told = ab(project, "HEAD", *given, *NOT_BY_TIME, "--processes=8", "--steps=2")
+    told.lines.fnmatch_lines([f"test_pipeline *{verdict}*"])
+    assert told.code == (verdict == "REGRESSED")
+
+
+@pytest.mark.slow
+def test_a_project_that_stops_at_its_first_failure_does_not_stop_an_experiment(project: Project) -> None:
+    project.replace("pytest.ini", "addopts = ", "addopts = -x ")
+    project.commit()
+    project.write("tests/test_a_new.py", TESTS.replace("work.other", "work.added"))
+    project.replace("work.py", "def other", "def added(): pass\n\ndef other")
+    told = ab(project, "HEAD", *NOT_BY_TIME, "--processes=8", "--steps=2")
+    told.lines.fnmatch_lines(["test_other *PASS*"])
 
 
 def test_where_all_tests_fail_in_the_base_nothing_passes(project: Project) -> None:

@@ -125,6 +125,21 @@ def test_newest_test_is_run_on_old_code(project: Project) -> None:
     assert f"{merge} changed work.count from 2 to 5" in done.stdout
 
 
+def test_folders_above_have_the_newest_conftests_and_no_others(project: Project) -> None:
+    """It is started in a subfolder, and the ini file asks for what needs pytest's cache."""
+    project.replace("pytest.ini", "addopts = ", "addopts = --ff ")
+    project.write("tests/conftest.py", "raise SystemExit('not of today')")
+    project.git("init", "-q", "-b", "main")
+    commits = [commit(project, f"{count}", MODULE.format(count=count)) for count in (2, 5)]
+    project.git("rm", "-q", "tests/conftest.py")
+    project.write("conftest.py", "import pytest\n\n@pytest.fixture\ndef times():\n    return 1\n")
+    project.write("tests/test_model.py", TEST.replace("test_step()", "test_step(times)"))
+    project.commit()
+    done = bisect(Project(project.folder / "tests"), f"--good={commits[0]}")
+    assert done.returncode == 0
+    assert f"{commits[1]} changed work.count from 2 to 5" in done.stdout
+
+
 @pytest.mark.slow
 def test_stored_baseline_is_where_it_begins(project: Project) -> None:
     commits = built(project, "2", "2", "5")

@@ -62,3 +62,60 @@ def test_what_ends_in_time_ended_by_itself(tmp_path: Path) -> None:
 def test_no_time_to_wait_is_refused(seconds: float) -> None:
     with pytest.raises(UsageError, match=r"--timeout=.*: it is a number of seconds above 0"):
         session.check_timeout(seconds)
+
+
+@pytest.mark.slow
+def test_who_does_not_wait_for_the_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The second interrupt comes while a deaf process is given time to end by itself."""
+    deaf = f"import signal; {DEAF.format('signal.SIGINT, signal.SIGTERM')}print(os.getpid(), flush=True); "
+    deaf = deaf.replace("import signal", "import os, signal") + "open('deaf', 'w').close(); signal.pause()"
+    impatient = f"""if True:
+        import os, signal, sys, threading, time
+        from pathlib import Path
+        from pytest_opprof.experiment import session
+
+        def interrupts():
+            while not Path("deaf").exists():
+                time.sleep(0.01)
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.5)
+
+        threading.Thread(target=interrupts, daemon=True).start()
+        started = session.subprocess.Popen
+        def noted(*args, **kwargs):
+            process = started(*args, **kwargs)
+            Path("pid").write_text(str(process.pid))
+            return process
+        session.subprocess.Popen = noted
+        session.run([sys.executable, "-c", {deaf!r}], folder=Path.cwd(), environment=os.environ)
+    """
+    done = ended(f"exec({impatient!r})", tmp_path, timeout=60)
+    assert done.late is None
+    assert done.tail.endswith("KeyboardInterrupt")
+    assert not Path("/proc", (tmp_path / "pid").read_text(), "exe").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_installed"),
+    [
+        ("/usr/lib/python3.11/json/decoder.py", True),
+        ("/usr/lib/python3/dist-packages/work.py", True),
+        ("/project/.venv/lib/python3.11/site-packages/work.py", True),
+        ("/usr/src/app/work.py", False),
+    ],
+)
+def test_what_lies_under_the_interpreters_prefix_may_be_a_project(path: str, *, is_installed: bool) -> None:
+    listing = session.Listing(
+        root=Path("/usr/src/app"),
+        arguments=(),
+        options=(),
+        sys_path=(),
+        stdlib="/usr/lib/python3.11",
+        modules={},
+        copies={},
+        gates=(),
+        ini_gates=(),
+        tests=(),
+    )
+    assert listing.is_installed(Path(path)) is is_installed

@@ -1,13 +1,19 @@
-"""How far an experiment is, on a terminal and elsewhere."""
+"""What `opprof ab` makes of its arguments, and how far an experiment is, on a terminal and elsewhere."""
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from ab_runs import side
 
 from pytest_opprof.cli.ab import _Terminal
+from pytest_opprof.cli.main import main
+from pytest_opprof.compare.times import compare_times
+from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.kept import Kept, Plan
 from pytest_opprof.experiment.progress import Progress
+from pytest_opprof.experiment.request import Request
 
 PLAN = Plan(
     base="1" * 40,
@@ -63,3 +69,34 @@ def test_an_early_end_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp_
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.endswith("go on with: opprof ab main --resume=one\n")
+
+
+def test_what_is_for_pytest_keeps_its_order(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+
+    def refused(request: Request, **_: object) -> NoReturn:
+        asked.append(request)
+        raise ExperimentError("no")
+
+    monkeypatch.setattr("pytest_opprof.experiment.ab.run_ab", refused)
+    given = ["-k", "step", "tests/a.py", "-x", "--steps=3", "-p", "no:doctest", "-q", "--own=1", "b.py"]
+    assert main(["ab", "main", *given]) == 9
+    assert capsys.readouterr().err == "opprof: no\n"
+    assert asked[0].steps == 3
+    assert asked[0].arguments == (
+        *("-k", "step", "tests/a.py", "-x"),
+        *("-p", "no:doctest", "--own=1", "b.py"),
+    )
+
+
+def test_an_answer_that_cannot_be_written_is_printed_all_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = compare_times(side([1_000]), side([1_000]))
+    monkeypatch.setattr("pytest_opprof.experiment.ab.run_ab", lambda *_, **__: answer)
+    assert main(["ab", "main", "-q", "-o", str(tmp_path)]) == 5
+    told = capsys.readouterr()
+    assert told.out.startswith("1 inconclusive")
+    assert str(tmp_path) in told.err

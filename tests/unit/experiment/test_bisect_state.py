@@ -14,14 +14,14 @@ QUESTION = Question(
 )
 
 
-def test_measurements_are_resumed(tmp_path: Path) -> None:
+def test_measurements_are_resumed_and_what_had_none_is_tried_again(tmp_path: Path) -> None:
     state = BisectState(tmp_path / "folder", QUESTION)
     measured = {"1" * 40: Measured(value=3), "2" * 40: Measured(value=None, reason="no build \udcff")}
     for commit, found in measured.items():
         state.keep(commit, found)
     again = BisectState(tmp_path / "folder", QUESTION)
     again.resume()
-    assert again.measured == measured
+    assert again.measured == {"1" * 40: Measured(value=3)}
     again.forget()
     with pytest.raises(
         UsageError, match=r"there is nothing to resume: no .*bisect\.json\. Leave --resume out"

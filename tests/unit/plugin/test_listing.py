@@ -74,3 +74,12 @@ def test_project_that_is_tested_goes_by_its_name(
     (tmp_path / "pyproject.toml").write_text(project)
     modules = installed(tmp_path / "site", "Made-Up", origin=None)
     assert copies_of_projects(modules, root=tmp_path) == copies
+
+
+def test_what_a_broken_installation_left_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    modules = installed(tmp_path / "site", "Made-Up", origin=None)
+    (tmp_path / "site" / "made_up-1.0.dist-info" / "METADATA").unlink()
+    assert copies_of_projects(modules, root=tmp_path) == {}
