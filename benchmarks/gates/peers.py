@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,8 @@ from benchmarks.gates import project
 from benchmarks.gates.trials import Trial
 
 FIELDS: Final = ("mean", "min")
-_GATES: Final = [f"--benchmark-compare-fail={field}:10%" for field in FIELDS]
+# One option: of several the last alone would count.
+_GATES: Final = ["--benchmark-compare-fail", *(f"{field}:10%" for field in FIELDS)]
 _REGRESSED: Final = re.compile(r"^\t(.+) - Field '(\w+)' has failed", re.MULTILINE)
 
 
@@ -25,12 +27,27 @@ def benchmark_trial(_: int) -> Trial:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         project.write(folder, slower={})
-        _session(folder, "--benchmark-save=base", fails=False)
-        said = _session(folder, "--benchmark-compare", *_GATES, fails=True)
-    flagged: dict[str, list[str]] = {field: [] for field in FIELDS}
+        return {"flagged": flagged(folder)}
+
+
+def flagged(folder: Path, *, change: Callable[[], object] | None = None) -> dict[str, list[str]]:
+    """The benchmarks of a folder that each field's gate flags.
+
+    Args:
+        folder: With `bench_ops.py`.
+        change: What happens between the run that is saved and the one that is compared with it.
+
+    Raises:
+        RuntimeError: pytest-benchmark did not run.
+    """
+    _session(folder, "--benchmark-save=base", fails=False)
+    if change is not None:
+        change()
+    said = _session(folder, "--benchmark-compare", *_GATES, fails=True)
+    found: dict[str, list[str]] = {field: [] for field in FIELDS}
     for test, field in _REGRESSED.findall(said):
-        flagged[field].append(test)
-    return {"flagged": flagged}
+        found[field].append(test)
+    return found
 
 
 def _session(folder: Path, *options: str, fails: bool) -> str:

@@ -75,6 +75,18 @@ def test_trials_of_another_project_are_left_alone(trials: Any, tmp_path: Path) -
     assert path.read_text(encoding="utf-8").startswith(other)
 
 
+def test_both_gates_of_the_peer_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+    flagged = importlib.import_module("benchmarks.gates.peers").flagged
+    bench = (
+        "import time\n\ndef test_it(benchmark):\n    benchmark.pedantic(time.sleep, args=({},), rounds=3)\n"
+    )
+    path = tmp_path / "bench_ops.py"
+    path.write_text(bench.format(0.001))
+    slower = flagged(tmp_path, change=lambda: path.write_text(bench.format(0.1)))
+    assert [len(tests) for tests in slower.values()] == [1, 1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("bench", "rows"),
