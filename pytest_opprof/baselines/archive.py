@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.keys import KEPT_RUNS, check_name, is_name, key_of
+from pytest_opprof.baselines.keys import KEPT_RUNS, REVIEWED, check_name, is_name, key_of
 from pytest_opprof.baselines.store import Change, Entry, Put, Saved
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
@@ -264,7 +264,8 @@ class _Taking:
             plain = [unpacked(part, where=mine.place) for part in here] if mine else []
             if sorted(plain) == sorted(parts):
                 continue
-            put, note = self._joined(entry, mine, [*plain, *parts])
+            # Of two runs of one time, as all reviewed counts are, the first counts: so what comes goes first.
+            put, note = self._joined(entry, mine, [*parts, *plain])
             if put.data not in plain:
                 puts.append(put)
                 notes.append(note)
@@ -284,7 +285,8 @@ class _Taking:
         runs = [run_from_bytes(part, where=place) for part in parts]
         run = replace(joined(runs), name=self._name)
         put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
-        return put, f"{run.title} is on both sides: joined, what was measured later counts"
+        which = "what was taken over" if entry.key == REVIEWED else "what was measured later"
+        return put, f"{run.title} is on both sides: joined, {which} counts"
 
 
 def _newest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:

@@ -76,7 +76,8 @@ class Git:
         # Untracked files do not count: caches and outputs lie about in most work trees.
         status = self._ask("status", "--porcelain", "--untracked-files=no")
         branch = self._ask("symbolic-ref", "--quiet", "--short", "HEAD")
-        return Commit(id=commit, dirty=bool(status), branch=branch or None)
+        # What git cannot tell is not clean: a changed tree is never kept as its commit.
+        return Commit(id=commit, dirty=status is None or bool(status), branch=branch or None)
 
     def commit_of(self, ref: str) -> str | None:
         """The commit that a branch, tag or revision names, here or at origin."""
@@ -132,7 +133,9 @@ class Git:
             if done.returncode == 0:
                 return done.stdout.decode("utf-8", "replace").strip()
             told = done.stderr.decode("utf-8", "replace")
-            if "not a git repository" in told:
+            if done.returncode < 0:
+                self.problem = f"git does not answer (ended by signal {-done.returncode})"
+            elif "not a git repository" in told:
                 self.problem = "this is no git repository"
             elif "dubious ownership" in told:
                 self.problem = "the repository belongs to another user (git config safe.directory)"
@@ -152,8 +155,9 @@ class CommitsAtHand:
     problem: str
 
     def lacks(self, commit: str) -> bool:
-        """Whether a commit is no more."""
-        return not self.problem and not self.git.has_commit(commit)
+        """Whether a commit is no more; not while git does not answer."""
+        # Git is asked first: whether it had a problem shows after that.
+        return not self.problem and not self.git.has_commit(commit) and not self.git.problem
 
 
 def commits_at_hand(folder: Path) -> CommitsAtHand:

@@ -54,10 +54,19 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
             tips = theirs.tips()
             both = Archive(theirs)
             notes = both.take(archive, names)
-            refs = [(theirs.ref(name), REFS + theirs.ref(name).removeprefix(theirs.refs)) for name in names]
+            # A name of which no run can be read has none: git would push nothing at all for its sake.
+            made = theirs.tips()
+            refs = [
+                (theirs.ref(name), REFS + theirs.ref(name).removeprefix(theirs.refs))
+                for name in names
+                if theirs.ref(name) in made
+            ]
+            if not refs:
+                return notes
             leases = [f"--force-with-lease={ref}:{tips.get(local, '')}" for local, ref in refs]
             specs = [f"{local}:{ref}" for local, ref in refs]
-            done = _network(store, "push", "--quiet", *leases, "--", remote, *specs)
+            alone = _alone(store, remote)
+            done = _network(store, "push", "--quiet", *leases, "--", remote, *specs, options=alone)
         if done.returncode == 0:
             return notes
         if not any(mark in done.stderr.decode("utf-8", "replace") for mark in _MOVED):
@@ -92,16 +101,16 @@ def _fetched(store: GitRefStore, remote: str) -> Iterator[GitRefStore]:
     """What a remote has, in refs that are gone afterwards."""
     refs = f"{_FETCHED}{secrets.token_hex(8)}/"
     theirs = GitRefStore(store.folder, uri=remote, refs=refs)
-    done = _network(
-        store, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--", remote, f"+{REFS}*:{refs}*"
-    )
+    # Without --refmap= git also fetches as the remote is set up, and that may be over the refs that are here.
+    only = ("--no-tags", "--no-write-fetch-head", "--refmap=")
+    done = _network(store, "fetch", "--quiet", *only, "--", remote, f"+{REFS}*:{refs}*")
     if done.returncode:
         raise _refused("fetch", remote, done.stderr)
     try:
         yield theirs
     finally:
         gone = "".join(f"delete {ref}\n" for ref in theirs.tips())
-        store.ask("update-ref", "--stdin", given=gone.encode())
+        store.ask("update-ref", "--stdin", given=gone.encode("utf-8", "surrogateescape"))
 
 
 def _git_store(archive: Archive) -> GitRefStore:
@@ -112,9 +121,19 @@ def _git_store(archive: Archive) -> GitRefStore:
     return archive.store
 
 
-def _network(store: GitRefStore, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _alone(store: GitRefStore, remote: str) -> tuple[str, ...]:
+    """Options for a push that moves no ref here and does not mirror, whatever the remote is set up for."""
+    if remote not in store.ask("remote").decode("utf-8", "surrogateescape").split("\n"):
+        return ()
+    # After a push git moves the refs that the remote is fetched into, and a run saved meanwhile would go.
+    return ("-c", f"remote.{remote}.fetch=^{REFS}*", "-c", f"remote.{remote}.mirror=false")
+
+
+def _network(
+    store: GitRefStore, *arguments: str, options: Sequence[str] = ()
+) -> subprocess.CompletedProcess[bytes]:
     try:
-        return run_git(store.folder, *arguments, timeout_s=_NETWORK_TIMEOUT_S)
+        return run_git(store.folder, *options, *arguments, timeout_s=_NETWORK_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StoreError(f"git {arguments[0]} does not answer ({type(error).__name__}). Run again") from error
 

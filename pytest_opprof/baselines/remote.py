@@ -34,6 +34,9 @@ _DIGITS = 16
 # Where one request puts an object whole or not at all. Elsewhere a file is written beside, and then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 _S3 = ("s3:", "s3a:")
+# In ftp://user:password@host/folder, and what messages show in its place.
+_PASSWORD = re.compile(r"(?P<user>://[^/:@]*:)(?P<password>[^/]*)(?=@)")
+_HIDDEN = "***"
 # How often a reader looks again for a run that others have just put elsewhere.
 _MOST_TRIES = 10
 
@@ -43,25 +46,55 @@ def open_remote(uri: str) -> RemoteStore:
 
     Raises:
         UsageError: no store is known by its scheme, or a library is missing.
+        StoreError: it cannot be opened: some connect and log in at once.
     """
+    place = _shown(uri)
     try:
         fsspec = importlib.import_module("fsspec")
     except ImportError as error:
         raise UsageError(
-            f"--opprof-store={uri}: a store at an address needs fsspec: pip install 'pytest-opprof[remote]'"
+            f"--opprof-store={place}: a store at an address needs fsspec: pip install 'pytest-opprof[remote]'"
         ) from error
     try:
+        _check_scheme(fsspec, uri)
         filesystem, root = fsspec.core.url_to_fs(uri)
+    except UsageError:
+        raise
     except ImportError as error:  # fsspec says which library serves the scheme
         is_s3 = uri.startswith(_S3)
         why = "a store in S3 needs s3fs: pip install 'pytest-opprof[remote]'" if is_s3 else str(error)
-        raise UsageError(f"--opprof-store={uri}: {why}") from error
+        raise UsageError(f"--opprof-store={place}: {why}") from error
+    except Exception as error:  # each library behind fsspec has a tree of its own
+        said = _said(error, uri=uri)
+        raise StoreError(
+            f"{place} cannot be opened: {said}. Check the address, and what it needs to be let in"
+        ) from error
+    return RemoteStore(filesystem, root.rstrip("/"), uri=uri)
+
+
+def _check_scheme(fsspec: Any, uri: str) -> None:
+    """Refuse what fsspec does not know; once it is opened, a ValueError may be of what went wrong there."""
+    try:
+        fsspec.get_filesystem_class(fsspec.utils.get_protocol(uri))
     except ValueError as error:
         known = "dir:PATH, counts:PATH, git: and the addresses of fsspec, such as s3://bucket/folder"
         raise UsageError(
-            f"--opprof-store={uri}: no store of this kind ({error}); there are {known}"
+            f"--opprof-store={_shown(uri)}: no store of this kind ({error}); there are {known}"
         ) from error
-    return RemoteStore(filesystem, root.rstrip("/"), uri=uri)
+
+
+def _shown(uri: str) -> str:
+    """An address as messages show it, without the password that it may have."""
+    return _PASSWORD.sub(rf"\g<user>{_HIDDEN}", uri)
+
+
+def _said(error: Exception, *, uri: str) -> str:
+    """What a library says, on one line; its name for the fault where it says nothing."""
+    said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    for found in _PASSWORD.finditer(uri):
+        for password in {found["password"], unquote(found["password"])} - {""}:
+            said = said.replace(password, _HIDDEN)
+    return said
 
 
 class RemoteStore:
@@ -77,6 +110,7 @@ class RemoteStore:
         self._filesystem = filesystem
         self._root = root
         self.uri = uri
+        self._place = _shown(uri).rstrip("/")
         protocols = filesystem.protocol
         names = {protocols} if isinstance(protocols, str) else set(protocols)
         self._is_whole = not names.isdisjoint(_WHOLE)
@@ -98,7 +132,7 @@ class RemoteStore:
                 name,
                 key,
                 created=max(parts)[0],
-                place=f"{self.uri.rstrip('/')}/{quote(name, safe='')}/{max(parts)[1]}",
+                place=f"{self._place}/{quote(name, safe='')}/{max(parts)[1]}",
                 parts=tuple(part for _, part in sorted(parts)),
             )
             for key, parts in objects.items()
@@ -122,7 +156,7 @@ class RemoteStore:
             for part in entry.parts:
                 if part not in written:
                     self._remove(f"{self._folder(name)}/{part}")
-        return tuple(f"{self.uri.rstrip('/')}/{quote(name, safe='')}/{part}" for part in written)
+        return tuple(f"{self._place}/{quote(name, safe='')}/{part}" for part in written)
 
     def _written(self, name: str, put: Put) -> str:
         data = gzip.compress(put.data, mtime=0)
@@ -172,8 +206,8 @@ class RemoteStore:
         except Exception as error:  # each library behind fsspec has a tree of its own
             if isinstance(error, FileNotFoundError) and not is_needed:
                 raise
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise StoreError(f"{self.uri} {what}: {said}. What it held is as it was") from error
+            said = _said(error, uri=self.uri)
+            raise StoreError(f"{_shown(self.uri)} {what}: {said}. What it held is as it was") from error
 
     def _folder(self, name: str) -> str:
         return f"{self._root}/{quote(name, safe='')}"

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED
 from pytest_opprof.baselines.nearest import differences_of_counts, nearest_like
@@ -58,7 +59,13 @@ class Candidate:
 
 
 def resolve_baseline(
-    store: Archive, wanted: str, *, repository: Path, now: datetime, here: Environment
+    store: Archive,
+    wanted: str,
+    *,
+    repository: Path,
+    now: datetime,
+    here: Environment,
+    start: str | None = None,
 ) -> Resolved:
     """The run stored for the merge-base of HEAD and a branch, else for its nearest ancestor, else the latest.
 
@@ -71,13 +78,14 @@ def resolve_baseline(
         repository: a folder in the repository; it need not be one.
         now: for the baseline's age.
         here: where this session measures, as far as that is known before it does.
+        start: see `candidates`.
 
     Raises:
         MissingBaselineError: there is none.
         DocumentError: the file holds no run that this release can use.
         StoreError: the store or the file cannot be read.
     """
-    found = candidates(store, wanted, repository=repository)
+    found = candidates(store, wanted, repository=repository, start=start)
     first = next(found)
     nearest = resolved(first, store=store, now=now)
     different = differences_of_counts(nearest.run.environment, here)
@@ -116,7 +124,12 @@ def candidates(
     git = Git(repository)
     names = store.names()
     if wanted in names:
-        yield from _of_name(store.entries(wanted), wanted, git=git, start=start)
+        # What lies in the work tree is what its author says of it; the review sees whether that is so. Once
+        # taken over into another store it is a copy that stays as it is, while runs are saved beside it.
+        if isinstance(store.store, CountsStore):
+            yield from (Candidate(entry=entry, relation="reviewed counts") for entry in store.entries(wanted))
+        else:
+            yield from _of_name(store.entries(wanted), wanted, git=git, start=start)
     else:
         yield from _of_revision(store, wanted, names, git=git, start=start)
 
@@ -160,6 +173,38 @@ def find_run(text: str, *, store: Archive) -> Run:
         raise MissingBaselineError(f"{text}: there is no such file, and {error}") from error
 
 
+def find_base(
+    text: str, head: Run, *, store: Archive, repository: Path, now: datetime
+) -> tuple[Run, tuple[str, ...]]:
+    """The run that a command compares another with, and notes on how it was found.
+
+    Of a baseline named like a branch it is the run of the commit that the other's began from, as for a
+    session: later commits of the branch are no base. Else it is `find_run`'s.
+
+    Args:
+        text: a file, a baseline's name, or ``name@commit``.
+        head: the other run.
+        store: where baselines are kept.
+        repository: a folder in the repository; it need not be one.
+        now: for the baseline's age.
+
+    Raises:
+        MissingBaselineError: there is none.
+        DocumentError: the file holds no run that this release can use.
+        StoreError: the store or the file cannot be read.
+    """
+    newest = find_run(text, store=store)
+    git = Git(repository)
+    tip = None if Path(text).exists() or head.commit is None else git.commit_of(text)
+    start = git.merge_base(head.commit.id, tip) if tip and head.commit else None
+    if start is None or text not in store.names():
+        return newest, ()
+    found = resolve_baseline(store, text, repository=repository, now=now, here=head.environment, start=start)
+    if found.run == newest:
+        return newest, ()
+    return found.run, (f"compared with {found.label}", *found.notes)
+
+
 def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     """The runs of a name, or those of ``name@commit`` whose key begins so: one at least, newest first.
 
@@ -177,11 +222,6 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
 
 
 def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | None) -> Iterator[Candidate]:
-    # What lies in the work tree is what its author says of it; the review sees whether that is so.
-    yield from (
-        Candidate(entry=entry, relation="reviewed counts") for entry in entries if _is_reviewed(entry)
-    )
-    entries = tuple(entry for entry in entries if not _is_reviewed(entry))
     head = git.head()
     if head is None and start is None:
         why = git.problem or "the repository has no commit yet"
@@ -200,14 +240,16 @@ def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | 
     cut_off = _cut_off(git)
     for entry in entries:
         if entry not in known:
-            which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
-            what = f"{which} it was stored under is no ancestor of {of_what}"
-            note = f"took the latest run named {wanted!r}: {what}{cut_off}"
+            what = _no_ancestor(entry, f"{of_what}{cut_off}")
+            note = f"took the latest run named {wanted!r}: {what}"
             yield Candidate(entry=entry, relation=LATEST, note=note)
 
 
-def _is_reviewed(entry: Entry) -> bool:
-    return entry.key == REVIEWED
+def _no_ancestor(entry: Entry, of_what: str) -> str:
+    if entry.key == REVIEWED:
+        return "it was taken over from a counts: store, and is of no commit"
+    which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
+    return f"{which} it was stored under is no ancestor of {of_what}"
 
 
 def _cut_off(git: Git) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.cli.project import Project
 from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.errors import UsageError
 
@@ -78,13 +79,12 @@ def run(args: argparse.Namespace) -> int:
     """
     from pytest_opprof.compare.time_comparison import TimeSettings  # noqa: PLC0415
     from pytest_opprof.compare.time_document import write_time_comparison  # noqa: PLC0415
-    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
     from pytest_opprof.experiment.ab import run_ab  # noqa: PLC0415
     from pytest_opprof.experiment.request import Request  # noqa: PLC0415
     from pytest_opprof.report.ab import ab_lines  # noqa: PLC0415
     from pytest_opprof.units import parse_percent  # noqa: PLC0415
 
-    fail_on = parse_fail_on(args.fail_on or DEFAULT_FAIL_ON, where="--fail-on")
+    fail_on = Project.here().fail_on(args.fail_on)
     verbosity = args.verbose - args.quiet
     _check_between("--processes", args.processes, _LEAST_PROCESSES, _MOST_PROCESSES)
     _check_between("--steps", args.steps, 1, _MOST_STEPS)

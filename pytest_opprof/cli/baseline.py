@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.cli.project import add_store, place_of, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.baselines.store import Entry
+    from pytest_opprof.results.merge import Collected
+    from pytest_opprof.results.run import Run
 
 _NAMES = "baselines, all of them unless given"
 
@@ -30,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_keeping(actions)
     _add_moving(actions)
     for action in actions.choices.values():
-        action.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+        add_store(action)
 
 
 def _add_looking(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,6 +51,7 @@ def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = actions.add_parser("save", help="keep the run in a file (of --opprof-json) as a baseline")
     parser.add_argument("name", metavar="NAME", help="the baseline")
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's file")
+    parser.add_argument("--whole", action="store_true", help="all tests ran: what RUN lacks is no more")
     parser = actions.add_parser("remove", help="remove a baseline, or its runs of one commit")
     parser.add_argument("run", metavar="NAME[@COMMIT]", help="what to remove")
     parser = actions.add_parser("prune", help="remove old runs, and those of commits that are no more")
@@ -84,8 +88,6 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: there is nothing such, or the store cannot be read or written.
     """
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
-
     actions: dict[str, Callable[[Archive, argparse.Namespace], None]] = {
         "list": _list,
         "show": _show,
@@ -95,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         "push": _push,
         "pull": _pull,
     }
-    actions[args.action](open_store(args.store, root=Path.cwd()), args)
+    actions[args.action](store_of(args.store), args)
     return 0
 
 
@@ -135,11 +137,24 @@ def _save(archive: Archive, args: argparse.Namespace) -> None:
     from pytest_opprof.results.merge import Collected  # noqa: PLC0415
 
     run, here = read_run(args.run), Path.cwd()
-    saved = archive.save(args.name, run, collected=Collected())
+    collected = _all_of(run, where=args.run) if args.whole else Collected()
+    saved = archive.save(args.name, run, collected=collected)
     if saved.place is not None:
         print(f"saved {saved.run.title}: {saved.place}")
-        remember(history_of(args.store, root=here), replace(run, name=args.name), repository=here)
+        uri, root = place_of(args.store)
+        remember(history_of(uri, root=root), replace(run, name=args.name), repository=here)
     _print_notes(saved.notes)
+
+
+def _all_of(run: Run, *, where: Path) -> Collected:
+    """What a session has collected that ran all tests."""
+    from pytest_opprof.results.merge import Collected  # noqa: PLC0415
+    from pytest_opprof.results.shards import gaps_of  # noqa: PLC0415
+
+    # The tests of a shard that is missing would be taken for deleted ones, and be NEW the next time: green.
+    if gaps := gaps_of(run):
+        raise UsageError(f"{where} is no run of all tests: it lacks {gaps[0]}. Save it without --whole")
+    return Collected(node_ids=frozenset(test.node_id for test in run.tests), whole_paths=frozenset({"."}))
 
 
 def _remove(archive: Archive, args: argparse.Namespace) -> None:

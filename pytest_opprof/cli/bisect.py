@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.cli.terminated import terminated_as_interrupted
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--timeout", type=float, metavar="SECONDS", help="of the process at a commit (default: none)"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the one that was interrupted")
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    add_store(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: what was asked for cannot be meant, or not be measured.
     """
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
     from pytest_opprof.report.text import escaped  # noqa: PLC0415
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         bad=args.bad,
         setup=args.setup,
         python=args.python,
-        store=open_store(args.store, root=here),
+        store=store_of(args.store),
         repository=here,
     )
     bisection = Bisection(

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.project import Project, add_store, store_of
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import escaped
 
@@ -31,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--baseline", metavar="NAME", help="with --from-event (default: the branch it would be merged into)"
     )
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    add_store(parser)
     parser.add_argument(
         "--gate",
         action="append",
@@ -122,18 +123,15 @@ def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:
 
 
 def _from_event(args: argparse.Namespace, wish: Wish) -> Done:
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
-    from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
     from pytest_opprof.forge.commenting import comment_from_event  # noqa: PLC0415
     from pytest_opprof.forge.surroundings import GitHubJob  # noqa: PLC0415
     from pytest_opprof.forge.trusted import Baselines  # noqa: PLC0415
 
-    root = Path.cwd()
     baselines = Baselines(
-        store=open_store(args.store, root=root),
+        store=store_of(args.store),
         name=args.baseline,
-        root=root,
-        gates=parse_gate_options(args.gate, where="--gate"),
+        root=Path.cwd(),
+        policy=Project.here().policy(args.gate),
     )
     return comment_from_event(
         GitHubJob.of(os.environ),

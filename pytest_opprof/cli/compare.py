@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.cli.project import Project, add_store, store_of
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="OLD->NEW",
         help="a test, class, file or folder of BASE that has another name in HEAD",
     )
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    add_store(parser)
     parser.add_argument("-v", "--verbose", action="count", default=0, help="also tests that passed")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
 
@@ -45,32 +46,27 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: a run cannot be found or read, or the comparison cannot be written.
     """
-    from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
-    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
-    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_base, find_run  # noqa: PLC0415
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
-    from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
-    from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names  # noqa: PLC0415
-    from pytest_opprof.compare.sessions import Policy, compare_runs  # noqa: PLC0415
-    from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
+    from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
+    from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
 
-    fail_on = parse_fail_on(args.fail_on or DEFAULT_FAIL_ON, where="--fail-on")
-    policy = Policy(
-        command_line=parse_gate_options(args.gate, where="--gate"),
-        accepted=read_accepted(project_folder(Path.cwd())),
-    )
-    store = open_store(args.store, root=Path.cwd())
-    renames = parse_renames(args.rename, where="--rename")
-    base, notes = with_new_names(find_run(args.base, store=store), renames)
+    project = Project.here()
+    fail_on, policy = project.fail_on(args.fail_on), project.policy(args.gate)
+    store = store_of(args.store)
+    renames = project.renames(args.rename)
+    now = datetime.now(UTC)
+    head = find_run(args.head, store=store)
+    found, about = find_base(args.base, head, store=store, repository=Path.cwd(), now=now)
+    base, notes = with_new_names(found, renames)
     comparison = compare_runs(
         base,
-        find_run(args.head, store=store),
-        created=datetime.now(UTC),
+        head,
+        created=now,
         opprof_version=importlib.metadata.version("pytest-opprof"),
         policy=policy,
-        notes=notes,
+        notes=(*about, *notes),
     )
     if args.output is not None:
         write_comparison(args.output, comparison)

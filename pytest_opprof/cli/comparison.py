@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.project import Project, store_of
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
 
     from pytest_opprof.report.summary import Judged
+    from pytest_opprof.results.run import Run
 
 
 def comparison_of(args: argparse.Namespace) -> Judged:
@@ -39,21 +41,24 @@ def comparison_of(args: argparse.Namespace) -> Judged:
 
 
 def _compared(args: argparse.Namespace) -> Judged:
-    from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
-    from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
-    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
-    from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
-    from pytest_opprof.compare.sessions import Policy, compare_runs  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_base, find_run  # noqa: PLC0415
+    from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
+    from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
 
-    store = open_store(args.store, root=Path.cwd())
+    project, store = Project.here(), store_of(args.store)
+    now = datetime.now(UTC)
+    head = find_run(args.head, store=store)
+    base: Run | None = None
+    notes: tuple[str, ...] = ()
+    if args.base:
+        found, about = find_base(args.base, head, store=store, repository=Path.cwd(), now=now)
+        base, renamed = with_new_names(found, project.renames([]))
+        notes = (*about, *renamed)
     return compare_runs(
-        find_run(args.base, store=store) if args.base else None,
-        find_run(args.head, store=store),
-        created=datetime.now(UTC),
+        base,
+        head,
+        created=now,
         opprof_version=importlib.metadata.version("pytest-opprof"),
-        policy=Policy(
-            command_line=parse_gate_options(args.gate, where="--gate"),
-            accepted=read_accepted(project_folder(Path.cwd())),
-        ),
+        policy=project.policy(args.gate),
+        notes=notes,
     )

@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from pytest_opprof.capture.injection import ITT, NVTX, Injection, library_path
+from pytest_opprof.cli.project import add_store, place_of
 from pytest_opprof.errors import OpprofError
 
 
@@ -26,7 +26,7 @@ class Finding:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser("doctor", help="say what can be captured here, and why not the rest")
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="the store to look at")
+    add_store(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return int(any(finding.part == "collector" and finding.state != "ok" for finding in findings))
 
 
-def diagnose(*, store: str) -> Iterator[Finding]:
+def diagnose(*, store: str | None) -> Iterator[Finding]:
     """Look at everything that a profiled test may need."""
     yield _collector()
     yield _torch_ops()
@@ -146,12 +146,13 @@ def _injection(injection: Injection, *, needs: str) -> Finding:
     )
 
 
-def _store(uri: str) -> Finding:
+def _store(given: str | None) -> Finding:
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.report.baselines import short_key  # noqa: PLC0415
 
     try:
-        archive = open_store(uri, root=Path.cwd())
+        uri, root = place_of(given)
+        archive = open_store(uri, root=root)
         newest = [archive.entries(name)[0] for name in archive.names()]
     except OpprofError as error:
         return Finding(part="store", state="broken", text=str(error))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.cli.project import add_store, place_of
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="take older runs in first: run documents, or folders of them such as .opprof",
     )
     work.add_argument("--compact", action="store_true", help="join the many files of a CI's jobs first")
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    add_store(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     """
     from pytest_opprof.history.store import history_of  # noqa: PLC0415
 
-    log = history_of(args.store, root=Path.cwd())
+    uri, root = place_of(args.store)
+    log = history_of(uri, root=root)
     if args.sources:
         print_lines(_imported(log, args.sources))
     elif args.compact:

@@ -46,7 +46,7 @@ class Section:
     path: Path
     title: str
     text: str
-    keys: frozenset[str]
+    values: Mapping[str, Any]
     exists: bool
 
     @property
@@ -56,7 +56,7 @@ class Section:
 
     def missing(self, values: Mapping[str, str]) -> dict[str, str]:
         """The values that are not set yet."""
-        return {key: value for key, value in values.items() if key not in self.keys}
+        return {key: value for key, value in values.items() if key not in self.values}
 
     def extend(self, values: Mapping[str, str]) -> None:
         """Set what is not set yet, under the section's title.
@@ -86,7 +86,7 @@ class Section:
             extended = _read(self.path, text)
         except UsageError:
             extended = None
-        if extended is None or not extended.keys.issuperset(values):
+        if extended is None or not values.keys() <= extended.values.keys():
             lines = "; ".join(f"{key} = {value}" for key, value in self.missing(values).items())
             raise UsageError(f"{self.path}: [{self.title}] cannot be extended safely: add by hand {lines}")
 
@@ -97,14 +97,31 @@ def pytest_section(folder: Path) -> Section:
     Raises:
         UsageError: a file is not what its name says.
     """
+    return (
+        _found_in(folder)
+        or _read_file(folder / "pyproject.toml")
+        or Section(path=folder / "pytest.ini", title="pytest", text="", values={}, exists=False)
+    )
+
+
+def enclosing_section(folder: Path) -> Section | None:
+    """The section that pytest reads when it is started in a folder: of the nearest one upwards that has one.
+
+    Raises:
+        UsageError: a file is not what its name says.
+    """
+    folder = folder.resolve()
+    found = (_found_in(each) for each in (folder, *folder.parents))
+    return next((section for section in found if section is not None), None)
+
+
+def _found_in(folder: Path) -> Section | None:
     for name in _ORDER:
         section = _read_file(folder / name)
         always = _INI_FILES[name][1] if name in _INI_FILES else _TOML_FILES[name][1]
         if section is not None and (section.exists or always):
             return section
-    return _read_file(folder / "pyproject.toml") or Section(
-        path=folder / "pytest.ini", title="pytest", text="", keys=frozenset(), exists=False
-    )
+    return None
 
 
 def _read_file(path: Path) -> Section | None:
@@ -131,8 +148,8 @@ def _read_ini(path: Path, text: str, *, title: str) -> Section:
     except configparser.Error as error:
         raise UsageError(f"{path} is no ini file: {' '.join(str(error).split())}") from error
     exists = parser.has_section(title)
-    keys = frozenset(parser.options(title)) if exists else frozenset()
-    return Section(path=path, title=title, text=text, keys=keys, exists=exists)
+    values = dict(parser.items(title)) if exists else {}
+    return Section(path=path, title=title, text=text, values=values, exists=exists)
 
 
 def _read_toml(path: Path, text: str, *, tables: tuple[str, ...]) -> Section:
@@ -149,5 +166,5 @@ def _read_toml(path: Path, text: str, *, tables: tuple[str, ...]) -> Section:
         exists = exists and isinstance(table.get(_INI_OPTIONS), dict)
         table = table.get(_INI_OPTIONS, {})
         tables = (*tables, _INI_OPTIONS)
-    keys = frozenset(table) if isinstance(table, dict) else frozenset()
-    return Section(path=path, title=".".join(tables), text=text, keys=keys, exists=exists)
+    values = table if isinstance(table, dict) else {}
+    return Section(path=path, title=".".join(tables), text=text, values=values, exists=exists)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.project import add_store, place_of
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--history", action="store_true", help="with html: draw how the tests did in the store's history"
     )
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    add_store(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,5 +91,8 @@ def _page_with_more(comparison: Judged, args: argparse.Namespace) -> str:
 
     if args.format != _PAGE:
         raise UsageError(f"--traces and --history are drawn on a page, with --format {_PAGE}")
-    history = history_of(args.store, root=Path.cwd()) if args.history else None
+    history = None
+    if args.history:
+        uri, root = place_of(args.store)
+        history = history_of(uri, root=root)
     return page_with(comparison, history=history, traces=args.traces)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "run", metavar="RUN", help="a run's or a comparison's file, a baseline, or NAME@COMMIT"
     )
     add_table_arguments(parser)
-    parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="default: %(default)s")
+    add_store(parser)
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: there is nothing such, or it cannot be read.
     """
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
     from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         if contract_of(document, where=args.run) is Contract.COMPARISON:
             print_lines(_comparison_lines(path))
             return 0
-    found = find_run(args.run, store=open_store(args.store, root=Path.cwd()))
+    found = find_run(args.run, store=store_of(args.store))
     print_lines(run_lines(found, args))
     return 0
 

@@ -13,7 +13,7 @@ from pytest_opprof.compare.moved import with_suggestions
 from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
-from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, parse_path
+from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, Family, Worse, parse_path
 from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, Run, TestResult
@@ -21,12 +21,15 @@ from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pytest_opprof.baselines.accepted import Acceptance, Key
 
 _MOST_ADVISORIES = 20
+_MOST_TOLD = 3
+# These are shown with all that is known of them.
+_TOLD = (Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR)
 _NO_STEP = "no active step finished"
 
 
@@ -93,7 +96,7 @@ def compare_runs(
         opprof_version=opprof_version,
         base=None if base is None else replace(base, tests=(), notes=()),
         head=replace(head, tests=(), notes=()),
-        notes=notes,
+        notes=(*notes, *_unjudged_rises(tests)),
         not_run=not_run,
         tests=tuple(tests),
     )
@@ -271,6 +274,33 @@ def _limit_words(limit: LimitResult) -> str:
         return f"the limit on {limit.path} cannot be judged: {limit.reason}"
     unit = parse_path(limit.path, where="limits").metric.unit
     return f"{limit.path} is {range_text(limit.value, unit=unit)} in each step, and {limit.limit} is allowed"
+
+
+def _unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
+    """A note on gates that an uncertain base has taken away, and that are worse than it was ever seen at.
+
+    They fail nothing, as the next value may be as far off by itself; nor do they pass without a word.
+    """
+    told = [
+        f"{test.node_id} ({name_of(rise)}: {range_text(rise.base, unit=rise.about.unit)} before, "
+        f"{range_text(rise.head, unit=rise.about.unit)} now)"
+        for test in tests
+        if test.verdict not in _TOLD
+        for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]
+        if rise.base and rise.head
+    ]
+    if told:
+        more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        yield (
+            "not judged, as the base is not the same in every step or repetition, and worse than it was in "
+            f"any: {', '.join(told[:_MOST_TOLD])}{more}"
+        )
+
+
+def _is_unjudged_rise(change: Change) -> bool:
+    is_gate = change.verdict is None and change.rule and change.reason
+    worse = change.rise if change.about.worse is Worse.HIGHER else -change.rise
+    return bool(is_gate) and worse > 0 and change.about.family is not Family.TIME
 
 
 def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:

@@ -12,8 +12,6 @@ import importlib.metadata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.baselines.accepted import read_accepted
-from pytest_opprof.baselines.folder import project_folder
 from pytest_opprof.baselines.resolve import candidates, resolved
 from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.errors import DocumentError, MissingBaselineError
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
     from pytest_opprof.baselines.archive import Archive
     from pytest_opprof.compare.comparison import Comparison
-    from pytest_opprof.compare.gates import Gates
     from pytest_opprof.forge.client import Api
     from pytest_opprof.forge.event import Completed
     from pytest_opprof.forge.github_runs import PullRequest
@@ -54,13 +51,14 @@ class Baselines:
         store: where baselines are kept.
         name: of the baseline; None for the one named like the branch that the pull request would go to.
         root: a folder of the checkout.
-        gates: rules beside those of the baseline's markers.
+        policy: rules beside those of the baseline's markers, and what is accepted. Of the checkout, which is
+            the default branch: what the pull request accepts itself is for its review.
     """
 
     store: Archive
     name: str | None
     root: Path
-    gates: Gates
+    policy: Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +120,12 @@ def compare_uploaded(
         return NoResult(reason=reason, pull_request=pull_request)
     base, notes = _baseline(api, event, pull_request, baselines=baselines, now=now)
     head, held = _held_to(base, head)
-    # Of the checkout, which is the default branch: what the pull request accepts itself is for its review.
-    accepted = read_accepted(project_folder(baselines.root))
-    policy = Policy(command_line=baselines.gates, accepted=accepted)
     comparison = compare_runs(
         base,
         head,
         created=now,
         opprof_version=importlib.metadata.version("pytest-opprof"),
-        policy=policy,
+        policy=baselines.policy,
         notes=(*notes, *held),
     )
     has_traces = newest_artifact(api, event.repository, run=event.run, name=TRACES) is not None

@@ -6,12 +6,21 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import FINGERPRINT_FIELDS
+from pytest_opprof.metrics import FINGERPRINT_FIELDS, TOTALS, Family
+from pytest_opprof.metrics.fingerprint import SETTINGS
 from pytest_opprof.results.run import CarriedFrom, Environment, Run, TestResult
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
+
+# What the counts of a run depend on. What tests may set, each of them has itself as it was when it ended
+# (`TestResult.settings`); but by the compile flags of a run its like is looked for (`baselines.nearest`).
+_OF_COUNTS = frozenset[str]().union(
+    *(metric.depends_on for metric in TOTALS.values() if metric.family is not Family.TIME)
+) - (SETTINGS - {"compile"})
+# A run that has met devices knows both.
+_DRIVER, _DEVICES = "gpu_driver", "gpu_model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,56 +65,99 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
     """``run`` with the tests of ``previous`` that did not run this time and still exist.
 
     Only tests that passed and were measured are kept. Tests of another environment are left behind: a run has
-    one fingerprint.
+    one fingerprint. But what only times depend on may differ, and is unknown of what comes out. A result that
+    has its times alone never takes the place of one with counts: gates hold on to those.
     """
     usable = tuple(test for test in run.tests if test.is_usable)
     run = replace(run, tests=usable)
     if previous is None:
         return Merged(run=run)
-    ran = {test.node_id for test in usable}
-    waiting = [
-        test for test in previous.tests if test.node_id not in ran and not collected.lacks(test.node_id)
-    ]
-    if not waiting:
+    ran = {test.node_id: test for test in usable}
+    counted = {test.node_id for test in previous.tests if _outranks(test, ran.get(test.node_id))}
+    exist = [test for test in previous.tests if test.node_id in ran or not collected.lacks(test.node_id)]
+    kept = [test for test in exist if test.node_id in counted or test.node_id not in ran]
+    if not kept:
         return Merged(run=run)
-    different = differences(previous.environment, run.environment, ignore_unknown=True)
-    if different:
-        what = ", ".join(different.values())
-        note = (
-            f"{_tests(len(waiting))} of {previous.title} left out: measured in another environment ({what})"
-        )
-        return Merged(run=run, notes=(note,))
-    tests = (*usable, *(_carried(test, previous) for test in waiting))
-    fields = {**previous.environment.fingerprint, **run.environment.fingerprint}
-    environment = Environment(fingerprint=fields, details=run.environment.details)
+    both = shared(previous.environment, run.environment)
+    if both.blocking:
+        return _one_of_them(previous, run, left=kept, exist=exist, what=", ".join(both.blocking))
+    own = tuple(test for test in usable if test.node_id not in counted)
+    notes = []
+    if len(kept) > len(counted):
+        notes.append(f"{_tests(len(kept) - len(counted))} that did not run kept from {previous.title}")
+    if counted:
+        what = f"{_tests(len(counted))} kept from {previous.title} with the counts"
+        notes.append(f"{what}: this run has none of them, and its times are left out")
+    if not own:
+        return Merged(run=_with_tests_of(previous, run, kept), carried=len(kept), notes=tuple(notes))
     return Merged(
-        run=replace(run, tests=tests, environment=environment),
-        carried=len(waiting),
-        notes=(f"{_tests(len(waiting))} that did not run kept from {previous.title}",),
+        run=replace(
+            run,
+            tests=(*own, *(_carried(test, previous) for test in kept)),
+            environment=Environment(fingerprint=both.fingerprint, details=run.environment.details),
+        ),
+        carried=len(kept),
+        notes=(*notes, *both.left_out),
     )
+
+
+def _one_of_them(
+    previous: Run, run: Run, *, left: Sequence[TestResult], exist: Sequence[TestResult], what: str
+) -> Merged:
+    """One of two runs whose counts cannot stand in one: the later, unless it has no counts to stand for."""
+    elsewhere = f"measured in another environment ({what})"
+    if _any_counts(run.tests) or not _any_counts(left):
+        note = f"{_tests(len(left))} of {previous.title} left out: {elsewhere}"
+        return Merged(run=run, notes=(note,))
+    notes = (
+        f"{_tests(len(exist))} kept from {previous.title} with the counts",
+        f"{_tests(len(run.tests))} of this run left out: times alone, and {elsewhere}",
+    )
+    return Merged(run=_with_tests_of(previous, run, exist), carried=len(exist), notes=notes)
+
+
+def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:
+    """``run`` with tests of ``previous`` in place of its own, and so with their environment."""
+    carried = tuple(_carried(test, previous) for test in tests)
+    return replace(run, tests=carried, environment=previous.environment)
 
 
 def joined(runs: Sequence[Run]) -> Run:
     """One run of several of the same commit: of each test what was measured last.
 
     Two saves at once, on machines that do not know of each other, leave one run each. The order of ``runs``
-    makes no difference. Runs of another environment than the newest are left behind, as `merged` does.
+    makes no difference. Of environments, and of tests that have their times alone, holds what `merged` says.
 
     Args:
         runs: one at least.
     """
     newest, *others = sorted(runs, key=lambda run: (run.created, run.run_id), reverse=True)
     for other in others:
-        if not differences(other.environment, newest.environment, ignore_unknown=True):
-            measured = {test.node_id: _measured(test, other) for test in other.tests}
+        if not shared(other.environment, newest.environment).blocking:
+            measured = {test.node_id: test for test in other.tests}
             stays = tuple(
                 test
                 for test in newest.tests
-                if test.node_id not in measured or measured[test.node_id] <= _measured(test, newest)
+                if test.node_id not in measured
+                or _outranks(test, measured[test.node_id])
+                or _measured(measured[test.node_id], other) <= _measured(test, newest)
             )
             newest = replace(newest, tests=stays)
         newest = merged(other, newest, collected=Collected()).run
     return newest
+
+
+def _has_counts(test: TestResult) -> bool:
+    return test.is_usable and test.steps > 0
+
+
+def _any_counts(tests: Iterable[TestResult]) -> bool:
+    return any(_has_counts(test) for test in tests)
+
+
+def _outranks(test: TestResult, other: TestResult | None) -> bool:
+    """Whether of two results of a test only the first has counts."""
+    return other is not None and _has_counts(test) and not _has_counts(other)
 
 
 def _measured(test: TestResult, run: Run) -> datetime:
@@ -127,6 +179,56 @@ def differences(base: Environment, head: Environment, *, ignore_unknown: bool = 
             continue
         found[field] = f"{words} {before or 'unknown'} -> {after or 'unknown'}"
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What can be said at once of tests from two environments.
+
+    Attributes:
+        fingerprint: the fields of either; of what counts do not depend on only those that are known to agree.
+        blocking: what differs and counts depend on, in words; no run may have tests from both then.
+        left_out: sentences on what differs and only times depend on.
+    """
+
+    fingerprint: Mapping[str, str]
+    blocking: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def shared(base: Environment, head: Environment) -> Shared:
+    """What two environments have in common.
+
+    A field that only one of them has is no difference. But what only times depend on is known to every run
+    that was just measured: where it is not, it was left out before, and stays unknown.
+
+    Args:
+        base: the earlier environment.
+        head: the later.
+    """
+    different = differences(base, head, ignore_unknown=True)
+    of_times = different.keys() - _OF_COUNTS - SETTINGS
+    known = {**base.fingerprint, **head.fingerprint}
+    return Shared(
+        fingerprint={
+            field: value
+            for field, value in known.items()
+            if field not in different and (field in _OF_COUNTS or _is_of_both(field, base, head))
+        },
+        blocking=tuple(words for field, words in different.items() if field in _OF_COUNTS),
+        left_out=tuple(
+            f"left out, so that times compare with nothing: {words}"
+            for field, words in different.items()
+            if field in of_times
+        ),
+    )
+
+
+def _is_of_both(field: str, *environments: Environment) -> bool:
+    return all(
+        field in one.fingerprint or (field == _DRIVER and _DEVICES not in one.fingerprint)
+        for one in environments
+    )
 
 
 def _carried(test: TestResult, previous: Run) -> TestResult:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.merge import differences
+from pytest_opprof.results.merge import shared
 from pytest_opprof.results.names import MAX_TEXT, bounded
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
 
@@ -31,6 +30,7 @@ _NAMED_AT_MOST = 10
 _MOST_PLACES = 100_000
 _MOST_DIGITS = 9
 _MOST_NOTES = 200  # of run.schema.json
+_MISSING = "missing: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +93,14 @@ def join(parts: Sequence[Part], *, expected: int | None = None, collected: Colle
         found, lacking = _compared(tests, measured, rank=rank)
         notes += [*twice, *found]
         gaps += lacking
-    told = [*(f"missing: {gap}" for gap in gaps), *notes]
+    told = [*(f"{_MISSING}{gap}" for gap in gaps), *notes]
     run = _run_of(parts, environment, tuple(tests.values()), notes=told)
     return Joined(run=run, notes=tuple(notes), gaps=tuple(gaps))
+
+
+def gaps_of(run: Run) -> tuple[str, ...]:
+    """What a run that was joined says that it lacks."""
+    return tuple(note.removeprefix(_MISSING) for note in run.notes if note.startswith(_MISSING))
 
 
 def _each_once(parts: Sequence[Part]) -> tuple[list[Part], list[str]]:
@@ -135,29 +140,23 @@ def _refuse_other_commits(parts: Sequence[Part]) -> None:
 
 def _environment(parts: Sequence[Part]) -> tuple[Environment, list[str]]:
     """The fields of all, without those that differ and that only times depend on."""
-    exact = frozenset().union(
-        *(metric.depends_on for metric in TOTALS.values() if metric.family is not Family.TIME)
-    )
-    first, fields = parts[0], dict(parts[0].run.environment.fingerprint)
-    left_out: dict[str, str] = {}
+    first, environment = parts[0], parts[0].run.environment
+    left_out: list[str] = []
     for part in parts[1:]:
-        different = differences(Environment(fingerprint=fields), part.run.environment, ignore_unknown=True)
-        blocking = [words for field, words in different.items() if field in exact]
-        if blocking:
+        both = shared(environment, part.run.environment)
+        if both.blocking:
             raise UsageError(
                 f"{first.where} and {part.where} were measured in different environments "
-                f"({', '.join(blocking)}): their counts do not compare, so they do not join"
+                f"({', '.join(both.blocking)}): their counts do not compare, so they do not join"
             )
-        left_out |= {field: f"{words} ({part.where})" for field, words in different.items()}
-        fields |= part.run.environment.fingerprint
-    known = {field: value for field, value in fields.items() if field not in left_out}
+        left_out += [f"{note} ({part.where})" for note in both.left_out]
+        environment = Environment(fingerprint=both.fingerprint)
     details = {
         name: value
         for name, value in first.run.environment.details.items()
         if all(part.run.environment.details.get(name) == value for part in parts)
     }
-    notes = [f"left out, so that times compare with nothing: {words}" for words in left_out.values()]
-    return Environment(fingerprint=known, details=details), notes
+    return replace(environment, details=details), left_out
 
 
 def _twice(one: TestResult, other: TestResult) -> tuple[TestResult, str]:

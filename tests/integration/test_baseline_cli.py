@@ -11,7 +11,7 @@ from stores import NOBODY, A, B, git, run_of
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.cli.main import main
 from pytest_opprof.results.files import write_run
-from pytest_opprof.results.run import Commit
+from pytest_opprof.results.run import Commit, Environment, Outcome
 
 
 @pytest.fixture
@@ -101,6 +101,68 @@ def test_save_keeps_a_run_document(store: Archive, capsys: pytest.CaptureFixture
         "1 test that did not run kept from main@0000000",
     ]
     assert len(store.entries("main")) == 3
+
+
+def test_save_of_a_whole_run_lets_go_what_it_lacks(
+    store: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = replace(B, outcome=Outcome.FAILED)
+    write_run(Path("run.json"), run_of(3, A, failed))
+    told(capsys, "save", "main", "run.json", "--whole")
+    (newest, *_) = store.entries("main")
+    assert [test.node_id for test in store.load(newest).tests] == [A.node_id, B.node_id], (
+        "it is there, and fails"
+    )
+    write_run(Path("run.json"), run_of(4, A))
+    saved = f"saved main@0000000: .opprof/main/{4:040x}.json"
+    assert told(capsys, "save", "main", "run.json", "--whole") == [saved]
+    assert store.load(store.entries("main")[0]).tests == (A,)
+
+
+def test_run_with_gaps_is_not_saved_as_whole(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(Path("shard.json"), run_of(3, A))
+    assert main(["merge", "shard.json", "-o", "run.json", "--expect=2"]) == 1
+    capsys.readouterr()
+    (line,) = told(capsys, "save", "main", "run.json", "--whole", code=2)
+    assert line == "opprof: run.json is no run of all tests: it lacks 1 of 2 shards. Save it without --whole"
+    told(capsys, "save", "main", "run.json")
+    assert len(store.entries("main")) == 3
+
+
+def test_save_from_another_host_keeps_the_other_tests(
+    store: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, model in enumerate(("one", "two")):
+        here = Environment(fingerprint={**run_of(3).environment.fingerprint, "cpu_model": model})
+        run = replace(run_of(3, (A, B)[number], hours=number), environment=here)
+        write_run(Path("run.json"), run)
+        lines = told(capsys, "save", "nightly", "run.json")
+    assert lines[1:] == [
+        "1 test that did not run kept from nightly@0000000",
+        "left out, so that times compare with nothing: CPU model one -> two",
+    ]
+    (entry,) = store.entries("nightly")
+    assert len(store.load(entry).tests) == 2
+
+
+def test_imported_times_leave_counts_in_place(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    stats = {"rounds": 2, "min": 1, "max": 2, "mean": 1.5}
+    stored = {
+        "datetime": "2026-01-05T00:00:00",
+        "commit_info": {"id": f"{2:040x}", "dirty": False},
+        "benchmarks": [{"fullname": A.node_id, "stats": stats}],
+    }
+    Path("benchmarks.json").write_text(json.dumps(stored), encoding="utf-8")
+    assert main(["import-benchmarks", "benchmarks.json", "-o", "times.json"]) == 0
+    capsys.readouterr()
+    _, *notes = told(capsys, "save", "main", "times.json")
+    assert notes == [
+        "1 test that did not run kept from main@0000000",
+        "1 test kept from main@0000000 with the counts: this run has none of them, and its times are left out",
+    ]
+    kept = store.load(store.entries("main")[0]).test(A.node_id)
+    assert kept is not None
+    assert (kept.steps, kept.ops) == (A.steps, A.ops)
 
 
 def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:

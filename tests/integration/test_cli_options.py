@@ -98,6 +98,7 @@ PROOFS: dict[str, Typed] = {
     "baseline show --store": ("baseline show main", "baseline show main --store=dir:other"),
     "baseline save name": ("baseline save main base.json", "baseline save topic base.json"),
     "baseline save run": ("baseline save main base.json", "baseline save main two.json"),
+    "baseline save --whole": ("baseline save main two.json", "baseline save main two.json --whole"),
     "baseline save --store": (
         "baseline save main base.json",
         "baseline save main base.json --store=dir:third",
@@ -206,7 +207,6 @@ OF_COMMENT = {
 }
 OF_AB = {
     "ab base": "a_slower_op_is_found_and_named",
-    "ab pytest_args": "without_a_common_test_there_is_nothing_to_compare",
     "ab --processes": "a_slower_op_is_found_and_named",
     "ab --steps": "a_slower_op_is_found_and_named",
     "ab --max-time": "a_slower_op_is_found_and_named",

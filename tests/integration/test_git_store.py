@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, git, run_of
+from stores import NOBODY, A, B, git, place_of, run_of
 from strategies import simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
@@ -122,6 +122,65 @@ def test_refs_that_went_apart_are_joined(tmp_path: Path, bare: Path) -> None:
     assert keys(ours) == keys(remote)
     for folder in ("a", "b", "bare"):
         assert "opprof-fetched" not in git(tmp_path / folder, "for-each-ref")
+
+
+@pytest.mark.parametrize("options", [(), ("--mirror",)], ids=["refspec", "mirror"])
+def test_a_fetch_that_is_set_up_leaves_what_is_here(
+    tmp_path: Path, bare: Path, options: tuple[str, ...]
+) -> None:
+    ours, theirs = clone(tmp_path, "a", *options), clone(tmp_path, "b")
+    if not options:
+        git(tmp_path / "a", "config", "--add", "remote.origin.fetch", "+refs/opprof/*:refs/opprof/*")
+    theirs.save("main", run_of(2), collected=NOBODY)
+    push_refs(theirs, ["main"], remote="origin")
+    ours.save("main", run_of(1), collected=NOBODY)
+    push_refs(ours, ["main"], remote="origin")
+    assert keys(ours) == [f"{1:040x}"], "a push changes nothing here"
+    assert keys(open_store("git:", root=bare)) == [f"{n:040x}" for n in (2, 1)]
+    theirs.save("main", run_of(3), collected=NOBODY)
+    push_refs(theirs, ["main"], remote="origin")
+    ours.save("main", run_of(4), collected=NOBODY)
+    pull_refs(ours, ["main"], remote="origin")
+    assert keys(ours) == [f"{n:040x}" for n in (4, 3, 2, 1)]
+
+
+def test_a_ref_of_the_remote_whose_name_is_no_text_is_passed_over(tmp_path: Path, bare: Path) -> None:
+    ours, theirs = clone(tmp_path, "a"), clone(tmp_path, "b")
+    ours.save("main", run_of(1), collected=NOBODY)
+    push_refs(ours, ["main"], remote="origin")
+    command: list[str | bytes] = ["git", "update-ref", b"refs/opprof/\xff", "refs/opprof/main"]
+    subprocess.run(command, cwd=bare, check=True)
+    ours.save("main", run_of(2), collected=NOBODY)
+    push_refs(ours, ["main"], remote="origin")
+    assert pull_refs(theirs, [], remote="origin") == ("main: 2 runs taken over",)
+    for folder in ("a", "b"):
+        # Git tells such a name as it is: read as text it would be an error here.
+        told = subprocess.run(
+            ["git", "for-each-ref"], cwd=tmp_path / folder, check=True, capture_output=True
+        ).stdout
+        assert b"opprof-fetched" not in told
+
+
+def test_names_of_which_nothing_can_be_read_hold_no_push_up(
+    tmp_path: Path, bare: Path, request: pytest.FixtureRequest
+) -> None:
+    place = place_of("git", tmp_path, request)
+    store = place.archive()
+    store.save("damaged", run_of(1), collected=NOBODY)
+    git(tmp_path, "update-ref", "refs/opprof/team/main", "refs/opprof/damaged")
+    place.damage("damaged", f"{1:040x}")
+    nothing = push_refs(store, store.names(), remote=str(bare))
+    assert [note for note in nothing if "left out" not in note] == [
+        "damaged: 0 runs taken over",
+        "team/main: 0 runs taken over",
+    ]
+    assert open_store("git:", root=bare).names() == ()
+    store.save("main", run_of(2), collected=NOBODY)
+    notes = push_refs(store, store.names(), remote=str(bare))
+    assert "main: 1 run taken over" in notes
+    (left_out,) = (note for note in notes if note.startswith("left out: "))
+    assert f"refs/opprof/damaged:{1:040x}.json: " in left_out
+    assert open_store("git:", root=bare).names() == ("main",)
 
 
 def test_a_push_that_comes_between_is_taken_in(tmp_path: Path, bare: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
-from pytest_opprof.baselines.git import Git, head_commit
+from pytest_opprof.baselines.git import Git, commits_at_hand, head_commit
 from pytest_opprof.baselines.resolve import Resolved, candidates, find_run, resolve_baseline
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import write_run
@@ -266,6 +266,49 @@ def test_head_says_what_is_checked_out(project: Project, tmp_path: Path) -> None
     (project.folder / "file.txt").write_text("changed")
     project.git("switch", "-q", "--detach")
     assert head_commit(project.folder) == Commit(id=commit, dirty=True, branch=None)
+
+
+def test_what_git_cannot_tell_is_not_clean(project: Project) -> None:
+    commit = project.commit("one")
+    (project.folder / ".git" / "index").write_bytes(b"damaged")
+    assert head_commit(project.folder) == Commit(id=commit, dirty=True, branch="main")
+
+
+def test_no_commit_is_lacking_while_git_does_not_answer(
+    project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.commit("one")
+    assert commits_at_hand(project.folder).lacks("f" * 40)
+    programs = tmp_path_factory.mktemp("programs")
+    # First there is no git any more, then one that is killed.
+    for program in (None, "#!/bin/sh\nkill -9 $$\n"):
+        history = commits_at_hand(project.folder)
+        with monkeypatch.context() as broken:
+            if program is not None:
+                (programs / "git").write_text(program)
+                (programs / "git").chmod(0o755)
+            broken.setenv("PATH", str(programs))
+            assert not history.lacks("f" * 40)
+        assert history.git.problem in {"git is not installed", "git does not answer (ended by signal 9)"}
+
+
+def test_counts_taken_over_are_the_last_to_be_chosen(project: Project) -> None:
+    """In a folder, refs or objects they stay as they were pushed, and costs may have fallen since."""
+    commit = project.commit("one")
+    counts = open_store("counts:ci", root=project.folder)
+    counts.save("main", simple_run(simple_test({"aten::mul": 9})), collected=Collected())
+    reviewed = resolve_baseline(counts, "main", repository=project.folder, now=NOW, here=HERE)
+    assert (reviewed.label, reviewed.notes) == ("main (reviewed counts)", ())
+    project.store.take(counts, ["main"])
+    only = project.resolve("main")
+    assert only.label == "main (latest)"
+    assert only.notes == (
+        "took the latest run named 'main': it was taken over from a counts: store, and is of no commit",
+    )
+    project.save("main", commit)
+    assert "(merge-base, " in project.resolve("main").label
+    found = list(candidates(project.store, "main", repository=project.folder))
+    assert [one.relation for one in found] == ["merge-base", "latest"]
 
 
 def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from strategies import simple_run, simple_test
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import CaptureStats, Environment, Run, Timing
 from pytest_opprof.results.samples import Samples
 
@@ -126,6 +127,21 @@ def test_newest_of_another_stores_runs_is_taken(store: Archive, tmp_path: Path) 
     other.save("main", run_of(2, TWO), collected=NOBODY)
     store.take(other, ["main"])
     assert store.load(store.entries("main")[0]).tests[0].totals["ops.count"] == TWO.totals["ops.count"]
+
+
+def test_counts_that_are_pushed_again_replace_the_former(store: Archive, tmp_path: Path) -> None:
+    other = open_store("dir:.opprof", root=tmp_path)
+    store.save("main", run_of(1, A, B), collected=NOBODY)
+    other.take(store, ["main"])
+    store.save("main", run_of(2, TWO), collected=Collected(whole_paths=frozenset({"."})))
+    assert other.take(store, ["main"]) == (
+        "main: 1 run taken over",
+        "main is on both sides: joined, what was taken over counts",
+    )
+    kept = other.load(other.entries("main")[0])
+    totals = {test.node_id: test.totals["ops.count"] for test in kept.tests}
+    assert totals == {A.node_id: TWO.totals["ops.count"], B.node_id: B.totals["ops.count"]}
+    assert other.take(store, ["main"]) == ("main: 0 runs taken over",)
 
 
 def test_names_and_removal(store: Archive, tmp_path: Path) -> None:

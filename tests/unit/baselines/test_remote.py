@@ -1,5 +1,6 @@
 """Objects that are never written twice."""
 
+import re
 import secrets
 import sys
 from collections.abc import Callable
@@ -133,6 +134,54 @@ def test_s3_without_its_library_names_what_brings_it(tmp_path: Path, monkeypatch
         UsageError, match=r"s3://b/x: a store in S3 needs s3fs: pip install 'pytest-opprof\[r"
     ):
         open_store("s3://b/x", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("port", "said"),
+    [("0", r"\[Errno \d+\] [^.]+"), ("none", r"Port could not be cast to integer value as 'none'")],
+    ids=["refused", "no_port"],
+)
+def test_store_that_cannot_be_opened_is_one_sentence(port: str, said: str, tmp_path: Path) -> None:
+    """An FTP store connects when it is opened; no server listens on port 0."""
+    with pytest.raises(StoreError) as caught:
+        open_store(f"ftp://me:s3cret@127.0.0.1:{port}/x", root=tmp_path)
+    address = re.escape(f"ftp://me:***@127.0.0.1:{port}/x")
+    advice = "Check the address, and what it needs to be let in"
+    assert re.fullmatch(rf"{address} cannot be opened: {said}\. {advice}", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("nowhere://me:s3cret@host/x", "nowhere://me:***@host/x"),
+        ("nowhere://:s3%20cret@host/x", "nowhere://:***@host/x"),
+        ("nowhere://a:s3cret@b@host:22/x", "nowhere://a:***@host:22/x"),
+        ("nowhere://me@host:22/a:b@c", "nowhere://me@host:22/a:b@c"),
+    ],
+    ids=["whole", "quoted", "at_sign", "none"],
+)
+def test_messages_hide_passwords(uri: str, shown: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_store(uri, root=tmp_path)
+    assert str(caught.value).startswith(f"--opprof-store={shown}: no store of this kind (")
+
+
+def test_places_and_faults_hide_passwords(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = remote(opened())
+    store = Archive(RemoteStore(inner._filesystem, inner._root, uri="ftp://me:s3%20cret@host/folder/"))
+    saved = store.save("main", run_of(1), collected=NOBODY)
+    (entry,) = store.entries("main")
+    assert saved.place == entry.place
+    assert entry.place.startswith(f"ftp://me:***@host/folder/main/{1:040x}.")
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise RuntimeError("530 me may not log in with 's3 cret'")
+
+    monkeypatch.setattr(inner._filesystem, "ls", fail)
+    with pytest.raises(
+        StoreError, match=r"^ftp://me:\*{3}@host/folder/ cannot be read: .* with '\*{3}'\. What"
+    ):
+        store.names()
 
 
 def test_library_s_own_errors_are_one_sentence(opened: MakeStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The exact gate."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from strategies import measured, results, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.gates import parse_gates
-from pytest_opprof.compare.sessions import Policy, compare_test
+from pytest_opprof.compare.sessions import Policy, compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.run import (
     CaptureStats,
@@ -148,6 +149,31 @@ def test_uncertain_baseline_is_advisory() -> None:
         "ops, total: not the same in every step or repetition of the base: 4 to 9: not judged"
         in found.advisories
     )
+
+
+@pytest.mark.parametrize(
+    ("now", "notes"),
+    [
+        (5, ()),
+        (3, ()),
+        (
+            9,
+            (
+                "not judged, as the base is not the same in every step or repetition, and worse than it was in "
+                "any: tests/test_a.py::test_x (ops, total: 4 to 5 before, 9 now)",
+            ),
+        ),
+    ],
+)
+def test_rise_past_an_uncertain_base_is_no_silent_pass(now: int, notes: tuple[str, ...]) -> None:
+    base = with_counts(simple_test({"aten::mul": 4}), "aten::mul", Samples.of([4, 5, 4]))
+    found = compare_runs(
+        simple_run(base, name="main"),
+        simple_run(simple_test({"aten::mul": now})),
+        created=datetime.now(UTC),
+        opprof_version="1",
+    )
+    assert (found.tests[0].verdict, found.notes) == (Verdict.PASS, notes)
 
 
 def test_advisories_past_the_cap_are_counted() -> None:

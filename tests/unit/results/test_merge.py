@@ -3,16 +3,49 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
+from typing import Any
 
 import pytest
 from strategies import simple_run, simple_test
 
+from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.results.merge import Collected, differences, joined, merged
-from pytest_opprof.results.run import Commit, Environment, Outcome
+from pytest_opprof.results.run import Commit, Environment, Outcome, Run, TestResult, Timing
+from pytest_opprof.results.samples import Samples
 
 A, B = (simple_test({"aten::mul": 1}, node_id=f"tests/test_a.py::test_{name}") for name in "ab")
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 OTHER = simple_test({"aten::mul": 1}, node_id="tests/sub/test_c.py::test_c")
+HOST = {
+    "python": "3.11",
+    "torch": "2.13.0",
+    "cpu_model": "one",
+    "cpu_count": "4",
+    "threads": "4",
+    "gpu_model": "H200",
+    "gpu_driver": "550",
+}
+
+
+def times_of(test: TestResult) -> TestResult:
+    """What a file of pytest-benchmark has of a test."""
+    wall = Samples.constant(7, steps=3)
+    return TestResult(node_id=test.node_id, timing=Timing(steps=3), totals={WALL_TIME.name: wall})
+
+
+def measured_on(*tests: TestResult, hours: int = 0, **fields: Any) -> Run:
+    """A run of a host like `HOST`, with other fields or without some."""
+    fingerprint = {name: value for name, value in (HOST | fields).items() if value is not None}
+    return simple_run(
+        *tests,
+        run_id=f"run{hours}",
+        created=DAY + timedelta(hours=hours),
+        environment=Environment(fingerprint=fingerprint),
+    )
+
+
+def names(run: Run) -> set[str]:
+    return {test.node_id for test in run.tests}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +142,116 @@ def test_unknown_fields_are_no_other_environment() -> None:
     result = merged(with_torch, without, collected=Collected())
     assert result.carried == 1
     assert result.run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("cpu_model", "CPU model one -> two"),
+        ("cpu_count", "CPU count 4 -> two"),
+        ("gpu_driver", "GPU driver 550 -> two"),
+        ("threads", ""),  # which each test has itself
+        ("determinism", ""),
+    ],
+)
+def test_host_that_counts_the_same_keeps_tests(field: str, told: str) -> None:
+    one: dict[str, Any] = {field: HOST.get(field, "one")}
+    previous = measured_on(A, B, **one)
+    head = measured_on(A, hours=1, **(one | {field: "two"}))
+    result = merged(previous, head, collected=Collected())
+    assert result.carried == 1
+    assert result.run.environment.fingerprint == {key: HOST[key] for key in HOST if key != field}
+    notes = [f"left out, so that times compare with nothing: {told}"] if told else []
+    assert result.notes == (f"1 test that did not run kept from {previous.title}", *notes)
+    assert joined([head, previous]).environment == result.run.environment
+    assert names(joined([head, previous])) == {A.node_id, B.node_id}
+
+
+@pytest.mark.parametrize("field", ["torch", "gpu_model", "compile"])
+def test_host_that_counts_otherwise_keeps_none(field: str) -> None:
+    one, two = (measured_on(A, B, hours=hours, **{field: f"{hours}"}) for hours in (0, 1))
+    two = replace(two, tests=(A,))
+    assert merged(one, two, collected=Collected()).run == two
+    assert joined([one, two]) == two
+
+
+def test_host_that_was_left_out_stays_unknown() -> None:
+    hosts = [
+        measured_on(*tests, hours=hours, cpu_model=model)
+        for hours, (model, tests) in enumerate((("one", (A, B)), ("two", (A,)), ("three", (A, OTHER))))
+    ]
+    stored = None
+    for run in hosts:
+        stored = merged(stored, run, collected=Collected()).run
+    assert stored is not None
+    assert names(stored) == names(joined(hosts)) == {A.node_id, B.node_id, OTHER.node_id}
+    for found in (stored, joined(hosts)):
+        assert "cpu_model" not in found.environment.fingerprint, "B is from no third host"
+
+
+def test_driver_of_a_session_without_devices_is_that_of_the_others() -> None:
+    without = measured_on(B, hours=1, gpu_model=None, gpu_driver=None)
+    assert merged(measured_on(A), without, collected=Collected()).run.environment.fingerprint == HOST
+
+
+def test_counts_outrank_times_alone() -> None:
+    timed = times_of(A)
+    result = merged(measured_on(A, B), measured_on(timed, times_of(OTHER), hours=1), collected=Collected())
+    kept = result.run.test(A.node_id)
+    assert kept is not None
+    assert (kept.ops, kept.carried_from is None) == (A.ops, False)
+    assert names(result.run) == {A.node_id, B.node_id, OTHER.node_id}
+    assert result.notes == (
+        "1 test that did not run kept from the run of 2026-01-01 00:00",
+        "1 test kept from the run of 2026-01-01 00:00 with the counts: this run has none of them, "
+        "and its times are left out",
+    )
+    again = merged(measured_on(timed), measured_on(A, hours=1), collected=Collected())
+    assert again.run.tests == (A,)
+    assert again.notes == ()
+
+
+def test_a_host_of_times_that_are_left_out_does_not_matter() -> None:
+    timed = measured_on(times_of(A), hours=1, cpu_model="two")
+    result = merged(measured_on(A), timed, collected=Collected())
+    assert result.run.environment.fingerprint == HOST
+    assert len(result.notes) == 1
+
+
+def test_times_of_another_environment_leave_counts_where_they_are() -> None:
+    profiled = measured_on(A, times_of(B), OTHER)
+    timed = measured_on(times_of(A), times_of(B), hours=1, python="3.12")
+    result = merged(profiled, timed, collected=Collected())
+    for found in (result.run, joined([timed, profiled])):
+        assert (found.run_id, found.environment) == (timed.run_id, profiled.environment)
+        assert [replace(test, carried_from=None) for test in found.tests] == list(profiled.tests)
+    assert result.notes == (
+        f"3 tests kept from {profiled.title} with the counts",
+        "2 tests of this run left out: times alone, and measured in another environment (Python 3.11 -> 3.12)",
+    )
+    collected = Collected(node_ids=frozenset({A.node_id, B.node_id}), whole_paths=frozenset({"."}))
+    assert names(merged(profiled, timed, collected=collected).run) == {A.node_id, B.node_id}
+    of_times = replace(profiled, tests=(times_of(B),))
+    assert names(merged(of_times, replace(timed, tests=(times_of(A),)), collected=Collected()).run) == {
+        A.node_id
+    }
+
+
+def test_joined_runs_have_counts_where_one_has() -> None:
+    again = simple_test({"aten::mul": 2}, node_id=A.node_id)
+    first, between = measured_on(A, B), measured_on(again, times_of(OTHER), hours=1)
+    later = measured_on(times_of(A), times_of(B), OTHER, hours=2)
+    for order in permutations((first, between, later)):
+        found = joined(order)
+        assert {test.node_id: test.ops for test in found.tests} == {
+            A.node_id: again.ops,
+            B.node_id: B.ops,
+            OTHER.node_id: OTHER.ops,
+        }
+    carrying = merged(first, measured_on(OTHER, hours=3), collected=Collected()).run
+    kept = joined([measured_on(times_of(A), hours=1), carrying]).test(A.node_id)
+    assert kept is not None
+    assert kept.ops == A.ops
 
 
 def test_differences_read_as_words() -> None:

@@ -14,7 +14,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.results.document import run_from_document, run_to_document
 from pytest_opprof.results.run import Commit, Environment, MeasurementStatus, Outcome, TestResult
 from pytest_opprof.results.schema import Contract, validate
-from pytest_opprof.results.shards import Joined, Part, join
+from pytest_opprof.results.shards import Joined, Part, gaps_of, join
 
 FINGERPRINT = {"python": "3.11", "torch": "2.13.0", "cpu_model": "one"}
 COMMIT = Commit(id="1" * 40, dirty=False)
@@ -202,6 +202,27 @@ def test_fields_of_times_alone_are_left_out_where_they_differ() -> None:
     )
     assert joined.run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
     assert joined.notes == ("left out, so that times compare with nothing: CPU model one -> two (2.json)",)
+
+
+def test_fields_of_times_stay_left_out() -> None:
+    models = [FINGERPRINT | {"cpu_model": model} for model in ("one", "two", "three")]
+    first, second, third = (
+        part(n, result_of(f"t{n}"), fingerprint=fields) for n, fields in enumerate(models)
+    )
+    pair = Part(run=join([first, second]).run, where="pair.json")
+    for parts in ([first, second, third], [pair, third], [third, pair]):
+        assert join(parts).run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
+
+
+def test_what_tests_set_themselves_does_not_keep_shards_apart() -> None:
+    parts = [part(n, result_of(f"t{n}"), fingerprint=FINGERPRINT | {"threads": f"{n}"}) for n in (1, 2)]
+    joined = join(parts)
+    assert (joined.notes, joined.run.environment.fingerprint) == ((), FINGERPRINT)
+
+
+def test_gaps_are_read_back() -> None:
+    joined = join([part(1, result_of("a"), notes=("one",))], expected=2)
+    assert gaps_of(joined.run) == joined.gaps == ("1 of 2 shards",)
 
 
 def test_what_only_some_shards_know_is_known() -> None:

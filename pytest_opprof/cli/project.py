@@ -1,0 +1,151 @@
+"""What pytest's configuration says for all commands: where baselines are kept, and what is a gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_opprof.baselines.archive import Archive
+    from pytest_opprof.compare.gates import Gates
+    from pytest_opprof.compare.renamed_tests import Renamed
+    from pytest_opprof.compare.sessions import Policy
+    from pytest_opprof.compare.verdicts import FailOn
+
+_STORE: Final = "dir:.opprof"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """The project that a command is given in, as its configuration has it.
+
+    Attributes:
+        root: The folder of that configuration, which is pytest's root folder; without one, this folder.
+        where: What an error calls the configuration: its file.
+        values: What it sets.
+    """
+
+    root: Path
+    where: str = ""
+    values: dict[str, Any]
+
+    @classmethod
+    def here(cls) -> Project:
+        """The one around this folder.
+
+        Raises:
+            UsageError: Pytest's configuration cannot be read.
+        """
+        from pytest_opprof.cli.pytest_config import enclosing_section  # noqa: PLC0415
+
+        section = enclosing_section(Path.cwd())
+        if section is None:
+            return cls(root=Path.cwd(), values={})
+        return cls(root=section.path.parent, where=str(section.path), values=dict(section.values))
+
+    @property
+    def store(self) -> str:
+        """The URI of its store, from its root on."""
+        return self._text("opprof_store") or _STORE
+
+    @property
+    def gates(self) -> Gates:
+        """Its rules for exact gates."""
+        from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
+
+        return parse_gate_options(self._lines("opprof_gate"), where="opprof_gate")
+
+    def policy(self, gates: list[str], *, where: str = "--gate") -> Policy:
+        """Its rules, under those of the command line, and what was accepted in it.
+
+        Raises:
+            UsageError: No such metric, op or rule.
+            OpprofError: What was accepted cannot be read.
+        """
+        from pytest_opprof.baselines.accepted import read_accepted  # noqa: PLC0415
+        from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
+        from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
+        from pytest_opprof.compare.sessions import Policy  # noqa: PLC0415
+
+        return Policy(
+            ini=self.gates,
+            command_line=parse_gate_options(gates, where=where),
+            accepted=read_accepted(project_folder(Path.cwd())),
+        )
+
+    def fail_on(self, given: str | None) -> FailOn:
+        """The verdicts that fail, of the command line before its own.
+
+        Raises:
+            UsageError: There is no such verdict.
+        """
+        from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, parse_fail_on  # noqa: PLC0415
+
+        if given:
+            return parse_fail_on(given, where="--fail-on")
+        return parse_fail_on(self._text("opprof_fail_on") or DEFAULT_FAIL_ON, where="opprof_fail_on")
+
+    def renames(self, given: list[str]) -> tuple[Renamed, ...]:
+        """Its tests that have other names now, and those of the command line.
+
+        Raises:
+            UsageError: One is not written as such.
+        """
+        from pytest_opprof.compare.renamed_tests import parse_renames  # noqa: PLC0415
+
+        return parse_renames([*given, *self._lines("opprof_rename")], where="--rename and opprof_rename")
+
+    def _text(self, key: str) -> str:
+        value = self.values.get(key) or ""
+        if not isinstance(value, str):
+            raise UsageError(f"{self.where}: {key} is {value!r}: write it as a text")
+        return value
+
+    def _lines(self, key: str) -> list[str]:
+        """A list as pytest takes it: of TOML's, or a line each."""
+        value = self.values.get(key) or ""
+        lines = value.splitlines() if isinstance(value, str) else value
+        if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
+            raise UsageError(f"{self.where}: {key} is {value!r}: write it as a list of texts")
+        return [line.strip() for line in lines if line.strip()]
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Give a command the option ``--store``."""
+    parser.add_argument(
+        "--store", metavar="URI", help=f"default: opprof_store of pytest's configuration, else {_STORE}"
+    )
+
+
+def place_of(given: str | None) -> tuple[str, Path]:
+    """A store's URI, and the folder that it is relative to.
+
+    Args:
+        given: The URI of the command line, from this folder on; None for the project's, which pytest takes
+            from its root folder on.
+
+    Raises:
+        UsageError: Pytest's configuration cannot be read, or what it says of the store is no text.
+    """
+    if given is not None:
+        return given, Path.cwd()
+    project = Project.here()
+    return project.store, project.root
+
+
+def store_of(given: str | None) -> Archive:
+    """The store itself.
+
+    Raises:
+        UsageError: See `place_of`; or the URI cannot be meant.
+        StoreError: It cannot be opened.
+    """
+    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
+
+    uri, root = place_of(given)
+    return open_store(uri, root=root)

@@ -1,0 +1,90 @@
+"""What `opprof compare` takes from the project around it: the commit a branch began from, and its configuration."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from strategies import simple_run, simple_test
+
+from pytest_opprof.baselines.archive import open_store
+from pytest_opprof.cli.main import main
+from pytest_opprof.results.files import write_run
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import Commit, Run
+
+OLD, NEW = "tests/test_old.py::test_x", "tests/test_new.py::test_x"
+
+
+def git(*arguments: str) -> str:
+    named = ("git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments)
+    return subprocess.run(named, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def run_of(count: int, commit: str, *, node_id: str = NEW) -> Run:
+    test = simple_test({"aten::mul": count}, node_id=node_id)
+    return simple_run(test, run_id=f"run{count}", commit=Commit(id=commit, dirty=False))
+
+
+@pytest.fixture
+def began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The commit that a topic branch, which is checked out, has in common with main: main went on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    git("init", "-q", "-b", "main")
+    store = open_store("dir:.opprof", root=tmp_path)
+    for count in (5, 3):
+        git("commit", "-q", "--allow-empty", "-m", f"{count}")
+        store.save("main", run_of(count, git("rev-parse", "HEAD")), collected=Collected())
+    git("checkout", "-q", "-b", "topic", "main~1")
+    git("commit", "-q", "--allow-empty", "-m", "topic")
+    write_run(tmp_path / "head.json", run_of(5, git("rev-parse", "HEAD")))
+    return git("rev-parse", "main~1")
+
+
+def test_the_base_is_the_run_that_the_head_began_from(began: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "main", "head.json"]) == 0
+    assert f"compared with main@{began[:7]} (merge-base, " in capsys.readouterr().out
+    assert main(["report", "--base=main", "--head=head.json"]) == 0
+    assert f"compared with main@{began[:7]} (merge-base, " in capsys.readouterr().out
+    newest = git("rev-parse", "main")
+    assert main(["compare", f"main@{newest[:7]}", "head.json"]) == 1
+    assert f"than main@{newest[:7]}" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("began")
+def test_a_run_of_another_repository_is_compared_with_the_newest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "other.json", run_of(3, "1" * 40))
+    assert main(["compare", "main", "other.json"]) == 0
+    assert "compared with" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("configuration", "code"),
+    [
+        ("", 1),
+        ("opprof_gate = ops.count=off", 0),
+        ("opprof_fail_on = none", 0),
+        ("opprof_fail_on = slower", 2),
+        ("opprof_gate = ops.count", 2),
+    ],
+)
+@pytest.mark.usefixtures("began")
+def test_gates_are_those_of_the_project(tmp_path: Path, configuration: str, code: int) -> None:
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{configuration}\n")
+    write_run(tmp_path / "more.json", run_of(6, git("rev-parse", "HEAD")))
+    assert main(["compare", "main", "more.json"]) == code
+
+
+@pytest.mark.usefixtures("began")
+def test_tests_have_the_names_that_the_project_gave_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = '[tool.pytest.ini_options]\nopprof_rename = ["tests/test_old.py -> tests/test_new.py"]\n'
+    (tmp_path / "pyproject.toml").write_text(written)
+    write_run(tmp_path / "old.json", run_of(4, git("rev-parse", "HEAD"), node_id=OLD))
+    assert main(["compare", "old.json", "head.json"]) == 1
+    assert "REGRESSED: 1 more op in each step" in capsys.readouterr().out
+    main(["report", "--base=old.json", "--head=head.json"])
+    assert "REGRESSED" in capsys.readouterr().out

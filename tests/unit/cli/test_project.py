@@ -1,0 +1,56 @@
+"""Which store a command is about that is told none: the one that pytest would use in the same folder."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.cli.project import place_of
+from pytest_opprof.errors import UsageError
+
+
+@pytest.fixture
+def inner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of a project, in which commands are given."""
+    folder = tmp_path / "tests" / "inner"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.ini", "[pytest]\nopprof_store = git:\n"),
+        ("tox.ini", "[tox]\n[pytest]\nopprof_store=git:\n"),
+        ("setup.cfg", "[tool:pytest]\nopprof_store: git:\n"),
+        ("pyproject.toml", '[tool.pytest.ini_options]\nopprof_store = "git:"\n'),
+        ("pyproject.toml", '[tool.pytest]\nopprof_store = "git:"\n'),
+    ],
+)
+@pytest.mark.usefixtures("inner")
+def test_the_configuration_above_names_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "tests" / "setup.cfg").write_text("[flake8]\n")
+    assert place_of(None) == ("git:", tmp_path)
+
+
+def test_the_nearest_configuration_counts_even_where_it_names_none(tmp_path: Path, inner: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nopprof_store = git:\n")
+    (inner.parent / "pytest.ini").write_text("")
+    assert place_of(None) == ("dir:.opprof", inner.parent)
+
+
+def test_the_command_line_counts_from_its_folder_on(tmp_path: Path, inner: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nopprof_store = git:\n")
+    assert place_of("dir:mine") == ("dir:mine", inner)
+
+
+def test_without_a_configuration_it_is_the_folders_own(inner: Path) -> None:
+    assert place_of(None) == ("dir:.opprof", inner)
+
+
+@pytest.mark.usefixtures("inner")
+def test_what_is_no_store_is_told_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nopprof_store = 1\n")
+    with pytest.raises(UsageError, match=r"pyproject\.toml: opprof_store is 1: write it as a text"):
+        place_of(None)
