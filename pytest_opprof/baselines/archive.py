@@ -69,7 +69,7 @@ class Archive:
 
     @property
     def uri(self) -> str:
-        """The store as users write it: ``dir:.opprof``."""
+        """The store as users write it, ``dir:.opprof``; of an address without its password."""
         return self.store.uri
 
     @property

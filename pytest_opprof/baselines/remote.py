@@ -109,8 +109,9 @@ class RemoteStore:
     def __init__(self, filesystem: Any, root: str, *, uri: str) -> None:
         self._filesystem = filesystem
         self._root = root
-        self.uri = uri
-        self._place = _shown(uri).rstrip("/")
+        self._address = uri
+        self.uri = _shown(uri)
+        self._place = self.uri.rstrip("/")
         protocols = filesystem.protocol
         names = {protocols} if isinstance(protocols, str) else set(protocols)
         self._is_whole = not names.isdisjoint(_WHOLE)
@@ -206,8 +207,8 @@ class RemoteStore:
         except Exception as error:  # each library behind fsspec has a tree of its own
             if isinstance(error, FileNotFoundError) and not is_needed:
                 raise
-            said = _said(error, uri=self.uri)
-            raise StoreError(f"{_shown(self.uri)} {what}: {said}. What it held is as it was") from error
+            said = _said(error, uri=self._address)
+            raise StoreError(f"{self.uri} {what}: {said}. What it held is as it was") from error
 
     def _folder(self, name: str) -> str:
         return f"{self._root}/{quote(name, safe='')}"

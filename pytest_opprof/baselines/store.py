@@ -83,7 +83,7 @@ class BaselineStore(Protocol):
 
     @property
     def uri(self) -> str:
-        """The store as users write it: ``dir:.opprof``."""
+        """The store as users write it, ``dir:.opprof``; of an address without its password."""
 
     @property
     def hint(self) -> str:

@@ -161,9 +161,9 @@ def _store(given: str | None) -> Finding:
         return Finding(
             part="store",
             state="empty",
-            text=f"{uri.removesuffix(':')}: record a baseline with pytest --opprof-save=NAME{fetch}",
+            text=f"{archive.uri.removesuffix(':')}: record a baseline with pytest --opprof-save=NAME{fetch}",
         )
     count = "1 baseline" if len(newest) == 1 else f"{len(newest)} baselines"
     latest = max(newest, key=lambda entry: entry.created)
     title = f"{latest.name}@{short_key(latest)}"
-    return Finding(part="store", state="ok", text=f"{uri.removesuffix(':')}: {count}, newest {title}")
+    return Finding(part="store", state="ok", text=f"{archive.uri.removesuffix(':')}: {count}, newest {title}")

@@ -32,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
 
     store = open_store(args.store, root=args.folder)
     section = pytest_section(args.folder)
-    values = {"opprof_store": store.uri, "opprof_fail_on": DEFAULT_FAIL_ON}
+    # An address is written as it was given: the store's own hides a password.
+    uri = args.store if "://" in args.store else store.uri
+    values = {"opprof_store": uri, "opprof_fail_on": DEFAULT_FAIL_ON}
     missing = section.missing(values)
     if missing:
         section.extend(values)

@@ -171,6 +171,7 @@ def test_places_and_faults_hide_passwords(opened: MakeStore, monkeypatch: pytest
     store = Archive(RemoteStore(inner._filesystem, inner._root, uri="ftp://me:s3%20cret@host/folder/"))
     saved = store.save("main", run_of(1), collected=NOBODY)
     (entry,) = store.entries("main")
+    assert store.uri == "ftp://me:***@host/folder/"
     assert saved.place == entry.place
     assert entry.place.startswith(f"ftp://me:***@host/folder/main/{1:040x}.")
 
