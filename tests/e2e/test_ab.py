@@ -389,11 +389,13 @@ def test_gates_and_accepted_rises_of_the_head_hold(project: Project, by: str, ve
 @pytest.mark.slow
 def test_a_project_that_stops_at_its_first_failure_does_not_stop_an_experiment(project: Project) -> None:
     project.replace("pytest.ini", "addopts = ", "addopts = -x ")
+    project.write("tests/test_a.py", TESTS)
     project.commit()
-    project.write("tests/test_a_new.py", TESTS.replace("work.other", "work.added"))
+    project.write("tests/test_a.py", TESTS.replace("work.other", "work.added"))
     project.replace("work.py", "def other", "def added(): pass\n\ndef other")
     told = ab(project, "HEAD", *NOT_BY_TIME, "--processes=8", "--steps=2")
-    told.lines.fnmatch_lines(["test_other *PASS*"])
+    told.lines.fnmatch_lines(["tests/test_it.py::test_other *PASS*"])
+    assert "NEW" not in told.stdout
 
 
 def test_where_all_tests_fail_in_the_base_nothing_passes(project: Project) -> None:
