@@ -170,7 +170,7 @@ def write(folder: Path, *, slower: dict[str, int]) -> None:
 def _environment() -> dict[str, str]:
     """All variables of a trial's processes: no plugin but those that a trial names.
 
-    In what seems a worker of pytest-xdist, as where a test of ours starts it, pytest-benchmark measures nothing.
+    In what seems a worker of pytest-xdist, as where a test starts one, pytest-benchmark measures nothing.
     """
     own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": ""}
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")} | own
