@@ -1,6 +1,7 @@
 """What `opprof compare` takes from the project around it: the commit a branch began from, and its configuration."""
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ def git(*arguments: str) -> str:
 
 
 def run_of(count: int, commit: str, *, node_id: str = NEW) -> Run:
+    """What was measured at a commit, the later the less it does."""
     test = simple_test({"aten::mul": count}, node_id=node_id)
-    return simple_run(test, run_id=f"run{count}", commit=Commit(id=commit, dirty=False))
+    created = datetime(2026, 1, 10 - count, tzinfo=UTC)
+    return simple_run(test, run_id=f"run{count}", created=created, commit=Commit(id=commit, dirty=False))
 
 
 @pytest.fixture
