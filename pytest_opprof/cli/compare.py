@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 
+from pytest_opprof.cli.comparison import compare_now
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import Project, add_store, store_of
+from pytest_opprof.cli.project import Project, add_store
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,28 +45,11 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: a run cannot be found or read, or the comparison cannot be written.
     """
-    from pytest_opprof.baselines.resolve import find_base, find_run  # noqa: PLC0415
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
-    from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
-    from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415
 
-    project = Project.here()
-    fail_on, policy = project.fail_on(args.fail_on), project.policy(args.gate)
-    store = store_of(args.store)
-    renames = project.renames(args.rename)
-    now = datetime.now(UTC)
-    head = find_run(args.head, store=store)
-    found, about = find_base(args.base, head, store=store, repository=Path.cwd(), now=now)
-    base, notes = with_new_names(found, renames)
-    comparison = compare_runs(
-        base,
-        head,
-        created=now,
-        opprof_version=importlib.metadata.version("pytest-opprof"),
-        policy=policy,
-        notes=(*about, *notes),
-    )
+    fail_on = Project.here().fail_on(args.fail_on)
+    comparison = compare_now(args.base, args.head, store=args.store, gates=args.gate, renames=args.rename)
     if args.output is not None:
         write_comparison(args.output, comparison)
     verbosity = args.verbose - args.quiet

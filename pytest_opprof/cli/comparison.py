@@ -13,6 +13,7 @@ from pytest_opprof.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
+    from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.report.summary import Judged
     from pytest_opprof.results.run import Run
 
@@ -34,31 +35,46 @@ def comparison_of(args: argparse.Namespace) -> Judged:
             f"opprof {args.command} takes one of these: COMPARISON, --head, or --base and --head"
         )
     if args.comparison is None:
-        return _compared(args)
+        return compare_now(args.base, args.head, store=args.store, gates=args.gate, renames=[])
     if args.gate:
         raise UsageError("--gate has no effect on a comparison that was made already: compare its runs anew")
     return read_judged(args.comparison)
 
 
-def _compared(args: argparse.Namespace) -> Judged:
+def compare_now(
+    base: str | None, head: str, *, store: str | None, gates: list[str], renames: list[str]
+) -> Comparison:
+    """Compare two runs as the project around this folder would.
+
+    Args:
+        base: a file, a baseline's name, or ``name@commit``; None for limits alone.
+        head: the same, of the run that is judged.
+        store: the URI of ``--store``, or None.
+        gates: the rules of ``--gate``.
+        renames: those of ``--rename``.
+
+    Raises:
+        OpprofError: a run cannot be found or read, or an option or the configuration cannot be meant.
+    """
     from pytest_opprof.baselines.resolve import find_base, find_run  # noqa: PLC0415
     from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
     from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
 
-    project, store = Project.here(), store_of(args.store)
-    now = datetime.now(UTC)
-    head = find_run(args.head, store=store)
-    base: Run | None = None
+    project = Project.here()
+    policy, renamed = project.policy(gates), project.renames(renames)
+    archive, now = store_of(store), datetime.now(UTC)
+    after = find_run(head, store=archive)
+    before: Run | None = None
     notes: tuple[str, ...] = ()
-    if args.base:
-        found, about = find_base(args.base, head, store=store, repository=Path.cwd(), now=now)
-        base, renamed = with_new_names(found, project.renames([]))
-        notes = (*about, *renamed)
+    if base:
+        found, about = find_base(base, after, store=archive, repository=Path.cwd(), now=now)
+        before, told = with_new_names(found, renamed)
+        notes = (*about, *told)
     return compare_runs(
-        base,
-        head,
+        before,
+        after,
         created=now,
         opprof_version=importlib.metadata.version("pytest-opprof"),
-        policy=project.policy(args.gate),
+        policy=policy,
         notes=notes,
     )

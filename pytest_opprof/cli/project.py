@@ -60,7 +60,7 @@ class Project:
 
         return parse_gate_options(self._lines("opprof_gate"), where="opprof_gate")
 
-    def policy(self, gates: list[str], *, where: str = "--gate") -> Policy:
+    def policy(self, gates: list[str]) -> Policy:
         """Its rules, under those of the command line, and what was accepted in it.
 
         Raises:
@@ -74,7 +74,7 @@ class Project:
 
         return Policy(
             ini=self.gates,
-            command_line=parse_gate_options(gates, where=where),
+            command_line=parse_gate_options(gates, where="--gate"),
             accepted=read_accepted(project_folder(Path.cwd())),
         )
 
