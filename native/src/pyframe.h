@@ -1,6 +1,7 @@
 /* The Python frames of the calling thread, without making objects of them. CPython has no public
  * way to do so: these are its internal headers, of the very version that the extension is built
- * for. A thread's frames are changed by that thread alone, so that the GIL is not needed. */
+ * for. A thread's frames are changed by that thread alone, so that the GIL is not needed.
+ * All that CPython's releases disagree on is in this file. */
 #ifndef OP_PYFRAME_H
 #define OP_PYFRAME_H
 
@@ -16,7 +17,11 @@
 #pragma GCC diagnostic ignored "-Wshadow"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <internal/pycore_code.h>
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#else
 #include <internal/pycore_frame.h>
+#endif
 #pragma GCC diagnostic pop
 
 typedef struct _PyInterpreterFrame op_frame;
@@ -41,9 +46,9 @@ static inline op_frame *op_frame_of(PyThreadState *state) {
 
 static inline op_frame *op_frame_back(op_frame *f) { return op_frame_complete(f->previous); }
 
-static inline PyCodeObject *op_frame_code(const op_frame *f) {
+static inline PyCodeObject *op_frame_code(op_frame *f) {
 #if PY_VERSION_HEX >= 0x030D0000
-    return (PyCodeObject *)f->f_executable;
+    return _PyFrame_GetCode(f);
 #else
     return f->f_code;
 #endif
@@ -56,7 +61,13 @@ static inline int op_frame_offset(op_frame *f) {
 
 /* The first argument of the function, borrowed; NULL for none. */
 static inline PyObject *op_frame_first_argument(op_frame *f) {
-    return op_frame_code(f)->co_argcount > 0 ? f->localsplus[0] : NULL;
+    if (op_frame_code(f)->co_argcount == 0)
+        return NULL;
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(f->localsplus[0]);
+#else
+    return f->localsplus[0];
+#endif
 }
 
 #endif

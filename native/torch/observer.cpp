@@ -2,14 +2,11 @@
 // Compiled on the user's machine against the user's torch (capture/torch_ops.py), because
 // RecordFunction's layout is torch's to change.
 
-#include <ATen/record_function.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
-#include <torch/csrc/profiler/orchestration/observer.h>
-
 #include "call.h"
 #include "counters.h"
 #include "record.h"
 #include "thread_table.h"
+#include "torch_api.h"
 #include "unwinding.h"
 #include "write_inputs.h"
 
@@ -28,7 +25,6 @@ namespace {
 using torch::profiler::impl::ActiveProfilerType;
 using torch::profiler::impl::ProfilerConfig;
 using torch::profiler::impl::ProfilerState;
-using torch::profiler::impl::ProfilerStateBase;
 
 // ---- contexts ------------------------------------------------------------------------------
 // An op's context carries its slot from begin to end. One lies ready for each place in a thread's
@@ -135,7 +131,7 @@ const std::shared_ptr<OpenState> &open_state() {
 // Torch pops only what lies on top. Under a state of another kind ours stays where it is, until the
 // guard that pushed the other one takes both away.
 void pop_state() {
-    if (ProfilerStateBase::get() == open_state().get()) {
+    if (profiler_here() == open_state().get()) {
         try {
             c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
         } catch (const c10::Error &) {
@@ -146,7 +142,7 @@ void pop_state() {
 // Where torch's own profiler is on, it sees those ranges already, and the slot is its.
 void push_state(ThreadTable *table, uint32_t window) {
     table->pushed_window = window;
-    if (ProfilerStateBase::get() == nullptr) {
+    if (profiler_here() == nullptr) {
         c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, open_state());
     }
 }

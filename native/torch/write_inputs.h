@@ -5,11 +5,10 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
-#include <ATen/core/ivalue.h>
-#include <ATen/record_function.h>
 
 #include "event.h"
 #include "names.h"
+#include "torch_api.h"
 #include "write_keywords.h"
 
 #include <algorithm>
@@ -244,14 +243,8 @@ inline bool write_input(InputWriter &w, const c10::IValue &v) {
     return v.isTensor() ? write_tensor(w, v.toTensor()) : write_other(w, v);
 }
 
-// Older torches do not tell.
-template <typename Function> auto overload_of(const Function &fn, int) -> decltype(fn.overload_name()) {
-    return fn.overload_name();
-}
-template <typename Function> const char *overload_of(const Function &, long) { return ""; }
-
 void write_overload(InputWriter &w, const at::RecordFunction &fn) {
-    const char *overload = overload_of(fn, 0);
+    const char *overload = overload_of(fn);
     uint32_t *at = *overload != '\0' ? w.take(2) : nullptr;
     if (at != nullptr) {
         at[0] = token_of(OP_INPUT_OVERLOAD, 0, 0);
@@ -263,7 +256,7 @@ void write_overload(InputWriter &w, const at::RecordFunction &fn) {
 __attribute__((noinline)) void write_named(InputWriter &w, const at::RecordFunction &fn, bool given) {
     Keywords keywords;
     if (given)
-        keywords = keywords_of(fn, 0);
+        keywords = fn.kwinputs();
     if (with_modules.load(std::memory_order_relaxed)) {
         std::string modules = script_modules();
         if (!modules.empty())

@@ -3,10 +3,9 @@
 #ifndef OP_WRITE_KEYWORDS_H
 #define OP_WRITE_KEYWORDS_H
 
-#include <ATen/core/ivalue.h>
-
 #include "fields.h"
 #include "names.h"
+#include "torch_api.h"
 
 #include <cmath>
 #include <cstdio>
@@ -17,20 +16,9 @@
 #include <utility>
 #include <vector>
 
-// The stack of TorchScript's modules on this thread; a torch without it is none the worse.
-namespace torch::jit {
-__attribute__((weak)) std::vector<std::string> currentModuleHierarchy();
-}
-
 namespace {
 
 using Keywords = std::unordered_map<std::string, c10::IValue>;
-
-// Older torches have none.
-template <typename Function> auto keywords_of(const Function &fn, int) -> decltype(fn.kwinputs()) {
-    return fn.kwinputs();
-}
-template <typename Function> Keywords keywords_of(const Function &, long) { return {}; }
 
 // As Kineto writes it: outermost first, a point after each.
 std::string script_modules() {

@@ -35,6 +35,7 @@ _HEADERS: Final = (
     "names.h",
     "record.h",
     "thread_table.h",
+    "torch_api.h",
     "unwinding.h",
     "write_inputs.h",
     "write_keywords.h",
