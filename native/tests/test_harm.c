@@ -4,6 +4,7 @@
 #include "others.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -229,6 +230,28 @@ static void spill_much(void) {
 
 static void a_fast_timer_costs_no_event(void) { with_alarms(spill_much); }
 
+/* ---- what the loader has left ------------------------------------------------------------------ */
+
+#define LITTLE 128u /* bytes, of the 1,664 that glibc keeps for all libraries that come late */
+
+static int look_at_library(struct dl_phdr_info *library, size_t size, void *seen) {
+    (void)size;
+    if (strstr(library->dlpi_name, "libopprof.so"))
+        for (ElfW(Half) i = 0; i < library->dlpi_phnum; i++)
+            if (library->dlpi_phdr[i].p_type == PT_TLS) {
+                CHECK(library->dlpi_phdr[i].p_memsz <= LITTLE);
+                *(bool *)seen = true;
+            }
+    return 0;
+}
+
+/* Or it cannot be loaded beside a torch that took the rest, nor that torch beside it. */
+static void thread_local_memory_leaves_room_for_other_libraries(void) {
+    bool seen = false;
+    dl_iterate_phdr(look_at_library, &seen);
+    CHECK(seen);
+}
+
 int main(void) {
     here = make_folder();
     RUN(closed_descriptors_cost_no_event_and_no_file);
@@ -239,6 +262,7 @@ int main(void) {
 #endif
     RUN(a_fast_timer_keeps_no_session_from_its_file);
     RUN(a_fast_timer_costs_no_event);
+    RUN(thread_local_memory_leaves_room_for_other_libraries);
     remove_folder(&here);
     return 0;
 }
