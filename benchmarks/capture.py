@@ -82,14 +82,15 @@ def rows(*, quick: bool) -> list[Row]:
 def _empty_observer() -> ctypes.CDLL:
     import torch  # noqa: PLC0415  # in the child only
 
-    from pytest_opprof.capture.observer_build import compile_command, compiler  # noqa: PLC0415
+    from pytest_opprof.capture.cxx import compiler  # noqa: PLC0415
+    from pytest_opprof.capture.observer_build import build_of, compile_command  # noqa: PLC0415
 
     program = compiler()
     assert program is not None, "these rows need a C++ compiler"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "empty.so"
         source = Path(__file__).with_name("empty_observer.cpp")
-        subprocess.run(compile_command(torch, program, source, out), check=True)
+        subprocess.run(compile_command(build_of(torch), program, source, out), check=True)
         return ctypes.CDLL(str(out))
 
 

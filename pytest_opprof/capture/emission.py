@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from pytest_opprof._collector import lib
 from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.observer_build import observer_for
+from pytest_opprof.capture.observer_build import load
 from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.errors import CaptureUnavailableError
 
 _SHAPES: Final = 1
 _TORCHS_OWN_TEXT: Final = 2
@@ -72,11 +71,7 @@ def _switch(emitter: ctypes.PyDLL, target: Target, options: int, *, on: bool) ->
 
 @functools.cache
 def _emitter(torch: Any) -> ctypes.PyDLL:
-    path = observer_for(torch, part="emitter").path
-    try:
-        library = ctypes.PyDLL(str(path))
-    except OSError as error:
-        raise CaptureUnavailableError(f"the torch emitter {path} cannot be loaded: {error}") from error
+    library = load(torch, part="emitter")
     library.opprof_emitter_set.argtypes = [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int]
     library.opprof_emitter_set.restype = None
     return library

@@ -54,36 +54,54 @@ def observer_folders() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"opprof-{os.getuid()}"
 
 
-def make_private(folder: Path) -> bool:
-    """Make a folder that only this user can write, or say that it cannot be had.
+def objection(folder: Path) -> str | None:
+    """Why code in a folder must not be loaded; None where only this user or root can have put it there."""
+    try:
+        found = folder.lstat()
+        parents = [(parent, parent.stat()) for parent in folder.resolve().parents]
+    except OSError as error:
+        return str(error)
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{folder} is not a folder"
+    if not _is_written_by_us_alone(found):
+        return f"{folder} belongs to another user, or others may write it"
+    for parent, state in parents:
+        if not _is_ours_or_roots(state):
+            return f"{parent} belongs to another user"
+        if _lets_anybody_rename(state.st_mode):
+            return f"others may write {parent}"
+    return None
 
-    Code is loaded from it: a folder that somebody else owns, may write or may put another in the place of is
-    refused.
-    """
+
+def make_private(folder: Path) -> str | None:
+    """Make a folder that only this user can write; why it cannot be had, None where it is there."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
-        is_in_place = not any(
-            _lets_anybody_rename(parent.stat().st_mode) for parent in folder.resolve().parents
-        )
-    except OSError:
-        return False
-    is_ours = stat.S_ISDIR(found.st_mode) and _is_ours_alone(found)
-    return is_ours and is_in_place and os.access(folder, os.W_OK)
+    except OSError as error:
+        return str(error)
+    why_not = objection(folder)
+    if why_not is None and not (found.st_uid == os.getuid() and os.access(folder, os.W_OK)):
+        why_not = f"{folder} cannot be written"
+    return why_not
 
 
 def is_private_file(path: Path) -> bool:
-    """Whether nobody but this user can have written a file: one that is there, and no link.
+    """Whether nobody but this user or root can have written a file: one that is there, and not a link.
 
     Raises:
         OSError: It cannot be looked at.
     """
     found = path.lstat()
-    return stat.S_ISREG(found.st_mode) and _is_ours_alone(found)
+    return stat.S_ISREG(found.st_mode) and _is_written_by_us_alone(found)
 
 
-def _is_ours_alone(found: os.stat_result) -> bool:
-    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _is_written_by_us_alone(found: os.stat_result) -> bool:
+    return _is_ours_or_roots(found) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_ours_or_roots(found: os.stat_result) -> bool:
+    return found.st_uid in {0, os.getuid()}
 
 
 def _lets_anybody_rename(mode: int) -> bool:

@@ -5,41 +5,23 @@ The observer sees torch's ops for us, the emitter tells other tools of them.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
+import ctypes
 import hashlib
-import os
 import re
-import shlex
-import shutil
-import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from pytest_opprof.capture.folders import is_private_file, make_private, observer_folders
+from pytest_opprof.capture import cxx
+from pytest_opprof.capture.folders import make_private, objection, observer_folders
+from pytest_opprof.capture.observer_cache import Place
+from pytest_opprof.capture.torch_build import SUPPORTED, TorchBuild, torch_build
 from pytest_opprof.errors import CaptureUnavailableError
 
 Part: TypeAlias = Literal["observer", "emitter"]
 
-_COMPILERS: Final = ("c++", "g++", "clang++")
-_HEADERS: Final = (
-    "call.h",
-    "counters.h",
-    "emit.h",
-    "event.h",
-    "fields.h",
-    "clock.h",
-    "names.h",
-    "record.h",
-    "thread_table.h",
-    "torch_api.h",
-    "unwinding.h",
-    "write_inputs.h",
-    "write_keywords.h",
-)
+PARTS: Final[tuple[Part, ...]] = ("observer", "emitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,28 +29,127 @@ class Observer:
     """A compiled observer or emitter.
 
     Attributes:
-        path: The shared object.
+        place: Where it is kept.
         was_built: It was compiled just now, rather than found.
     """
 
-    path: Path
+    place: Place
     was_built: bool
 
-
-def compiler() -> str | None:
-    """The C++ compiler that would be used: ``$CXX``, or the first of the usual names on PATH."""
-    named = os.environ.get("CXX", "").strip()
-    if named:
-        return named if shutil.which(_words(named)[0]) else None
-    return next(filter(None, map(shutil.which, _COMPILERS)), None)
+    @property
+    def path(self) -> Path:
+        """The shared object."""
+        return self.place.path
 
 
-def _words(command: str) -> list[str]:
-    """A command's words as a shell sees them; the whole where a shell sees none, for want of a quote."""
+def build_of(torch: Any) -> TorchBuild:
+    """The build of an imported torch.
+
+    Raises:
+        CaptureUnavailableError: It lacks its C++ headers.
+    """
+    return torch_build(Path(torch.__file__).parent)
+
+
+def load(torch: Any, *, part: Part = "observer") -> ctypes.PyDLL:
+    """The observer for this torch, or the emitter, compiled if need be.
+
+    One that was kept and cannot be loaded is compiled anew.
+
+    Raises:
+        CaptureUnavailableError: There is no C++ compiler, it failed, no folder can keep the result, or the
+            result cannot be loaded.
+    """
+    while True:
+        observer = observer_for(build_of(torch), part=part)
+        try:
+            return ctypes.PyDLL(str(observer.path))
+        except OSError as error:
+            observer.place.forget()
+            if observer.was_built:
+                raise CaptureUnavailableError(
+                    f"the torch {part} {observer.path} cannot be loaded: {error}"
+                ) from error
+
+
+def what_it_waits_for(torch: Any) -> str | None:
+    """A line for whoever waits while `load` compiles the observer; None where nothing is to be compiled.
+
+    Raises:
+        CaptureUnavailableError: torch lacks its C++ headers, or the compiler's time limit is invalid.
+    """
+    program = cxx.compiler()
+    if program is None or kept(build_of(torch)) is not None:
+        return None
+    return (
+        f"opprof: compiling the observer for torch {torch.__version__} with {program}, once for this torch "
+        f"(some 10 s, {cxx.time_limit_s():g} s at most)"
+    )
+
+
+def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
+    """The observer for this torch, or the emitter, compiled if need be.
+
+    Several processes may ask at once: one compiles, the others wait for it.
+
+    Raises:
+        CaptureUnavailableError: There is no C++ compiler, it failed, or no folder can keep the result.
+    """
+    found = kept(build, part=part)
+    if found is not None:
+        return Observer(place=found, was_built=False)
+    reasons = []
+    for folder in observer_folders():
+        why_not = make_private(folder)
+        if why_not is None:
+            return found_or_built(build, folder, part=part)
+        reasons.append(why_not)
+    raise CaptureUnavailableError(
+        f"no folder can keep the compiled torch {part} ({reasons[0]}): set OPPROF_CACHE_DIR to one that only "
+        "you can write"
+    )
+
+
+def kept(build: TorchBuild, *, part: Part = "observer") -> Place | None:
+    """Where one that was compiled before is kept; None where none is."""
+    program = cxx.compiler()
+    maker = cxx.identity(program) if program else None
+    key = _key(build, part)
+    places = (Place(folder=folder, key=key) for folder in observer_folders() if objection(folder) is None)
+    return next((place for place in places if place.has(maker)), None)
+
+
+def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: bool = False) -> Observer:
+    """The one in this folder, made if need be.
+
+    Args:
+        build: The torch.
+        folder: One that only this user can write.
+        part: The observer, or the emitter.
+        serves_any: It is meant for machines with other compilers, too.
+
+    Raises:
+        CaptureUnavailableError: It cannot be made.
+    """
+    program = cxx.compiler()
+    if program is None:
+        raise CaptureUnavailableError(
+            f"no C++ compiler was found to build the torch {part} (tried $CXX, c++, g++, clang++): install "
+            "one (Debian, Ubuntu: apt install g++), or run `opprof prepare --output DIR` where there is one, "
+            "and set OPPROF_CACHE_DIR to a copy of DIR here"
+        )
+    place = Place(folder=folder, key=_key(build, part))
+    maker = cxx.identity(program)
     try:
-        return shlex.split(command) or [command]
-    except ValueError:
-        return [command]
+        with place.locked(limit_s=2 * cxx.time_limit_s()):
+            if place.has(maker):
+                return Observer(place=place, was_built=False)
+            with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as work:
+                made = _compile(build, part, program, Path(work))
+                place.keep(made, made_by="" if serves_any else maker)
+    except OSError as error:
+        raise CaptureUnavailableError(f"the torch {part} cannot be built in {folder}: {error}") from error
+    return Observer(place=place, was_built=True)
 
 
 def library_folder() -> Path:
@@ -78,148 +159,58 @@ def library_folder() -> Path:
     return Path(_collector.__file__).parent
 
 
-def observer_for(torch: Any, *, part: Part = "observer") -> Observer:
-    """The observer for this torch, or the emitter, compiled if need be.
-
-    Several processes may ask at once: one compiles, the others wait for it.
-
-    Raises:
-        CaptureUnavailableError: There is no C++ compiler, it failed, or no folder can keep the result.
-    """
-    key = _key(torch, part)
-    for folder in observer_folders():
-        found = _kept(folder, key) if make_private(folder) else None
-        if found:
-            return Observer(path=found, was_built=False)
-    for folder in observer_folders():
-        if make_private(folder):
-            return _found_or_built(torch, folder, key, part)
-    raise CaptureUnavailableError(
-        "no folder can keep the compiled torch observer: set OPPROF_CACHE_DIR to one that only you can write"
-    )
-
-
-def _found_or_built(torch: Any, folder: Path, key: str, part: Part) -> Observer:
-    try:
-        with _locked(folder / f"{key}.lock"):
-            found = _kept(folder, key)
-            return Observer(path=found or _build(torch, folder, key, part), was_built=found is None)
-    except OSError as error:
-        raise CaptureUnavailableError(f"the torch {part} cannot be built in {folder}: {error}") from error
-
-
-def is_kept(torch: Any) -> bool:
-    """Whether the observer for this torch was compiled before."""
-    key = _key(torch, "observer")
-    return any(_kept(folder, key) for folder in observer_folders() if make_private(folder))
-
-
 def _source_folder() -> Path:
     return library_folder() / "native"
 
 
-def _key(torch: Any, part: Part) -> str:
+def _key(build: TorchBuild, part: Part) -> str:
     """Everything the compiled code depends on; a torch built anew gets an observer built anew."""
     digest = hashlib.sha256()
-    for fact in (torch.__version__, str(torch.version.git_version), str(_abi(torch)), str(library_folder())):
+    for fact in (build.version, build.commit, build.digest):
         digest.update(fact.encode() + b"\0")
-    for name in (f"{part}.cpp", *_HEADERS):
-        digest.update((_source_folder() / name).read_bytes())
-    return f"{part}-{re.sub(r'[^0-9A-Za-z.]', '_', torch.__version__)}-{digest.hexdigest()[:16]}"
+    for source in (_source_folder() / f"{part}.cpp", *sorted(_source_folder().glob("*.h"))):
+        digest.update(source.read_bytes())
+    return f"{part}-{re.sub(r'[^0-9A-Za-z.]', '_', build.version)}-{digest.hexdigest()[:16]}"
 
 
-def _abi(torch: Any) -> int:
-    return int(torch._C._GLIBCXX_USE_CXX11_ABI)  # noqa: SLF001  # torch.compiled_with_cxx11_abi imports half of torch
+def compile_command(build: TorchBuild, program: str, source: Path, out: Path) -> list[str]:
+    """How a source is compiled against this torch, as the observer is.
 
-
-def _standard(torch: Any) -> str:
-    """The C++ standard that torch itself was compiled with: its headers are known to work with that."""
-    said = re.search(r"C\+\+ Version: (\d{4})", torch.__config__.show())
-    return {"2017": "c++17", "2020": "c++20", "2023": "c++23"}.get(said[1] if said else "", "c++20")
-
-
-def _kept(folder: Path, key: str) -> Path | None:
-    """A finished build whose bytes are still those that were recorded when it was made."""
-    path, record = folder / f"{key}.so", folder / f"{key}.sha256"
-    try:
-        if not (is_private_file(path) and is_private_file(record)):
-            return None
-        recorded = record.read_text(encoding="ascii").strip()
-        return path if hashlib.sha256(path.read_bytes()).hexdigest() == recorded else None
-    except OSError:
-        return None
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def compile_command(torch: Any, program: str, source: Path, out: Path) -> list[str]:
-    """How a source is compiled against this torch, as the observer is."""
-    root = Path(torch.__file__).parent
+    The libraries that it needs are loaded before it is, wherever they lie then: no path to them is kept.
+    """
     return [
-        *_words(program),
+        *cxx.words(program),
         "-O2",
         "-DNDEBUG",  # without it RecordFunction has a member more, and inputs() throws in every callback
-        f"-D_GLIBCXX_USE_CXX11_ABI={_abi(torch)}",
-        f"-std={_standard(torch)}",
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(build.cxx11_abi)}",
+        f"-std={build.standard}",
         "-fPIC",
         "-shared",
         f"-I{_source_folder()}",
-        f"-I{root / 'include'}",
-        f"-I{root / 'include/torch/csrc/api/include'}",
+        f"-I{build.folder / 'include'}",
+        f"-I{build.folder / 'include/torch/csrc/api/include'}",
         str(source),
         "-o",
         str(out),
-        f"-L{root / 'lib'}",
+        f"-L{build.folder / 'lib'}",
         "-ltorch_cpu",  # torch loads its libraries privately: without this its symbols are not found
         "-lc10",
         f"-L{library_folder()}",
         "-l:libopprof.so",
-        f"-Wl,-rpath,{library_folder()}",
     ]
 
 
-def _build(torch: Any, folder: Path, key: str, part: Part) -> Path:
-    program = compiler()
-    if program is None:
+def _compile(build: TorchBuild, part: Part, program: str, folder: Path) -> Path:
+    out = folder / "out.so"
+    command = compile_command(build, program, _source_folder() / f"{part}.cpp", out)
+    fault = cxx.fault_of(command, out, limit_s=cxx.time_limit_s())
+    if fault is None:
+        return out
+    said = f"{program} cannot compile the torch {part} for torch {build.version}"
+    if cxx.lacks_standard(program, build.standard, folder=folder):
         raise CaptureUnavailableError(
-            f"no C++ compiler was found to build the torch {part} (tried $CXX, c++, g++, clang++): install "
-            "one (Debian, Ubuntu: apt install g++), or run `opprof prepare` where there is one and keep its "
-            "cache folder"
+            f"{said}: it lacks -std={build.standard}, which this torch's headers need: install a newer one "
+            "(g++ 11 or clang++ 14 at least), or set CXX to one"
         )
-    with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as work:
-        out = Path(work) / "out.so"
-        done = subprocess.run(
-            compile_command(torch, program, _source_folder() / f"{part}.cpp", out),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode != 0:
-            raise CaptureUnavailableError(
-                f"{program} cannot compile the torch {part} for torch {torch.__version__}: {_fault(done)}"
-            )
-        digest = hashlib.sha256(out.read_bytes()).hexdigest()
-        path, record = folder / f"{key}.so", folder / f"{key}.sha256"
-        new_record = Path(work) / "sha256"
-        new_record.write_text(digest, encoding="ascii")
-        for made in (out, new_record):
-            made.chmod(0o600)  # whatever the umask is: what others may write is not loaded
-        out.replace(path)
-        new_record.replace(record)  # last: what has no record is not there
-    return path
-
-
-def _fault(done: subprocess.CompletedProcess[str]) -> str:
-    """The line of a failed compiler's output that says most, in one line of bearable length."""
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    said = next((line for line in lines if "error" in line), lines[0] if lines else "")
-    return said[:300] or f"it ended with status {done.returncode} and no message"
+    advice = f" (this release supports torch {SUPPORTED}: take a newer pytest-opprof)"
+    raise CaptureUnavailableError(f"{said}: {fault}{'' if build.is_tried else advice}")

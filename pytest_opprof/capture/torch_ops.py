@@ -8,7 +8,7 @@ import sys
 from typing import Any, Protocol, Self
 
 from pytest_opprof.capture import injection
-from pytest_opprof.capture.observer_build import observer_for
+from pytest_opprof.capture.observer_build import load
 from pytest_opprof.errors import CaptureUnavailableError
 
 
@@ -83,11 +83,7 @@ class ObserverOps:
             CaptureUnavailableError: It cannot be compiled or loaded.
         """
         self._torch = torch
-        path = observer_for(torch).path
-        try:
-            self._library = ctypes.PyDLL(str(path))
-        except OSError as error:
-            raise CaptureUnavailableError(f"the torch observer {path} cannot be loaded: {error}") from error
+        self._library = load(torch)
         for name in ("enable", "disable", "adopt_thread", "step_aside"):
             getattr(self._library, f"opprof_observer_{name}").restype = None
         self._library.opprof_observer_enable.argtypes = [ctypes.c_uint32, ctypes.c_double]

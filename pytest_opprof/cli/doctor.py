@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pytest_opprof.capture.injection import ITT, NVTX, Injection, library_path
 from pytest_opprof.cli.project import add_store, place_of
@@ -69,30 +70,53 @@ def _collector() -> Finding:
 
 
 def _torch_ops() -> Finding:
+    from pytest_opprof.capture.observer_build import build_of  # noqa: PLC0415  # loads native code
+    from pytest_opprof.capture.torch_build import SUPPORTED  # noqa: PLC0415
+
     if importlib.util.find_spec("torch") is None:
         return Finding(
             part="torch ops", state="absent", text="torch is not installed; ranges are captured without it"
         )
-    import torch  # noqa: PLC0415  # slow, and asked for by this command only
-
-    from pytest_opprof.capture.observer_build import compiler, is_kept  # noqa: PLC0415
-
-    if is_kept(torch):
-        return Finding(part="torch ops", state="ok", text=f"torch {torch.__version__}; observer ready")
-    program = compiler()
-    if program is None:
+    try:
+        import torch  # noqa: PLC0415  # slow, and asked for by this command only
+    except (ImportError, OSError) as error:
+        return Finding(part="torch ops", state="broken", text=f"torch cannot be imported: {error}")
+    try:
+        seen = _record_an_op(torch)
+    except OpprofError as error:
         return Finding(
             part="torch ops",
-            state="names",
-            text=f"torch {torch.__version__}; no C++ compiler to build the observer: names only, by ITT. "
-            "Install one (Debian, Ubuntu: apt install g++), then run `opprof prepare`",
+            state="broken",
+            text=f"{error}. Tests that run torch are INCONCLUSIVE, unless --opprof-capture=ranges,ops-itt "
+            "counts ops by name alone",
         )
-    return Finding(
-        part="torch ops",
-        state="ok",
-        text=f"torch {torch.__version__}; observer not built yet ({program}): `opprof prepare`, or the first "
-        "profiled test, builds it once in some seconds",
-    )
+    release = f"torch {torch.__version__}"
+    if not seen:
+        text = f"{release}: the observer was loaded and sees no op. Please report this release of torch"
+        return Finding(part="torch ops", state="broken", text=text)
+    if not build_of(torch).is_tried:
+        text = (
+            f"{release} is not one of the supported releases ({SUPPORTED}); the observer works in a first try"
+        )
+        return Finding(part="torch ops", state="untested", text=text)
+    return Finding(part="torch ops", state="ok", text=f"{release}; the observer was built, loaded and tried")
+
+
+def _record_an_op(torch: Any) -> bool:
+    """Whether the observer, compiled if need be, sees an op."""
+    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # loads native code
+    from pytest_opprof.capture.observer_build import load, what_it_waits_for  # noqa: PLC0415
+
+    waiting = what_it_waits_for(torch)
+    if waiting:
+        print(waiting, file=sys.stderr, flush=True)
+    load(torch)
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops"}))
+    collector.start()
+    torch.ones(2)
+    recording = collector.stop()
+    return any(recording.name(event) == "aten::ones" for event in range(len(recording)))
 
 
 def _cuda() -> Finding:

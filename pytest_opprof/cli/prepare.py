@@ -3,33 +3,111 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import subprocess
+import sys
+import tempfile
 import time
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import CaptureUnavailableError
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.observer_build import Part
+    from pytest_opprof.capture.torch_build import TorchBuild
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    subparsers.add_parser(
+    parser = subparsers.add_parser(
         "prepare", help="build the torch observer now, rather than in the first profiled test"
+    )
+    parser.add_argument(
+        "--torch",
+        metavar="VERSION|DIR",
+        help="build for another torch than the installed one: a folder that has it (site-packages, an "
+        "unpacked wheel), or a release such as 2.15.0, whose wheel pip downloads",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="put the observer into DIR; a machine without a compiler takes it by OPPROF_CACHE_DIR=DIR",
     )
 
 
-def run(_args: argparse.Namespace) -> int:
-    """Build it, or say that it is there.
+def run(args: argparse.Namespace) -> int:
+    """Build observer and emitter, or say that they are there.
 
     Raises:
-        CaptureUnavailableError: torch is not installed, or the observer cannot be built.
+        CaptureUnavailableError: There is no such torch, or they cannot be built.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise CaptureUnavailableError("torch is not installed here: there is nothing to prepare")
-    import torch  # noqa: PLC0415  # slow, and asked for by this command only
+    from pytest_opprof.capture.observer_build import PARTS  # noqa: PLC0415  # loads native code
 
-    from pytest_opprof.capture.observer_build import observer_for  # noqa: PLC0415
+    with tempfile.TemporaryDirectory(prefix="opprof-torch-") as work:
+        build = _torch(args.torch, Path(work))
+        for part in PARTS:
+            _prepare(build, part, args.output)
+    if args.output:
+        print(f"On a machine without a compiler: OPPROF_CACHE_DIR={args.output.resolve()}")
+    return 0
+
+
+def _torch(named: str | None, work: Path) -> TorchBuild:
+    from pytest_opprof.capture.torch_build import torch_build  # noqa: PLC0415  # slow, and asked for here only
+
+    installed = importlib.util.find_spec("torch")
+    here = Path(installed.origin).parent if installed and installed.origin else None
+    if named is None:
+        if here is None:
+            raise CaptureUnavailableError("torch is not installed here: name one with --torch VERSION|DIR")
+        return torch_build(here)
+    folder = Path(named)
+    if folder.is_dir():
+        return torch_build(folder / "torch" if (folder / "torch").is_dir() else folder)
+    if "/" in named:
+        raise CaptureUnavailableError(f"--torch {named}: there is no such folder")
+    return torch_build(_downloaded(named, work))
+
+
+def _downloaded(version: str, work: Path) -> Path:
+    """The part of a release's wheel that a compiler reads, as pip finds it for this interpreter."""
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    print(f"pip downloads torch {version} ...", file=sys.stderr, flush=True)
+    done = subprocess.run(
+        [*command, "--dest", str(work), f"torch=={version}"], capture_output=True, text=True, check=False
+    )
+    wheels = list(work.glob("torch-*.whl"))
+    if done.returncode != 0 or not wheels:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        said = lines[-1] if lines else f"it ended with status {done.returncode}"
+        raise CaptureUnavailableError(f"pip cannot download torch {version}: {said}")
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        wheel.extractall(work, [name for name in wheel.namelist() if _is_compiled_against(name)])
+    return work / "torch"
+
+
+def _is_compiled_against(name: str) -> bool:
+    libraries = {"torch/lib/libc10.so", "torch/lib/libtorch_cpu.so"}
+    return name.startswith("torch/include/") or name == "torch/version.py" or name in libraries
+
+
+def _prepare(build: TorchBuild, part: Part, output: Path | None) -> None:
+    from pytest_opprof.capture.folders import make_private  # noqa: PLC0415  # as above
+    from pytest_opprof.capture.observer_build import found_or_built, observer_for  # noqa: PLC0415
 
     started = time.perf_counter()
-    observer = observer_for(torch)
+    if output is None:
+        observer = observer_for(build, part=part)
+    else:
+        with contextlib.suppress(OSError):
+            output.mkdir(parents=True, exist_ok=True)  # for all to read, as an image's other folders
+        why_not = make_private(output)
+        if why_not is not None:
+            raise CaptureUnavailableError(f"--output {output} cannot keep code that is loaded: {why_not}")
+        observer = found_or_built(build, output, part=part, serves_any=True)
     how = f"built in {time.perf_counter() - started:.1f} s" if observer.was_built else "was there already"
-    print(f"observer for torch {torch.__version__} {how}: {observer.path}")
-    return 0
+    print(f"{part} for torch {build.version} {how}: {observer.path}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Never
@@ -10,6 +11,7 @@ import pytest
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
+from pytest_opprof.capture.observer_build import what_it_waits_for
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
@@ -144,6 +146,7 @@ def header(session: OpprofSession) -> list[str]:
 def _problems(session: OpprofSession) -> list[str]:
     """Have the collector ready before the first test; sentences on what cannot be captured here."""
     collector = Collector.instance()
+    _say_what_it_waits_for(session)
     try:
         collector.open(sources=session.options.capture)
     except OpprofError as error:
@@ -153,6 +156,18 @@ def _problems(session: OpprofSession) -> list[str]:
     problems = problem_sentences(collector.problems)
     session.said.update(problems)
     return [*problems, *late, *filter(None, [no_recovery])]
+
+
+def _say_what_it_waits_for(session: OpprofSession) -> None:
+    """Before the first compilation against a torch, which takes longer than most sessions."""
+    torch = imported_torch()
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if torch is None or reporter is None or "ops" not in session.options.capture:
+        return
+    with contextlib.suppress(OpprofError):  # the collector says it in its turn
+        waiting = what_it_waits_for(torch)
+        if waiting:
+            reporter.write_line(waiting)
 
 
 def _capturing(sources: frozenset[str]) -> str:

@@ -1,11 +1,13 @@
 """Building: what the wheel and the source archive hold, and what is said where a tool is missing."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -45,7 +47,11 @@ def checkout(repository: Path, tmp_path: Path) -> Path:
 
 
 def build(
-    checkout: Path, kind: str, *, python: str = sys.executable, environment: dict[str, str] | None = None
+    checkout: Path,
+    kind: str,
+    *settings: str,
+    python: str = sys.executable,
+    environment: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Builds without isolation, so without a network: the dev extra has the build's requirements."""
     return subprocess.run(
@@ -55,6 +61,7 @@ def build(
             "build",
             "--no-isolation",
             f"--{kind}",
+            *settings,
             "--outdir",
             checkout.parent / "dist",
             checkout,
@@ -118,6 +125,22 @@ def test_no_python_headers_name_the_package(checkout: Path, tmp_path: Path) -> N
     assert built.returncode != 0
     assert sentences(built).count("no Python.h was found: install them") == 1
     assert "python3-dev" in sentences(built)
+
+
+def test_python_that_is_too_new_is_one_sentence(checkout: Path) -> None:
+    built = build(checkout, "wheel", "-Ccmake.define.OP_NEWEST_PYTHON=3.10")
+    assert built.returncode != 0
+    assert sentences(built).count("supports Python 3.11 to 3.10, and this is") == 1
+    assert "Building C object" not in sentences(built)
+
+
+def test_pip_and_cmake_know_the_same_pythons(repository: Path) -> None:
+    project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
+    (limit,) = re.findall(r"<3\.(\d+)$", project["requires-python"])
+    newest = f"3.{int(limit) - 1}"
+    assert f"set(OP_NEWEST_PYTHON {newest} " in (repository / "native" / "CMakeLists.txt").read_text()
+    named = [line.rpartition(" ")[2] for line in project["classifiers"] if " :: Python :: 3." in line]
+    assert named == [f"3.{minor}" for minor in range(11, int(limit))]
 
 
 def python_without_headers(prefix: Path) -> Path:

@@ -176,13 +176,31 @@ def test_another_torch_makes_counts_of_ops_inconclusive(
     assert "measured in another environment: torch 1." in session.failures["test_item"]
 
 
-def test_ops_that_cannot_be_observed_leave_a_test_inconclusive(project: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("compiler", "said"),
+    [
+        pytest.param(None, "no C++ compiler was found", id="none"),
+        pytest.param("sleep 600", "it was stopped after 1 s without a result", id="hangs"),
+        pytest.param("exit 0", "it ended with status 0 and wrote no file", id="writes-nothing"),
+        pytest.param(
+            "head -c 2G /dev/zero >&2; exit 1", "cannot compile the torch observer", id="two-gigabytes"
+        ),
+    ],
+)
+def test_ops_that_cannot_be_observed_leave_a_test_inconclusive(
+    project: Project, tmp_path: Path, compiler: str | None, said: str
+) -> None:
     project.write("test_it.py", BASE)
     # What the demo or another test has built lies in one of the other folders.
     folders = dict.fromkeys(("OPPROF_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"), str(tmp_path))
-    nobody_built = {"CXX": "/nowhere/c++", **folders}
+    program = tmp_path / "c++"
+    if compiler is not None:
+        program.write_text(f"#!/bin/sh\n{compiler}\n")
+        program.chmod(0o755)
+    limit = "1" if compiler == "sleep 600" else "60"
+    nobody_built = {"CXX": str(program), "OPPROF_COMPILE_TIMEOUT": limit, **folders}
     session = project.pytest("-k", "test_fused or test_limit", env=nobody_built)
-    assert any("no C++ compiler was found" in line for line in session.told)
+    assert any(said in line for line in session.told)
     for name in ("test_fused", "test_limit"):
         measurement = session.result(name).measurement
         assert measurement.status == "inconclusive"

@@ -2,16 +2,21 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from children import run_python
 
-from pytest_opprof.capture.observer_build import compiler, is_kept, observer_for
+from pytest_opprof.capture.cxx import compiler
+from pytest_opprof.capture.observer_build import Observer, build_of, kept, load, observer_for
+from pytest_opprof.capture.torch_build import torch_build
 from pytest_opprof.errors import CaptureUnavailableError
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -68,11 +73,21 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache folder with nothing in it but the finished build that the whole test run shares."""
     if CXX is None:
         pytest.skip("no C++ compiler")
-    library = observer_for(pytest.importorskip("torch")).path
+    library = observed(pytest.importorskip("torch")).path
     folder = tmp_path_factory.mktemp("built")
-    for path in (library, library.with_name(f"{library.stem}.sha256")):
-        shutil.copy(path, folder)
+    record = library.with_suffix(".sha256")
+    shutil.copy(library, folder)
+    digest, _, _ = record.read_text().partition("\n")
+    (folder / record.name).write_text(digest)  # of no compiler in particular: these tests name others
     return folder
+
+
+def is_kept(torch: Any) -> bool:
+    return kept(build_of(torch)) is not None
+
+
+def observed(torch: Any) -> Observer:
+    return observer_for(build_of(torch))
 
 
 def kept_in(folder: Path) -> set[str]:
@@ -112,7 +127,7 @@ def test_kept_observer_is_found(cache: Path, built: Path, logging_compiler: Logg
     assert not is_kept(torch)
     shutil.copytree(built, cache, dirs_exist_ok=True)
     assert is_kept(torch)
-    observer = observer_for(torch)
+    observer = observed(torch)
     assert not observer.was_built
     assert observer.path.parent == cache
     assert logging_compiler.calls == 0
@@ -148,7 +163,7 @@ def test_damaged_observer_is_built_anew(
             record.rename(tmp_path / "elsewhere")
             record.symlink_to(tmp_path / "elsewhere")
     assert not is_kept(torch)
-    observer = observer_for(torch)
+    observer = observed(torch)
     assert observer.was_built
     assert observer.path.read_bytes() == sound
     assert logging_compiler.calls == 1
@@ -162,7 +177,7 @@ def test_observer_is_made_private_whatever_the_umask(
     logging_compiler.path.write_text(copying_compiler(built, log=logging_compiler.path.with_name("calls")))
     before = os.umask(0)
     try:
-        observer = observer_for(torch)
+        observer = observed(torch)
     finally:
         os.umask(before)
     assert observer.was_built
@@ -185,7 +200,7 @@ def test_folder_that_others_may_write_is_passed_over(
     logging_compiler.path.write_text(copying_compiler(built, log=logging_compiler.path.with_name("calls")))
     cache.chmod(mode)
     assert not is_kept(torch)
-    observer = observer_for(torch)
+    observer = observed(torch)
     home = Path.home() / ".cache" / "opprof"
     assert observer.path.parent == home
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
@@ -221,6 +236,24 @@ def test_folder_of_somebody_else_is_passed_over(cache: Path, built: Path) -> Non
         pytest.param("echo 'something else' >&2; exit 3", "something else", id="other-words"),
         pytest.param("exit 3", "it ended with status 3 and no message", id="silent"),
         pytest.param("kill -9 $$", "it ended with status -9 and no message", id="killed"),
+        pytest.param("exit 0", "it ended with status 0 and wrote no file", id="no-file"),
+        pytest.param(
+            "dd if=/dev/zero bs=1M count=2048 2>/dev/null | tr '\\0' x >&2; echo >&2; echo error >&2; exit 1",
+            300 * "x",
+            id="two-gigabytes-of-words",
+        ),
+        pytest.param(
+            "sleep 600",
+            "it was stopped after 2 s without a result (is this machine slow? Set OPPROF_COMPILE_TIMEOUT to more "
+            "seconds)",
+            id="hangs",
+        ),
+        pytest.param(
+            "sleep 600 & exit 0",
+            "it was stopped after 2 s without a result (is this machine slow? Set OPPROF_COMPILE_TIMEOUT to more "
+            "seconds)",
+            id="leaves-a-child",
+        ),
     ],
 )
 def test_failing_compiler_is_one_sentence(
@@ -231,12 +264,196 @@ def test_failing_compiler_is_one_sentence(
     failing.write_text(f"#!/bin/sh\n{script}\n")
     failing.chmod(0o755)
     monkeypatch.setenv("CXX", f"'{failing}' -flag")
+    monkeypatch.setenv("OPPROF_COMPILE_TIMEOUT", "2" if "sleep" in script else "60")
     with pytest.raises(CaptureUnavailableError) as raised:
-        observer_for(torch)
+        observed(torch)
     assert str(raised.value) == (
         f"'{failing}' -flag cannot compile the torch observer for torch {torch.__version__}: {sentence}"
     )
     assert kept_in(cache) == {".lock"}
+
+
+@pytest.mark.parametrize("limit", ["0", "soon", "-1", "inf", "nan"])
+def test_time_limit_that_is_not_a_number_is_one_sentence(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("OPPROF_COMPILE_TIMEOUT", limit)
+    with pytest.raises(CaptureUnavailableError, match=f"OPPROF_COMPILE_TIMEOUT={limit} is invalid: give a"):
+        observed(torch)
+
+
+def test_compiler_without_the_standard_is_named_with_the_flag(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = replace(build_of(pytest.importorskip("torch")), standard="c++20")
+    old = tmp_path / "old-c++"
+    old.write_text(
+        f"""#!/bin/sh
+        for word; do [ "$word" != -std=c++20 ] || exec "{CXX}" "-std=c++98" "$@" -std=c++98; done
+        exec "{CXX}" "$@"
+        """
+    )
+    old.chmod(0o755)
+    monkeypatch.setenv("CXX", str(old))
+    with pytest.raises(
+        CaptureUnavailableError, match=r"it lacks -std=c\+\+20, which this torch's headers need"
+    ):
+        observer_for(build)
+
+
+class Unpacked:
+    """A torch of links to the real one's files, some of which can be others."""
+
+    def __init__(self, torch: Any, folder: Path) -> None:
+        self._real = Path(torch.__file__).parent
+        self.folder = folder
+        (folder / "include").mkdir(parents=True)
+        shutil.copy(self._real / "version.py", folder)
+        (folder / "lib").symlink_to(self._real / "lib")
+        for part in (self._real / "include").iterdir():
+            (folder / "include" / part.name).symlink_to(part)
+
+    def cut_in_half(self, header: str) -> None:
+        """Leaves the first half of one of its headers."""
+        path = self.folder / "include" / header
+        real = path.parent.readlink()
+        path.parent.unlink()
+        path.parent.mkdir()
+        for file in real.iterdir():
+            (path.parent / file.name).symlink_to(file)
+        text = path.read_text()
+        path.unlink()
+        path.write_text(text[: len(text) // 2])
+
+    def is_release(self, version: str) -> None:
+        """Says that it is another one."""
+        path = self.folder / "version.py"
+        path.write_text(re.sub(r"__version__ = '[^']*'", f"__version__ = '{version}'", path.read_text()))
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Unpacked:
+    return Unpacked(pytest.importorskip("torch"), tmp_path / "elsewhere" / "torch")
+
+
+def test_unpacked_torch_has_the_observer_of_the_installed_one(unpacked: Unpacked) -> None:
+    installed = build_of(pytest.importorskip("torch"))
+    assert replace(torch_build(unpacked.folder), folder=installed.folder) == installed
+
+
+def test_headers_cut_in_half_are_one_sentence(cache: Path, unpacked: Unpacked) -> None:
+    unpacked.cut_in_half("ATen/record_function.h")
+    build = torch_build(unpacked.folder)
+    with pytest.raises(CaptureUnavailableError, match=r"observer for torch .*: .*error: .*") as raised:
+        observer_for(build)
+    assert "\n" not in str(raised.value)
+    assert kept_in(cache) == {".lock"}
+
+
+def test_torch_without_headers_names_the_package(unpacked: Unpacked) -> None:
+    shutil.rmtree(unpacked.folder / "include")
+    with pytest.raises(CaptureUnavailableError, match=r"lacks its C\+\+ headers .* apt install libtorch-dev"):
+        torch_build(unpacked.folder)
+
+
+def test_folder_without_torch_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(
+        CaptureUnavailableError, match=f"{tmp_path} is not a torch that can be recorded: .*No such"
+    ):
+        torch_build(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_tried"), [("2.5.1", False), ("2.6.0+cu124", True), ("2.99.0a0", False)]
+)
+def test_release_that_nobody_tried_is_known(unpacked: Unpacked, version: str, is_tried: bool) -> None:
+    unpacked.is_release(version)
+    assert torch_build(unpacked.folder).is_tried is is_tried
+
+
+def test_release_that_nobody_tried_is_refused_with_what_to_do(cache: Path, unpacked: Unpacked) -> None:
+    unpacked.is_release("2.99.0")
+    unpacked.cut_in_half("ATen/record_function.h")
+    with pytest.raises(
+        CaptureUnavailableError, match=r"supports torch 2\.6 to .*: take a newer pytest-opprof"
+    ):
+        observer_for(torch_build(unpacked.folder))
+
+
+def test_observer_of_another_compiler_is_built_anew(
+    cache: Path, built: Path, logging_compiler: LoggingCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    logging_compiler.path.write_text(copying_compiler(built, log=logging_compiler.path.with_name("calls")))
+    assert observed(torch).was_built
+    assert not observed(torch).was_built
+    monkeypatch.setenv("CXX", f"{logging_compiler.path} -O1")
+    assert observed(torch).was_built
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    assert not observed(torch).was_built
+
+
+def test_observer_that_cannot_be_loaded_is_built_anew(
+    cache: Path, built: Path, logging_compiler: LoggingCompiler
+) -> None:
+    torch = pytest.importorskip("torch")
+    mended = cache / "mended"
+    (library,) = built.glob("*.so")
+    logging_compiler.path.write_text(
+        f"""#!/bin/sh
+        while [ "$1" != -o ]; do shift; done
+        if [ -e "{mended}" ]; then cp "{library}" "$2"; else echo no library > "$2"; fi
+        """
+    )
+    broken = observed(torch).path
+    with pytest.raises(
+        CaptureUnavailableError, match=f"the torch observer {broken} cannot be loaded: .*too short"
+    ):
+        load(torch)
+    assert not is_kept(torch)
+    assert observed(torch).was_built
+    mended.touch()
+    assert load(torch)._name == str(broken)
+    assert is_kept(torch)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_folder_below_somebody_elses_is_one_sentence(cache: Path, built: Path) -> None:
+    torch = pytest.importorskip("torch")
+    inner = cache / "inner"
+    shutil.copytree(built, inner)
+    inner.chmod(0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        only_cache(patch, inner, home=cache)
+        assert is_kept(torch)
+        os.chown(cache, 12345, 12345)
+        assert not is_kept(torch)
+        with pytest.raises(
+            CaptureUnavailableError, match=rf"\({cache} belongs to another user\): set OPPROF_"
+        ):
+            observed(torch)
+
+
+def test_prepared_folder_serves_a_machine_without_a_compiler(
+    cache: Path, unpacked: Unpacked, logging_compiler: LoggingCompiler, built: Path, tmp_path: Path
+) -> None:
+    logging_compiler.path.write_text(copying_compiler(built, log=logging_compiler.path.with_name("calls")))
+    prepared = tmp_path / "prepared"
+    command = ["prepare", "--torch", str(unpacked.folder.parent), "--output", str(prepared)]
+    done = run_python(f"from pytest_opprof.cli.main import main; raise SystemExit(main({command}))")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"On a machine without a compiler: OPPROF_CACHE_DIR={prepared}\n")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in prepared.glob("*.s*")} == {0o644}
+    found = run_python(
+        """
+    import torch
+    from pytest_opprof.capture.observer_build import build_of, kept
+    print(kept(build_of(torch)).folder)
+    """,
+        environment={"OPPROF_CACHE_DIR": str(prepared), "CXX": "/no/such/compiler"},
+    )
+    assert found.stdout == f"{prepared}\n", found.stderr
 
 
 def test_compiler_that_cannot_be_run_is_one_sentence(
@@ -250,7 +467,7 @@ def test_compiler_that_cannot_be_run_is_one_sentence(
     with pytest.raises(
         CaptureUnavailableError, match=f"the torch observer cannot be built in {cache}: .*Exec"
     ):
-        observer_for(torch)
+        observed(torch)
 
 
 def test_no_compiler_names_the_package(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +475,7 @@ def test_no_compiler_names_the_package(cache: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(cache))
     with pytest.raises(CaptureUnavailableError, match=r"no C\+\+ compiler was found .* apt install g\+\+"):
-        observer_for(torch)
+        observed(torch)
 
 
 @pytest.mark.parametrize("words", ["", "   "])
@@ -288,7 +505,7 @@ def test_no_folder_is_one_sentence(cache: Path, tmp_path: Path, monkeypatch: pyt
     (Path.cwd() / ".pytest_cache").touch()
     (Path.cwd() / f"opprof-{os.getuid()}").touch()
     with pytest.raises(CaptureUnavailableError, match="set OPPROF_CACHE_DIR to one that only you can write"):
-        observer_for(torch)
+        observed(torch)
 
 
 def test_nameless_user_has_folders_too(cache: Path) -> None:
