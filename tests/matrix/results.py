@@ -1,0 +1,89 @@
+"""What was found, kept on disk after each column, so that a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from matrix.environments import REPOSITORY, STOPPED
+
+# What the answers depend on; a change of the documentation asks nothing anew.
+_SOURCES: Final = (
+    "native",
+    "pytest_opprof",
+    "schemas",
+    "tests/oracle",
+    "tests/integration",
+    "tests/e2e",
+    "benchmarks",
+)
+_FAILED: Final = re.compile(r"(\d+) (failed|errors?)\b")
+_RAN: Final = re.compile(r"\b(\d+) (?:passed|failed|errors?)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One cell.
+
+    Attributes:
+        holds: The answer is yes.
+        detail: What is wrong; "" where it holds.
+    """
+
+    holds: bool
+    detail: str = ""
+
+
+def read(code: int, log: Path) -> Result:
+    """The cell of a command that has ended, from its exit code and the last lines of its log."""
+    if code == STOPPED:
+        return Result(holds=False, detail="stopped: too slow")
+    text = log.read_text(encoding="utf-8", errors="replace")
+    summary = next((line for line in reversed(text.splitlines()) if _RAN.search(line)), "")
+    failed = sum(int(count) for count, _ in _FAILED.findall(summary))
+    if code == 0:
+        return Result(holds=True)
+    return Result(holds=False, detail=f"{failed} failed" if failed else f"ended with {code}")
+
+
+def commit() -> str:
+    """The commit that is tried."""
+    return _git("rev-parse", "--short=9", "HEAD")
+
+
+def sources() -> str:
+    """Tells the sources of this commit from any other's."""
+    return " ".join(_git("rev-parse", *(f"HEAD:{folder}" for folder in _SOURCES)).split())
+
+
+def load(path: Path, key: str) -> dict[str, dict[str, Result]]:
+    """What is known of these sources: by row's name and column's title."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    rows: Mapping[str, Mapping[str, Mapping[str, object]]] = kept["rows"] if kept["sources"] == key else {}
+    return {
+        name: {
+            title: Result(holds=bool(cell["holds"]), detail=str(cell["detail"]))
+            for title, cell in row.items()
+        }
+        for name, row in rows.items()
+    }
+
+
+def save(path: Path, key: str, results: Mapping[str, Mapping[str, Result]]) -> None:
+    """Keep it."""
+    rows = {name: {title: asdict(cell) for title, cell in row.items()} for name, row in results.items()}
+    path.write_text(json.dumps({"sources": key, "rows": rows}, indent=1), encoding="utf-8")
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(REPOSITORY), *words], capture_output=True, text=True, check=True
+    ).stdout.strip()
