@@ -6,7 +6,6 @@ The observer sees torch's ops for us, the emitter tells other tools of them.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -21,6 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pytest_opprof.capture.folders import is_private_file, make_private, observer_folders
 from pytest_opprof.errors import CaptureUnavailableError
+from pytest_opprof.locks import hold
 
 Part: TypeAlias = Literal["observer", "emitter"]
 
@@ -153,7 +153,7 @@ def _kept(folder: Path, key: str) -> Path | None:
 def _locked(path: Path) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        hold(descriptor)
         yield
     finally:
         os.close(descriptor)
