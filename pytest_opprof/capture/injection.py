@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_opprof.errors import CaptureUnavailableError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
@@ -79,8 +81,14 @@ INJECTIONS: Final = (ITT, NVTX)
 
 
 def library_path() -> Path:
-    """libopprof.so, found without loading it."""
+    """libopprof.so, found without loading it.
+
+    Raises:
+        CaptureUnavailableError: There is none.
+    """
     spec = importlib.util.find_spec("pytest_opprof._collector")
     if spec is None or spec.origin is None:
-        raise ImportError("pytest_opprof was installed without its native modules; install it again")
+        from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # it would load them
+
+        raise CaptureUnavailableError(str(ABSENCE))
     return Path(spec.origin).parent / "libopprof.so"

@@ -1,26 +1,13 @@
 """Locks: one holder at a time, by the system's own locks and by those of Windows."""
 
-import fcntl
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from elsewhere import WINDOWS
 
 from pytest_opprof import locks
 from pytest_opprof.locks import hold, opened
-
-
-def windows_locking(descriptor: int, mode: int, size: int) -> None:
-    """What Windows answers, by the locks of this system."""
-    assert (mode, size) == (WINDOWS.LK_NBLCK, 1)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise PermissionError(13, "Permission denied") from error
-
-
-WINDOWS = SimpleNamespace(LK_NBLCK=2, locking=windows_locking)
 
 
 @pytest.fixture(params=["here", "windows"])
