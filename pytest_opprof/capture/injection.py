@@ -36,9 +36,13 @@ class Injection:
         """Name our library, for this process and its children.
 
         Returns:
-            None when done, else the sentence why not: it is too late, or another tool was named before.
+            None when done, else the sentence why not: it is too late, another tool was named before, or there
+            is no library.
         """
-        ours = str(library_path())
+        try:
+            ours = str(library_path())
+        except CaptureUnavailableError as error:
+            return str(error)
         named = os.environ.get(self.variable)
         if named and named != ours:
             return f"{self.name} is collected by another tool: {self.variable}={named}"
