@@ -235,7 +235,8 @@ def opprof(request: pytest.FixtureRequest) -> Opprof:
 
     `step()` ends a step; `record_function(name)` names a range; `counts` and `key_averages()` are over the
     finished active steps. In a test without ``@pytest.mark.profile``, with ``--opprof=off`` or where capture
-    failed, steps do nothing and there is nothing to see.
+    failed, steps do nothing and there is nothing to see. Where nothing can be measured, a marked test that
+    looks is skipped.
     """
     from pytest_opprof.plugin.fixtures import fixture_for  # noqa: PLC0415
 

@@ -146,8 +146,14 @@ def test_marked_tests_run_as_plain_tests(project: Project, system: str) -> None:
                 with opprof.record_function("work"):
                     pass
                 opprof.step()
-            assert opprof.counts["work"] == 0
-            assert len(opprof.key_averages()) == 0
+
+        @pytest.mark.profile
+        def test_looks_at_counts(opprof):
+            opprof.step()
+            assert opprof.counts["aten::item"] == 0, "it would pass by chance"
+
+        def test_without_marker(opprof):
+            assert opprof.counts["work"] == len(opprof.key_averages()) == 0
 
         @pytest.mark.profile
         def test_fails():
@@ -156,7 +162,13 @@ def test_marked_tests_run_as_plain_tests(project: Project, system: str) -> None:
     )
     done = session(project, system)
     assert done.exit_code == 1
-    assert done.outcomes == {"test_once": "passed", "test_steps": "passed", "test_fails": "failure"}
+    assert done.outcomes == {
+        "test_once": "passed",
+        "test_steps": "passed",
+        "test_looks_at_counts": "skipped",
+        "test_without_marker": "passed",
+        "test_fails": "failure",
+    }
     assert done.told == [
         f"opprof: nothing can be measured here: {reason(system)} (marked tests run as plain tests, and "
         "commands on saved runs work)",
