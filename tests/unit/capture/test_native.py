@@ -1,6 +1,7 @@
 """Why there are no native modules, and what stands in for them."""
 
 import importlib.metadata
+import os
 import platform
 import sys
 import sysconfig
@@ -129,6 +130,9 @@ for start in (
     else:
         raise AssertionError(start)
 """,
-        environment={"OPPROF_ATTACH": "1"},
+        environment={
+            "OPPROF_ATTACH": "1",
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), os.environ["PYTHONPATH"]]),
+        },
     )
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "")
