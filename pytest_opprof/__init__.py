@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -166,9 +165,6 @@ def __getattr__(name: str) -> Any:
     room = _ROOMS.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if sys.platform != "linux":
-        raise ImportError(f"pytest-opprof records on Linux only, and this is {sys.platform}", name=__name__)
-    importlib.import_module(f"{__name__}._fast")  # first, as it says in which interpreters it cannot be
     module, _, private = room.partition(":")
     value = getattr(importlib.import_module(f"{__name__}.{module}"), private or name)
     # The next look-up finds it without coming here.

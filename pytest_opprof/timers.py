@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_opprof._collector import lib
+from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.torch_ops import imported_torch
 

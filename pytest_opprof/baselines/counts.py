@@ -7,7 +7,6 @@ the same bytes, and a pull request that does more shows it in its diff.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -80,7 +79,7 @@ class CountsStore:
         except OSError as error:
             raise store_error(self.folder, "cannot be written", error) from error
         # The folder itself is what is held: a lock file would want to be ignored, or committed.
-        with locked(self.folder, flags=os.O_RDONLY | os.O_DIRECTORY):
+        with locked(self.folder):
             change = plan(self.entries(name))
             if change.puts:
                 newest = max(change.puts, key=lambda put: (put.created, put.key))

@@ -7,7 +7,6 @@ second sees what the first wrote.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import os
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from pytest_opprof.baselines.keys import HEAD_BYTES, LONG_AGO, created_in, entry_of
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import read_bytes, read_head, shown, store_error, write_bytes
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class DirectoryStore:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise store_error(self.folder, "cannot be written", error) from error
-        with locked(self.folder / _LOCK, flags=os.O_RDWR | os.O_CREAT):
+        with locked(self.folder / _LOCK):
             ignore = self.folder / ".gitignore"
             if not ignore.exists():
                 write_bytes(ignore, _GITIGNORE)
@@ -112,23 +112,22 @@ class DirectoryStore:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, flags: int) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold a file or folder against other processes that do the same; the system lets go when one dies.
 
     Args:
-        path: what to hold.
-        flags: how to open it.
+        path: what to hold; a file is created if it is missing.
 
     Raises:
         StoreError: it cannot be opened or held.
     """
     try:
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        descriptor = opened(path)
     except OSError as error:
         raise store_error(path.parent, "cannot be written", error) from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            hold(descriptor)
         except OSError as error:
             raise store_error(path, "cannot be locked", error) from error
         yield

@@ -7,7 +7,6 @@ What was accepted is there to be committed. What only this checkout needs, such 
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,5 +55,5 @@ def writing(folder: Path) -> Iterator[None]:
     ignore, lock = state_file(folder, ".gitignore"), state_file(folder, "lock")
     if not ignore.exists():
         write_bytes(ignore, b"*\n")
-    with locked(lock, flags=os.O_RDWR | os.O_CREAT):
+    with locked(lock):
         yield

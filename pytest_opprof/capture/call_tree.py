@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 
 

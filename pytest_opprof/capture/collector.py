@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES, MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
+from pytest_opprof.capture.native import ABSENCE, ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
@@ -65,8 +65,9 @@ class Collector:
         self._cuda = CudaSource()
         self._is_watching = False
         self._lock = threading.Lock()
-        os.register_at_fork(after_in_child=self._after_fork)
-        atexit.register(lib.op_session_close)
+        if ABSENCE is None:
+            os.register_at_fork(after_in_child=self._after_fork)
+            atexit.register(lib.op_session_close)
 
     @classmethod
     def instance(cls) -> Self:

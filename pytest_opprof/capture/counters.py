@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib, require
 from pytest_opprof.capture.native_calls import last_error
 from pytest_opprof.errors import UsageError
 
@@ -47,11 +47,13 @@ def check_counters(names: Sequence[str]) -> None:
 
     Raises:
         UsageError: A counter is unknown, or there are more than `MOST`.
+        CaptureUnavailableError: There is no native collector.
     """
     if isinstance(names, str):
         raise UsageError(f"performance_events is {names!r}; give a list of names, such as [{names!r}]")
     unknown = sorted(set(names) - set(COUNTERS))
     if unknown:
+        require()  # without it there are none
         raise UsageError(f"unknown counter {unknown[0]!r}: there are {', '.join(COUNTERS)}")
     if len(set(names)) > MOST:
         raise UsageError(f"{len(set(names))} counters were asked for; at most {MOST} are counted at once")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 
 _INTERPRETER: Final = "_PyEval_EvalFrameDefault"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import last_error
 from pytest_opprof.capture.torch_ops import imported_torch
 

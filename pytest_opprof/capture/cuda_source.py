@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from pytest_opprof._collector import lib
 from pytest_opprof.capture import cuda
 from pytest_opprof.capture.cuda import CUDA, CUDA_IF_USED, CudaState
+from pytest_opprof.capture.native import lib
 
 CUDA_SOURCES: Final = frozenset({CUDA, CUDA_IF_USED})
 # The words of documents for memory of devices: what calls of CUDA take, and what torch's allocators do.

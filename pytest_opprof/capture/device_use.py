@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 
 DIRECTIONS: Final = ("htod", "dtoh", "dtod", "ptop", "htoh")
@@ -26,7 +26,6 @@ MEASURES: Final = (
     "depth",
     "depths",
 )
-assert len(MEASURES) == lib.OP_USE_MEASURES, "the collector has other measures"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +113,7 @@ def read_device_use(result: Any, *, groups: int, steps: int) -> DeviceUse | None
 
 
 def _work(values: Any, place: int, *, steps: int) -> DeviceWork:
+    assert len(MEASURES) == lib.OP_USE_MEASURES, "the collector has other measures"
     cells = len(MEASURES) * (steps + 1)
     flat = ffi.unpack(values + place * cells, cells)
     rows = {name: flat[at * (steps + 1) : (at + 1) * (steps + 1)] for at, name in enumerate(MEASURES)}

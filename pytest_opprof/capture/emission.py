@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from pytest_opprof._collector import lib
+from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.observer_build import load
 from pytest_opprof.capture.torch_ops import imported_torch

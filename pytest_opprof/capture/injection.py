@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_opprof.errors import CaptureUnavailableError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
@@ -34,9 +36,13 @@ class Injection:
         """Name our library, for this process and its children.
 
         Returns:
-            None when done, else the sentence why not: it is too late, or another tool was named before.
+            None when done, else the sentence why not: it is too late, another tool was named before, or there
+            is no library.
         """
-        ours = str(library_path())
+        try:
+            ours = str(library_path())
+        except CaptureUnavailableError as error:
+            return str(error)
         named = os.environ.get(self.variable)
         if named and named != ours:
             return f"{self.name} is collected by another tool: {self.variable}={named}"
@@ -79,8 +85,14 @@ INJECTIONS: Final = (ITT, NVTX)
 
 
 def library_path() -> Path:
-    """libopprof.so, found without loading it."""
+    """libopprof.so, found without loading it.
+
+    Raises:
+        CaptureUnavailableError: There is none.
+    """
     spec = importlib.util.find_spec("pytest_opprof._collector")
     if spec is None or spec.origin is None:
-        raise ImportError("pytest_opprof was installed without its native modules; install it again")
+        from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # it would load them
+
+        raise CaptureUnavailableError(str(ABSENCE))
     return Path(spec.origin).parent / "libopprof.so"

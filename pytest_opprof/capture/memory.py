@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pytest_opprof import _fast
-from pytest_opprof._collector import lib
+from pytest_opprof.capture.native import fast, lib
 
 PYTHON = "memory-python"
 MALLOC = "memory-malloc"
@@ -35,11 +34,11 @@ class PythonMemory:
 
     def enable(self) -> None:
         """Put the hooks over the allocators that are there."""
-        _fast.pymem_start()
+        fast.pymem_start()
 
     def disable(self) -> None:
         """Put those allocators back."""
-        _fast.pymem_stop()
+        fast.pymem_stop()
 
 
 class MallocMemory:

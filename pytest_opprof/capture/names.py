@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_opprof._collector import ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError
 
 

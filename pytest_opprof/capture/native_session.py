@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.folders import POOL_BYTES, session_folders, spill_folder
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import last_error
 from pytest_opprof.errors import CollectorError, UsageError
 from pytest_opprof.units import parse_bytes

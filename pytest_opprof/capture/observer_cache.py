@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import time
@@ -14,6 +13,7 @@ from typing import Final
 
 from pytest_opprof.capture.folders import is_private_file
 from pytest_opprof.errors import CaptureUnavailableError
+from pytest_opprof.locks import hold
 
 _PAUSE_S: Final = 0.1
 
@@ -115,7 +115,7 @@ class Place:
 
 def _is_taken(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hold(descriptor, waits=False)
     except BlockingIOError:
         return False
     return True

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
-from pytest_opprof import _fast
+from pytest_opprof.capture.native import fast
 from pytest_opprof.errors import CaptureUnavailableError
 
 _PACKAGE: Final = f"{Path(__file__).parents[1]}{os.sep}"
@@ -47,7 +47,7 @@ class PythonCalls:
         self._hooks = hooks = _ProfileFunction() if _MONITORING is None else _Monitoring()
         try:
             hooks.install(module_code if self._modules_only else None)
-            _fast.calls_start(_prefixes(), _PACKAGE, module_code, self._modules_only)
+            fast.calls_start(_prefixes(), _PACKAGE, module_code, self._modules_only)
         except BaseException:
             self.disable()
             raise
@@ -61,7 +61,7 @@ class PythonCalls:
         hooks, self._hooks = self._hooks, None
         if hooks is None:
             return {}
-        displaced = _fast.calls_stop()
+        displaced = fast.calls_stop()
         hooks.remove()
         modules = ("modules",) if self._with_modules else ()
         sources = modules if self._modules_only else ("python", *modules)
@@ -88,15 +88,15 @@ class _Monitoring:
         self._only = only
         events = _MONITORING.events
         callbacks = {
-            events.PY_START: _fast.on_begin,
-            events.PY_RESUME: _fast.on_begin,
-            events.PY_THROW: _fast.on_begin,
-            events.PY_RETURN: _fast.on_end,
-            events.PY_YIELD: _fast.on_end,
-            events.PY_UNWIND: _fast.on_end,
-            events.CALL: _fast.on_call,
-            events.C_RETURN: _fast.on_call_end,
-            events.C_RAISE: _fast.on_call_end,
+            events.PY_START: fast.on_begin,
+            events.PY_RESUME: fast.on_begin,
+            events.PY_THROW: fast.on_begin,
+            events.PY_RETURN: fast.on_end,
+            events.PY_YIELD: fast.on_end,
+            events.PY_UNWIND: fast.on_end,
+            events.CALL: fast.on_call,
+            events.C_RETURN: fast.on_call_end,
+            events.C_RAISE: fast.on_call_end,
         }
         for event, callback in callbacks.items():
             _MONITORING.register_callback(self._tool, event, callback)
@@ -128,7 +128,7 @@ class _ProfileFunction:
 
     def install(self, only: CodeType | None) -> None:
         del only  # the native side looks at every call
-        threading.setprofile(functools.partial(_fast.profile_new_thread, self._before))
+        threading.setprofile(functools.partial(fast.profile_new_thread, self._before))
 
     def remove(self) -> None:
         threading.setprofile(self._before)

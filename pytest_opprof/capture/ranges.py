@@ -10,7 +10,7 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any
 
-from pytest_opprof._fast import range_pop, range_push, record_function
+from pytest_opprof.capture.native import range_pop, range_push, record_function
 
 __all__ = ["RecordFunctionFast", "decorate", "range_pop", "range_push", "record_function"]
 

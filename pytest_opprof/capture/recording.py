@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.call_tree import CallNode, read_call_tree
 from pytest_opprof.capture.cpp_stacks import CppFrame, CppStacks
 from pytest_opprof.capture.cuda import CUDA
@@ -24,6 +23,7 @@ from pytest_opprof.capture.inputs import (
 )
 from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change, memory_use
 from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_groups import OpGroup, read_groups
 from pytest_opprof.capture.op_kind import OpKind

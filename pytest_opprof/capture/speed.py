@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, Self
 
-from pytest_opprof._collector import lib
+from pytest_opprof.capture.native import lib
 
 # An A/B tells its processes the machine's usual speed by this, so that all of them mean the same.
 USUAL_NS: Final = "OPPROF_USUAL_PROBE_NS"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_opprof._collector import lib
+from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import last_error
 
 _GZIP_LEVEL: Final = 1  # 8.7 times smaller already; level 6 gains little for three times the time

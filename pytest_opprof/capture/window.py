@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.sampling import EVERY_OP
 
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps

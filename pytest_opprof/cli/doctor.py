@@ -41,6 +41,12 @@ def run(args: argparse.Namespace) -> int:
 
 def diagnose(*, store: str | None) -> Iterator[Finding]:
     """Look at everything that a profiled test may need."""
+    from pytest_opprof.capture.native import ABSENCE  # noqa: PLC0415  # loads native code
+
+    if ABSENCE is not None:
+        yield Finding(part="collector", state="absent", text=str(ABSENCE))
+        yield _store(store)
+        return
     yield _collector()
     yield _torch_ops()
     yield _cuda()
@@ -52,12 +58,12 @@ def diagnose(*, store: str | None) -> Iterator[Finding]:
 
 
 def _collector() -> Finding:
-    try:
-        from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # loads native code
+    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415  # as above
 
-        collector = Collector.instance()
+    collector = Collector.instance()
+    try:
         collector.open(sources=frozenset({"ranges"}))
-    except (ImportError, OpprofError) as error:
+    except OpprofError as error:
         return Finding(part="collector", state="broken", text=str(error))
     place = collector.session_path
     where = (

@@ -42,7 +42,10 @@ COMMANDS = (
     "recover",
     "comment",
 )
+# What needs the collector. Without it all others work.
+_RECORDING = frozenset({"ab", "attach", "bisect", "env", "prepare", "recover", "trace"})
 _SIGNALLED = 128
+_SIGPIPE = 13  # Windows does not name it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # As in `opprof show run.json | head`: Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _SIGNALLED + signal.SIGPIPE
+        return _SIGNALLED + _SIGPIPE
     return code
 
 
@@ -87,6 +90,10 @@ def _run(arguments: list[str]) -> int:
         parser.error(f"unrecognized arguments: {' '.join(others)}")
     if others:
         args.pytest_args = others  # a command that gives pytest what is not its own
+    if args.command in _RECORDING:
+        from pytest_opprof.capture.native import require  # noqa: PLC0415  # it loads the collector
+
+        require()
     code: int = modules[args.command].run(args)
     return code
 

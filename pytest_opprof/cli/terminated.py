@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 # A job of CI that is cancelled, a terminal that is closed.
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS: Final = (
+    signal.SIGTERM,
+    getattr(signal, "SIGHUP", signal.SIGTERM),
+)  # Windows has no terminals to close
 
 
 @contextlib.contextmanager

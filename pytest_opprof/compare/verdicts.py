@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FAIL_ON = "regressed,missing,inconclusive,error,no-baseline"
 _NO_BASELINE = "no-baseline"
+_UNMEASURED = "unmeasured"
 _NOTHING = "none"
 
 
@@ -51,10 +52,17 @@ def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailOn:
-    """The verdicts that fail a session, and whether a baseline that does not exist does."""
+    """The verdicts that fail a session, and what else does.
+
+    Attributes:
+        verdicts: Of tests.
+        no_baseline: The baseline that was asked for does not exist.
+        unmeasured: Nothing can be measured on this platform, or by this installation.
+    """
 
     verdicts: frozenset[Verdict]
     no_baseline: bool
+    unmeasured: bool
 
     def fails(self, verdict: Verdict | None) -> bool:
         """Whether a test with this verdict fails; advisory is None and never does."""
@@ -74,7 +82,7 @@ def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
     harmless = {Verdict.PASS, Verdict.IMPROVED, Verdict.ACCEPTED}
     known = {verdict.value: verdict for verdict in Verdict if verdict not in harmless}
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
-    choices = [*known, _NO_BASELINE, _NOTHING]
+    choices = [*known, _NO_BASELINE, _UNMEASURED, _NOTHING]
     for name in names:
         if name in harmless:
             raise UsageError(f"{where}: {name!r} is never a failure (choose from: {', '.join(choices)})")
@@ -85,4 +93,4 @@ def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
     if not names or (_NOTHING in names and len(names) > 1):
         raise UsageError(f"{where}: name the verdicts that fail, or {_NOTHING!r} alone")
     verdicts = frozenset(known[name] for name in names if name in known)
-    return FailOn(verdicts=verdicts, no_baseline=_NO_BASELINE in names)
+    return FailOn(verdicts=verdicts, no_baseline=_NO_BASELINE in names, unmeasured=_UNMEASURED in names)

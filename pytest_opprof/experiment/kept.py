@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
@@ -18,6 +17,7 @@ from typing import Any, Final
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.interleave import Turn
 from pytest_opprof.experiment.sides import Timing
+from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import (
     parse,
     read_bytes,
@@ -194,12 +194,12 @@ class Kept:
         """
         path = self.folder / _LOCK
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = opened(path)
         except OSError as error:
             raise store_error(path, "cannot be written", error) from error
         try:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                hold(descriptor, waits=False)
             except OSError as error:
                 raise UsageError(f"{shown(self.folder)}: another process goes on with it now") from error
             yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pytest_opprof.errors import ExperimentError
+from pytest_opprof.locks import hold, opened
 
 _PREFIX: Final = "opprof-worktree-"
 _LOCK: Final = "lock"
@@ -59,8 +59,8 @@ class Worktree:
         _remove_stale(self._repository)
         try:
             self._home = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-            self._lock = os.open(self._home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._lock = opened(self._home / _LOCK, mode=0o600)
+            hold(self._lock)
         except OSError as error:
             self._close()
             raise ExperimentError(
@@ -162,13 +162,13 @@ def _remove_stale(repository: Path) -> None:
 
 def _is_held(lock: Path) -> bool:
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(lock, os.O_RDWR)
     except FileNotFoundError:
         return False  # somebody emptied the temporary folder
     except OSError:
         return True  # another user's, who removes it himself
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hold(descriptor, waits=False)
     except OSError:
         return True
     finally:

@@ -14,7 +14,6 @@ that segment again, and readers pass over the half line.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -23,9 +22,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.directory import locked
 from pytest_opprof.history.entries import definitions_of, read_entries, records_of
+from pytest_opprof.locks import hold
 from pytest_opprof.results.document import time_to_document
-from pytest_opprof.results.files import store_error, write_bytes
+from pytest_opprof.results.files import BINARY, store_error, write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -129,32 +130,25 @@ class HistoryLog:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise store_error(self.folder, "cannot be written", error) from error
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            except OSError as error:
-                raise store_error(self.folder / _LOCK, "cannot be locked", error) from error
+        with locked(self.folder / _LOCK):
             if not (self.folder / ".gitignore").exists():
                 write_bytes(self.folder / ".gitignore", _GITIGNORE)
             yield
-        finally:
-            os.close(descriptor)
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
         """Keep writers out while reading; where there is no lock to take there is no writer either."""
         try:
-            descriptor = os.open(self.folder / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self.folder / _LOCK, os.O_RDONLY)
         except OSError:
             yield
             return
         try:
             # Some network file systems have no locks: then what is being written is read another time.
             with contextlib.suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_SH)
+                hold(descriptor, shared=True)
             yield
         finally:
             os.close(descriptor)
@@ -226,7 +220,7 @@ class _Writer:
         data = "".join(self._lines).encode("ascii")
         self._lines.clear()
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o666)
             try:
                 _append(descriptor, data)
             finally:

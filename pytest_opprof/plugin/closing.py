@@ -28,7 +28,7 @@ from pytest_opprof.results.run import Environment, Outcome, Run
 from pytest_opprof.results.shards import RANK
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
-_GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
+GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
     Style.PLAIN: {},
     Style.BOLD: {"bold": True},
@@ -86,7 +86,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         is_saved = _save(session, run, session.comparison)
     _remember(session, run, is_saved=is_saved)
     session.failures += _untested_failures(session, session.comparison)
-    if session.failures and its.exitstatus in _GREEN:
+    if session.failures and its.exitstatus in GREEN:
         its.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -38,7 +38,7 @@ class ControllerHooks:
             self._given["baseline"] = digest
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            for line in header(config.stash[SESSION]):
+            for line in header(config):
                 reporter.write_line(line)
 
     @pytest.hookimpl(optionalhook=True)

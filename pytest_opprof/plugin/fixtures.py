@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.plugin.hooks import SESSION
+from pytest_opprof.plugin.hooks import SESSION, UNMEASURED
+from pytest_opprof.plugin.plans import PLAN
 
 if TYPE_CHECKING:
-    import pytest
-
     from pytest_opprof.events.key_averages import KeyAverages
     from pytest_opprof.plugin.stepping import Stepping
 
@@ -26,8 +27,9 @@ class Opprof:
 
     record_function = record_function
 
-    def __init__(self, stepping: Stepping | None) -> None:
+    def __init__(self, stepping: Stepping | None, *, unmeasured: str | None = None) -> None:
         self._stepping = stepping
+        self._unmeasured = unmeasured
 
     def step(self) -> None:
         """End a step; the next begins. What the marker's schedule says decides which are recorded."""
@@ -62,6 +64,7 @@ class Opprof:
     @property
     def counts(self) -> Mapping[str, int]:
         """Calls of each op and range in the finished active steps together; 0 for one that never ran."""
+        self._skip_unmeasured()
         counts: Counter[str] = Counter()
         for recording in self._stepping.live if self._stepping else ():
             finished = [
@@ -79,13 +82,23 @@ class Opprof:
         Args:
             group_by_input_shape: A row for each combination of input shapes; as the marker says unless given.
         """
+        self._skip_unmeasured()
         if group_by_input_shape is None:
             group_by_input_shape = bool(self._stepping and self._stepping.request.group_by_input_shape)
         recordings: list[Any] = self._stepping.live if self._stepping else []
         return EventList(recordings).key_averages(group_by_input_shapes=group_by_input_shape)
 
+    def _skip_unmeasured(self) -> None:
+        """Skip a test that looks at what cannot be measured: its assertions would pass or fail by chance."""
+        if self._unmeasured is not None:
+            pytest.skip(self._unmeasured)
+
 
 def fixture_for(item: pytest.Item) -> Opprof:
     """The fixture's value for one test."""
     session = item.config.stash.get(SESSION, None)
-    return Opprof(session.stepping_of(item) if session else None)
+    is_planned = PLAN in item.stash  # whether it is marked
+    return Opprof(
+        session.stepping_of(item) if session else None,
+        unmeasured=item.config.stash.get(UNMEASURED, None) if is_planned else None,
+    )

@@ -28,6 +28,7 @@ OPTIONS: Final = pytest.StashKey[Options]()
 SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
 ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
 ASIDE: Final = pytest.StashKey[str]()  # why nothing is profiled, although there are marked tests
+UNMEASURED: Final = pytest.StashKey[str]()  # what was asked for, and nothing could be measured for it
 UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
 
 
@@ -136,12 +137,11 @@ def _deselect(config: pytest.Config, items: list[pytest.Item], *, keep: list[pyt
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Print the header: only now is it known whether there is anything to say."""
-    session = config.stash.get(SESSION, None)
-    if session is None:
-        return [config.stash[ASIDE]] if ASIDE in config.stash else []
+    if SESSION not in config.stash and ASIDE not in config.stash:
+        return []
     from pytest_opprof.plugin.opening import header  # noqa: PLC0415  # as above
 
-    return header(session)
+    return header(config)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -207,6 +207,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
         from pytest_opprof.plugin.closing import finish  # noqa: PLC0415  # as above
 
         finish(ours, session)
+    if UNMEASURED in session.config.stash:
+        from pytest_opprof.plugin.unmeasured import fail  # noqa: PLC0415  # as above
+
+        fail(session)
     return (yield)
 
 
@@ -217,6 +221,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         from pytest_opprof.plugin.closing import summarize  # noqa: PLC0415  # as above
 
         summarize(session, terminalreporter)
+    if UNMEASURED in config.stash:
+        terminalreporter.write_line(config.stash[UNMEASURED], yellow=True)
     timers = sys.modules.get("pytest_opprof.timers")  # which --benchmark-timer has loaded, or nobody
     note = None if timers is None else timers.host_alone()
     if note:
@@ -229,7 +235,8 @@ def opprof(request: pytest.FixtureRequest) -> Opprof:
 
     `step()` ends a step; `record_function(name)` names a range; `counts` and `key_averages()` are over the
     finished active steps. In a test without ``@pytest.mark.profile``, with ``--opprof=off`` or where capture
-    failed, steps do nothing and there is nothing to see.
+    failed, steps do nothing and there is nothing to see. Where nothing can be measured, a marked test that
+    looks is skipped.
     """
     from pytest_opprof.plugin.fixtures import fixture_for  # noqa: PLC0415
 

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
+from pytest_opprof.capture.native import ABSENCE, Absence
 from pytest_opprof.capture.observer_build import what_it_waits_for
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import OpprofError, UsageError
@@ -22,6 +23,7 @@ from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.plugin.unmeasured import stand_aside
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.report.terminal import header_lines
 from pytest_opprof.results.merge import Collected
@@ -46,11 +48,18 @@ def open_session(
         _stand_aside(config)
         return
     _plan(config, chosen)
+    collected = collected_by(config, marked)
+    if ABSENCE is not None:
+        exchange = exchange_of(config)
+        if exchange is not None:
+            exchange.put_collected(collected)  # so that the controller says it too
+        _leave_unmeasured(config, ABSENCE)
+        return
     try:
         session = OpprofSession(
             config,
             config.stash[OPTIONS],
-            collected=collected_by(config, marked),
+            collected=collected,
             exchange=exchange_of(config),
         )
         if session.exchange is not None:
@@ -73,6 +82,9 @@ def open_controller(config: pytest.Config, folder: Path) -> str | None:
         pytest.UsageError: What was asked for cannot be meant, or cannot be read.
     """
     exchange = Exchange(folder=folder)
+    if ABSENCE is not None:
+        _leave_unmeasured(config, ABSENCE)
+        return None
     try:
         session = OpprofSession(
             config, config.stash[OPTIONS], collected=Collected(), exchange=exchange, is_controller=True
@@ -93,6 +105,16 @@ def _stand_aside(config: pytest.Config) -> None:
         )
         _refuse(config, [problem])
     config.stash[ASIDE] = "opprof: CodSpeed measures this session: marked tests are not profiled in it"
+
+
+def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
+    """Profile nothing, as nothing can be here. Where something should be able to, a gate is not skipped."""
+    if absence.is_fault and config.stash[OPTIONS].asks_for_something:
+        _refuse(config, [f"opprof: {absence}"])
+    try:
+        stand_aside(config, absence)
+    except UsageError as error:
+        _refuse(config, [f"opprof: {error}"], error)
 
 
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
@@ -126,10 +148,13 @@ def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item])
         session.notes[problem_sentence(CUDA, open_cuda().reason)] = None
 
 
-def header(session: OpprofSession) -> list[str]:
+def header(config: pytest.Config) -> list[str]:
     """The lines that say what is captured, and what it is held to; with ``-q`` only what is amiss."""
-    if calls_no_test(session.config):
+    if ASIDE in config.stash:
+        return [config.stash[ASIDE]]
+    if calls_no_test(config):
         return []
+    session = config.stash[SESSION]
     options, baseline = session.options, session.baseline
     problems = [] if session.is_controller else _problems(session)
     problems += tell_of_deaths(session.config.rootpath)

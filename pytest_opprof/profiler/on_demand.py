@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.capture.folders import make_private, spill_folder
+from pytest_opprof.capture.native import ABSENCE
 from pytest_opprof.errors import OpprofError, UsageError
 
 VARIABLE: Final = "OPPROF_ATTACH"  # set to anything, a process listens as soon as it imports us
-_SIGNAL: Final = signal.SIGUSR2
+_SIGNAL: Final[int] = getattr(signal, "SIGUSR2", 0)  # Windows has none, and nothing to attach to
 
 
 def exchange_folder() -> Path:
@@ -99,11 +100,14 @@ def listen() -> None:
     """Let ``opprof attach`` record this process from here on; a second call changes nothing.
 
     The signal is SIGUSR2. Python runs its handler between two steps of the main thread, so a process whose
-    main thread is in one long call of C is attached to when that returns.
+    main thread is in one long call of C is attached to when that returns. Where nothing can be measured, this
+    does nothing, and ``opprof attach`` says why.
 
     Raises:
         UsageError: The program has a handler for the signal itself, or this is not the main thread.
     """
+    if ABSENCE is not None:
+        return
     held = signal.getsignal(_SIGNAL)
     if isinstance(getattr(held, "__self__", None), _Attached):
         return

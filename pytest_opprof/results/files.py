@@ -14,7 +14,7 @@ import stat
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Final, Never
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results.acyclic import acyclic
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 # What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
+# Windows alone turns line ends around, and it alone has no FIFOs to wait for.
+BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+_AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIX = ".gz"
 
@@ -165,7 +168,7 @@ def write_bytes(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             with contextlib.suppress(FileNotFoundError):
-                os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             os.fsync(file.fileno())
         temporary.replace(target)
         temporary = None
@@ -187,7 +190,7 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         # Not to wait for a writer where somebody put a FIFO.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 msg = f"{shown(path)}: this is no regular file"
@@ -278,7 +281,9 @@ def _too_large(where: str) -> DocumentError:
 
 
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if not hasattr(os, "O_DIRECTORY"):
+        return  # Windows opens no folder
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     except OSError as error:

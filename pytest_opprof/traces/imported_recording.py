@@ -7,9 +7,9 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
-from pytest_opprof._collector import ffi, lib
 from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.recording import Recording

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from e2e.project import environment
 
 pytestmark = pytest.mark.slow
 
@@ -49,9 +50,10 @@ def checkout(repository: Path, tmp_path: Path) -> Path:
 def build(
     checkout: Path,
     kind: str,
-    *settings: str,
+    *,
     python: str = sys.executable,
     environment: dict[str, str] | None = None,
+    settings: tuple[str, ...] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Builds without isolation, so without a network: the dev extra has the build's requirements."""
     return subprocess.run(
@@ -61,9 +63,9 @@ def build(
             "build",
             "--no-isolation",
             f"--{kind}",
-            *settings,
             "--outdir",
             checkout.parent / "dist",
+            *(f"-C{setting}" for setting in settings),
             checkout,
         ],
         cwd=checkout.parent,  # not where a folder named build is
@@ -128,7 +130,7 @@ def test_no_python_headers_name_the_package(checkout: Path, tmp_path: Path) -> N
 
 
 def test_python_that_is_too_new_is_one_sentence(checkout: Path) -> None:
-    built = build(checkout, "wheel", "-Ccmake.define.OP_NEWEST_PYTHON=3.10")
+    built = build(checkout, "wheel", settings=("cmake.define.OP_NEWEST_PYTHON=3.10",))
     assert built.returncode != 0
     assert sentences(built).count("supports Python 3.11 to 3.10, and this is") == 1
     assert "Building C object" not in sentences(built)
@@ -141,6 +143,89 @@ def test_pip_and_cmake_know_the_same_pythons(repository: Path) -> None:
     assert f"set(OP_NEWEST_PYTHON {newest} " in (repository / "native" / "CMakeLists.txt").read_text()
     named = [line.rpartition(" ")[2] for line in project["classifiers"] if " :: Python :: 3." in line]
     assert named == [f"3.{minor}" for minor in range(11, int(limit))]
+
+
+def test_musl_installs_nothing_native(checkout: Path) -> None:
+    built = build(checkout, "wheel", settings=("cmake.define.SKBUILD_SOABI=cpython-312-x86_64-linux-musl",))
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "this Python was built for musl: no native modules" in sentences(built)
+    (wheel,) = (checkout.parent / "dist").glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "pytest_opprof/schemas/run.schema.json" in names
+    assert not [name for name in names if ".so" in name or "native/" in name]
+
+
+def test_install_without_native_parts_stands_aside(checkout: Path, repository: Path, tmp_path: Path) -> None:
+    """Without a compiler, CMake or Ninja; with what the native install of this environment has measured."""
+    python = install_without_native(checkout, tmp_path / "environment")
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.copy(repository / "examples" / "test_plain.py", work)
+    (work / "pytest.ini").write_text("[pytest]\naddopts = -p opprof -p no:cacheprovider\n", encoding="utf-8")
+    native = Path(sys.executable)
+    asks = ("--opprof-save=main", "--opprof-json=base.json")
+    told = run(native, "-m", "pytest", *asks, cwd=work)
+    assert told.returncode == 0, told.stdout
+    regressed = run(native, "-m", "pytest", "--opprof-json=head.json", cwd=work)
+    assert regressed.returncode == 0, regressed.stdout
+
+    aside = run(python, "-m", "pytest", "--opprof-baseline=main", "--opprof-save=next", cwd=work)
+    assert aside.returncode == 0, aside.stdout + aside.stderr
+    assert "2 passed, 1 skipped" in aside.stdout  # the third looks at its counts
+    reason = "pytest-opprof was installed with OPPROF_NATIVE=off"
+    assert [line for line in aside.stdout.splitlines() if line.startswith("opprof: ")] == [
+        f"opprof: nothing can be measured here: {reason} (marked tests run as plain tests, and commands on "
+        "saved runs work)",
+        f"opprof: not measured: {reason}; nothing was compared with main; nothing was saved as next",
+    ]
+    for command in (
+        ("validate", "base.json", "head.json"),
+        ("show", "base.json"),
+        ("compare", "main", "head.json"),
+        ("report", "--base", "base.json", "--head", "head.json", "--format=markdown"),
+        ("baseline", "list"),
+        ("history", "test_report_in_batches"),
+    ):
+        found, expected = (
+            run(one, "-m", "pytest_opprof.cli.main", *command, cwd=work) for one in (python, native)
+        )
+        assert (found.returncode, found.stdout, found.stderr) == (0, expected.stdout, ""), command
+    refused = run(python, "-m", "pytest_opprof.cli.main", "trace", "show", "trace.json", cwd=work)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert refused.stderr.startswith(f"opprof: nothing can be measured here: {reason} (")
+
+
+def install_without_native(checkout: Path, folder: Path) -> Path:
+    """Installs the package where there is no program but Python, beside this environment's packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin" / "python"
+    packages = sysconfig.get_path("purelib", vars={"base": str(folder)})
+    neighbours = [path for path in sys.path if path.endswith("-packages")]
+    Path(packages, "neighbours.pth").write_text("\n".join(neighbours), encoding="utf-8")
+    options = ("--no-deps", "--no-build-isolation", "--no-index", "--ignore-installed", "--quiet")
+    installed = subprocess.run(
+        [python, "-m", "pip", "--disable-pip-version-check", "install", *options, checkout],
+        env=os.environ | {"OPPROF_NATIVE": "off", "PATH": str(folder / "bin")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert not list(Path(packages, "pytest_opprof").rglob("*.so"))
+    return python
+
+
+def run(python: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *arguments],
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def python_without_headers(prefix: Path) -> Path:

@@ -56,10 +56,3 @@ def test_all_names_can_be_starred() -> None:
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'pytest_opprof' has no attribute 'profiel'"):
         pytest_opprof.profiel  # noqa: B018  # the look-up is what is tested
-
-
-def test_other_systems_are_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.delitem(vars(pytest_opprof), "schedule", raising=False)
-    with pytest.raises(ImportError, match="records on Linux only, and this is darwin"):
-        pytest_opprof.schedule  # noqa: B018  # the look-up is what is tested

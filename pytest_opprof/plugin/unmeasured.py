@@ -1,0 +1,48 @@
+"""A session in which nothing can be measured: marked tests run as plain tests, and the output says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_opprof.compare.verdicts import parse_fail_on
+from pytest_opprof.plugin.closing import GREEN
+from pytest_opprof.plugin.hooks import ASIDE, OPTIONS, UNMEASURED
+from pytest_opprof.plugin.options import calls_no_test
+from pytest_opprof.results.files import shown
+
+if TYPE_CHECKING:
+    from pytest_opprof.capture.native import Absence
+    from pytest_opprof.plugin.options import Options
+
+
+def stand_aside(config: pytest.Config, absence: Absence) -> None:
+    """Note what the header and the summary say.
+
+    Raises:
+        UsageError: There is no such verdict to fail on.
+    """
+    options = config.stash[OPTIONS]
+    config.stash[ASIDE] = f"opprof: {absence}"
+    if not calls_no_test(config):
+        config.stash[UNMEASURED] = "; ".join([f"opprof: not measured: {absence.reason}", *_undone(options)])
+
+
+def fail(session: pytest.Session) -> None:
+    """Fail a session that was green, if ``--opprof-fail-on`` says so."""
+    if parse_fail_on(session.config.stash[OPTIONS].fail_on).unmeasured and session.exitstatus in GREEN:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _undone(options: Options) -> Iterator[str]:
+    if options.baseline:
+        yield f"nothing was compared with {options.baseline}"
+    if options.save:
+        yield f"nothing was saved as {options.save}"
+    files = [options.json, *(report.path for report in options.reports)]
+    for path in filter(None, files):
+        yield f"{shown(path)} was not written"
+    if parse_fail_on(options.fail_on).unmeasured:
+        yield "this fails by --opprof-fail-on"
