@@ -6,6 +6,7 @@
 #   WRITE=1               `make test-gpu` keeps what it prints in docs/gpu-validation.md
 #   CHAOS=...             what `make chaos` is given: --sessions N, --seed S, --fault NAME
 #   MUTANTS=...           what `make mutants` is given: --only NAME, --write
+#   MATRIX=...            what `make test-matrix` is given: --only ROW, --column TITLE, --again, --write
 #   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
@@ -191,6 +192,10 @@ chaos: install ## 500 real sessions, each with a fault drawn from a printed seed
 .PHONY: mutants
 mutants: install ## each detector of losses silenced in turn: does its test notice?
 	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m mutants $(MUTANTS)
+
+.PHONY: test-matrix
+test-matrix: install ## torch × Python × what is recorded, in environments that it makes; stopped, it goes on: MATRIX=...
+	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m matrix $(MATRIX)
 
 .PHONY: bench-gates
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less

@@ -73,17 +73,19 @@ def objection(folder: Path) -> str | None:
     return None
 
 
-def make_private(folder: Path) -> str | None:
-    """Make a folder that only this user can write; why it cannot be had, None where it is there."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-    except OSError as error:
-        return str(error)
+def make_private(folder: Path) -> None:
+    """Make a folder that only this user can write, or find that it is one.
+
+    Raises:
+        PermissionError: Somebody else can write it; the message says who or where.
+        OSError: It cannot be made.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     why_not = objection(folder)
-    if why_not is None and not (found.st_uid == os.getuid() and os.access(folder, os.W_OK)):
+    if why_not is None and not (folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK)):
         why_not = f"{folder} cannot be written"
-    return why_not
+    if why_not is not None:
+        raise PermissionError(why_not)
 
 
 def is_private_file(path: Path) -> bool:

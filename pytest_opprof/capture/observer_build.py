@@ -100,10 +100,12 @@ def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
         return Observer(place=found, was_built=False)
     reasons = []
     for folder in observer_folders():
-        why_not = make_private(folder)
-        if why_not is None:
+        try:
+            make_private(folder)
+        except OSError as error:
+            reasons.append(str(error))
+        else:
             return found_or_built(build, folder, part=part)
-        reasons.append(why_not)
     raise CaptureUnavailableError(
         f"no folder can keep the compiled torch {part} ({reasons[0]}): set OPPROF_CACHE_DIR to one that only "
         "you can write"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import subprocess
 import sys
@@ -103,11 +102,11 @@ def _prepare(build: TorchBuild, part: Part, output: Path | None) -> None:
     if output is None:
         observer = observer_for(build, part=part)
     else:
-        with contextlib.suppress(OSError):
+        try:
             output.mkdir(parents=True, exist_ok=True)  # for all to read, as an image's other folders
-        why_not = make_private(output)
-        if why_not is not None:
-            raise CaptureUnavailableError(f"--output {output} cannot keep code that is loaded: {why_not}")
+            make_private(output)
+        except OSError as error:
+            raise CaptureUnavailableError(f"--output {output} cannot keep an observer: {error}") from error
         observer = found_or_built(build, output, part=part, serves_any=True)
     how = f"built in {time.perf_counter() - started:.1f} s" if observer.was_built else "was there already"
     print(f"{part} for torch {build.version} {how}: {observer.path}")

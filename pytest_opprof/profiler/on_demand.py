@@ -33,8 +33,10 @@ def exchange_folder() -> Path:
         UsageError: Somebody else owns it or may write there.
     """
     folder = spill_folder() / f"opprof-attach-{os.getuid()}"
-    if not make_private(folder):
-        raise UsageError(f"{folder} is not this user's alone: set OPPROF_DIR to a folder that is")
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise UsageError(f"{error}: set OPPROF_DIR to a folder that only you can write") from error
     return folder
 
 

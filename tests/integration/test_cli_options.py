@@ -194,7 +194,6 @@ OF_BISECT = {
 }
 # Each is given in tests/e2e/test_deaths.py, where processes die.
 OF_RECOVER = {"recover folder", "recover --output", "recover --remove"}
-# Of `ab`, the test of whole runs that shows what the argument does.
 # Of `comment`, what only a server sees: the test that shows it, and the file that it is in.
 OF_COMMENT = {
     "comment --from-event": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),
@@ -205,6 +204,9 @@ OF_COMMENT = {
     "comment --author": ("cli", "author_is_who_the_command_line_says"),
     "comment --dry-run": ("cli", "dry_run_needs_no_job"),
 }
+# Of `prepare`, the test that builds for a torch elsewhere.
+OF_PREPARE = {"prepare --torch", "prepare --output"}
+# Of `ab`, the test of whole runs that shows what the argument does.
 OF_AB = {
     "ab base": "a_slower_op_is_found_and_named",
     "ab --processes": "a_slower_op_is_found_and_named",
@@ -407,6 +409,14 @@ def test_every_proof_of_comment_is_there() -> None:
         assert argument.split()[1] in text.replace('"-o"', "--output"), argument
 
 
+def test_arguments_of_prepare_are_tried() -> None:
+    proof = "prepared_folder_serves_a_machine_without_a_compiler"
+    text = Path(__file__).with_name("test_observer_build.py").read_text(encoding="utf-8")
+    _, _, after = text.partition(f"def test_{proof}(")
+    for argument in OF_PREPARE:
+        assert argument.split()[1] in after.partition("\ndef ")[0], argument
+
+
 def test_every_argument_has_its_proof() -> None:
     known = (
         PROOFS.keys()
@@ -414,6 +424,7 @@ def test_every_argument_has_its_proof() -> None:
         | OF_ATTACH
         | OF_BISECT
         | OF_RECOVER
+        | OF_PREPARE
         | OF_AB.keys()
         | OF_VIEW.keys()
         | OF_COMMENT.keys()

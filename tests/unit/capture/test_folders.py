@@ -62,9 +62,9 @@ def test_senseless_home_is_passed_over(monkeypatch: pytest.MonkeyPatch, home: st
 
 def test_folder_is_made_private(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
-    assert make_private(folder)
+    make_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert make_private(folder)
+    make_private(folder)
 
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777], ids=oct)
@@ -72,7 +72,8 @@ def test_folder_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> N
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(mode)
-    assert not make_private(folder)
+    with pytest.raises(PermissionError, match="others may write"):
+        make_private(folder)
     assert folder.stat().st_mode & 0o777 == mode
 
 
@@ -81,11 +82,12 @@ def test_folder_that_anybody_may_swap_is_refused(tmp_path: Path) -> None:
     folder = parent / "own" / "cache"
     parent.mkdir()
     parent.chmod(0o777)
-    assert not make_private(folder)
+    with pytest.raises(PermissionError, match="others may write"):
+        make_private(folder)
     parent.chmod(0o1777)
-    assert make_private(folder)
+    make_private(folder)
     parent.chmod(0o775)
-    assert make_private(folder)
+    make_private(folder)
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
@@ -118,6 +120,9 @@ def test_file_of_somebody_else_is_not_private(tmp_path: Path) -> None:
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path)
-    assert not make_private(tmp_path / "file")
-    assert not make_private(tmp_path / "file" / "inside")
-    assert not make_private(tmp_path / "link")
+    with pytest.raises(FileExistsError):
+        make_private(tmp_path / "file")
+    with pytest.raises(NotADirectoryError):
+        make_private(tmp_path / "file" / "inside")
+    with pytest.raises(PermissionError, match="is not a folder"):
+        make_private(tmp_path / "link")
