@@ -269,6 +269,19 @@ def test_both_count_the_same_ops_of_the_example(
     check_counts(torch, lambda: training.step(*batch))
 
 
+@pytest.mark.parametrize(
+    "name", ["add", "linear, forward and backward", "encoder, forward", "encoder, forward and backward"]
+)
+def test_both_count_the_same_ops_of_a_workload(
+    torch: Any, repository: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.syspath_prepend(repository)
+    from benchmarks.workloads import torch_workloads
+
+    (workload,) = (one for one in torch_workloads() if one.name == name)
+    check_counts(torch, lambda: workload.loop(3))
+
+
 @pytest.fixture
 def two_threads(torch: Any) -> Iterator[None]:
     torch.set_num_threads(2)
