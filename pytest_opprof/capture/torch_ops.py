@@ -167,8 +167,12 @@ class IttOps:
         """Check that torch's ITT will reach our collector.
 
         Raises:
-            CaptureUnavailableError: The collector was not armed before torch was imported.
+            CaptureUnavailableError: This torch has no ITT, or was imported before the collector was armed.
         """
+        if not torch.profiler.itt.is_available():
+            raise CaptureUnavailableError(
+                f"the ops of torch {torch.__version__} cannot be had by ITT either: it was built without"
+            )
         if not injection.ITT.is_armed:
             raise CaptureUnavailableError(
                 "torch's ITT ranges cannot be collected: torch was imported before the collector was armed; "

@@ -97,7 +97,8 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
     for distribution in metadata.distributions():
         source = _installed_from(distribution)
         # What a broken installation left has no name.
-        if source is None or not (source or _normalized(distribution.name or "") == tested):
+        name = str(distribution.metadata.json.get("name", ""))
+        if source is None or not (source or _normalized(name) == tested):
             continue
         files = {os.path.normpath(str(distribution.locate_file(file))) for file in distribution.files or ()}
         found |= {name: source for name, file in modules.items() if os.path.normpath(file) in files}

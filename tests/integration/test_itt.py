@@ -16,7 +16,7 @@ UNARMED = unarmed(ITT)
 EXPORTED = exported(ITT)
 EMITTER_ALLOWED = {"OPPROF_TESTS_ALLOW_TORCH_PROFILER": "torch's ITT emitter is part of its profiler"}
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+needs_torch = pytest.mark.usefixtures("torch_with_itt")
 needs_ittapi = pytest.mark.skipif(
     importlib.util.find_spec("ittapi") is None, reason="ittapi is not installed"
 )
@@ -34,6 +34,14 @@ STEP = """
     torch.zeros(2)
     print(json.dumps({"sources": recording.sources, "problems": collector.problems, "rows": rows(recording, recording.scope)}))
 """
+
+
+@pytest.fixture(scope="module")
+def torch_with_itt() -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    if run_python("import torch; raise SystemExit(not torch.profiler.itt.is_available())").returncode:
+        pytest.skip("this torch was built without ITT")
 
 
 @needs_torch

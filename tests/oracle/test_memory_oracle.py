@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from torch_releases import credits_memory_exactly
 
 from pytest_opprof import ProfilerActivity, profile
 from pytest_opprof.capture.op_kind import OpKind
@@ -91,11 +92,17 @@ def test_blocks_are_those_that_torch_sees(torch: Any, make: Callable[[Any], Call
     assert len(seen) > 10
 
 
+def _skip_where_it_rounds(torch: Any) -> None:
+    if not credits_memory_exactly(torch):
+        pytest.skip("this torch looks for the op of a block by times that it rounds to 0.25 us")
+
+
 @pytest.mark.parametrize("make", WORKLOADS)
 def test_ops_are_credited_as_torch_credits_them(
     torch: Any, make: Callable[[Any], Callable[[], None]]
 ) -> None:
     """Torch matches by time alone; on one thread that is the same but for what falls between two ops."""
+    _skip_where_it_rounds(torch)
     ours, theirs = two_windows(torch, make(torch))
     told = {row.key: row for row in theirs.key_averages()}
     rows = {row.key: row for row in ours.key_averages()}
@@ -109,6 +116,7 @@ def test_ops_are_credited_as_torch_credits_them(
 
 @pytest.mark.parametrize("make", WORKLOADS)
 def test_compat_has_torchs_rows(torch: Any, make: Callable[[Any], Callable[[], None]]) -> None:
+    _skip_where_it_rounds(torch)
     ours, theirs = two_windows(torch, make(torch))
 
     def said(rows: Iterable[Any]) -> dict[str, tuple[int, int, int]]:

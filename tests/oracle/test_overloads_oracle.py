@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_releases import experimental
 
 from pytest_opprof import EventList
 from pytest_opprof.capture.collector import Collector
@@ -40,7 +41,7 @@ def model_step() -> None:
 @pytest.mark.parametrize("with_shapes", [False, True])
 @pytest.mark.parametrize("program", [tensors, model_step])
 def test_overloads_are_torchs(program: Callable[[], None], with_shapes: bool, tmp_path: Path) -> None:
-    config = torch._C._profiler._ExperimentalConfig(capture_overload_names=True)
+    config = experimental(torch, capture_overload_names=True)
     theirs = torch.profiler.profile(
         activities=[torch.profiler.ProfilerActivity.CPU],
         record_shapes=with_shapes,

@@ -13,6 +13,7 @@
 #include <cupti_version.h>
 
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
 
 #if CUPTI_API_VERSION == 28 /* 12.9 */
@@ -44,6 +45,13 @@ typedef union fake_record {
     CUpti_ActivityOverhead3 overhead;
     CUpti_ActivityGraphTrace2 graph;
 } fake_record;
+
+/* `{0}` clears a union's first member alone, since gcc 15. */
+static inline fake_record fake_blank(void) {
+    fake_record r;
+    memset(&r, 0, sizeof r);
+    return r;
+}
 
 /* Bytes from one record to the next; 0 for a kind that the fake does not write. */
 size_t fake_stride(CUpti_ActivityKind kind);

@@ -38,7 +38,7 @@ static void add_call(CUpti_ActivityKind kind, uint32_t cbid, uint32_t id, stretc
                      uint32_t result) {
     if (!fake_call_is_on(kind, cbid))
         return;
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.call.kind = kind;
     r.call.cbid = cbid;
     r.call.start = when.start;
@@ -74,7 +74,7 @@ static void add_sync(const fake_activity *a, uint32_t id, stretch when) {
         return;
     bool has_stream = a->kind != FAKE_SYNC_DEVICE && a->kind != FAKE_SYNC_EVENT;
     bool has_event = a->kind == FAKE_SYNC_EVENT || a->kind == FAKE_WAIT_EVENT;
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.sync.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
     r.sync.type = type;
     r.sync.start = when.start;
@@ -97,7 +97,7 @@ static void add_memory(const fake_activity *a, uint32_t id, uint64_t when) {
     }
     if (!fake_kind_is_on(CUPTI_ACTIVITY_KIND_MEMORY2))
         return;
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.memory.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
     r.memory.memoryOperationType = taken ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION
                                          : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
@@ -116,7 +116,7 @@ static void add_memory(const fake_activity *a, uint32_t id, uint64_t when) {
 static void add_event(const fake_activity *a, uint32_t id) {
     if (a->kind != FAKE_RECORD || !fake_kind_is_on(CUPTI_ACTIVITY_KIND_CUDA_EVENT))
         return;
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.event.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
     r.event.correlationId = id;
     r.event.contextId = a->context;
@@ -129,7 +129,7 @@ static void add_event(const fake_activity *a, uint32_t id) {
 static uint32_t add_overhead(const fake_activity *a) {
     fake_lock("an overhead of CUPTI's");
     if (fake_kind_is_on(CUPTI_ACTIVITY_KIND_OVERHEAD)) {
-        fake_record r = {0};
+        fake_record r = fake_blank();
         r.overhead.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
         r.overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
         r.overhead.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;

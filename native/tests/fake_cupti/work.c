@@ -31,7 +31,7 @@ static const char *kept(const char *text) {
 /* ---- records - --------------------------------------------------------------------------- */
 
 static fake_record kernel_record(const fake_activity *a) {
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.kernel.kind = fake_kind_is_on(CUPTI_ACTIVITY_KIND_KERNEL) ? CUPTI_ACTIVITY_KIND_KERNEL
                                                                 : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     r.kernel.registersPerThread = (uint16_t)a->registers;
@@ -56,7 +56,7 @@ static uint8_t memory_kind(bool of_host) {
 }
 
 static fake_record copy_record(const fake_activity *a) {
-    fake_record r = {0};
+    fake_record r = fake_blank();
     bool within_host = a->copy_kind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
     r.copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
     r.copy.copyKind = (uint8_t)a->copy_kind;
@@ -70,7 +70,7 @@ static fake_record copy_record(const fake_activity *a) {
 }
 
 static fake_record peer_record(const fake_activity *a) {
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.peer.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
     r.peer.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
     r.peer.bytes = a->bytes;
@@ -83,7 +83,7 @@ static fake_record peer_record(const fake_activity *a) {
 }
 
 static fake_record set_record(const fake_activity *a) {
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.set.kind = CUPTI_ACTIVITY_KIND_MEMSET;
     r.set.bytes = a->bytes;
     r.set.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -94,7 +94,7 @@ static fake_record set_record(const fake_activity *a) {
 }
 
 static fake_record graph_record(const fake_activity *a) {
-    fake_record r = {0};
+    fake_record r = fake_blank();
     r.graph.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
     r.graph.deviceId = r.graph.endDeviceId = a->device;
     r.graph.contextId = r.graph.endContextId = a->context;

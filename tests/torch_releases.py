@@ -1,0 +1,30 @@
+"""What older releases' torch.profiler cannot tell: a test that compares with it is skipped there, and says why."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+
+def experimental(torch: Any, **settings: Any) -> Any:
+    """The profiler's experimental settings; skips the test where this torch lacks one."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(**settings)
+    except TypeError:
+        pytest.skip(f"the profiler of torch {torch.__version__} has no {', '.join(settings)}")
+
+
+def tells_inputs(torch: Any) -> bool:
+    """Whether Kineto's events have shapes and strides, lists of tensors among them."""
+    return hasattr(torch._C._autograd._KinetoEvent, "structured_input_shapes")
+
+
+def credits_memory_exactly(torch: Any) -> bool:
+    """Whether the profiler looks for the op of a block by nanoseconds.
+
+    Before, both were microseconds since 1970 in doubles, which cannot tell what is less than 0.25 us apart.
+    """
+    parameters = inspect.signature(torch.autograd.profiler_util.MemRecordsAcc.in_interval).parameters
+    return "start_us" not in parameters
