@@ -57,6 +57,9 @@ enum op_injected {
 int op_session_open(const op_config *config); /* a second call while open is 0 and changes nothing */
 void op_session_close(void);
 int op_session_is_open(void);
+/* The caller is about to fork, and may count the process's threads before: Python 3.15 warns of any.
+ * Ours end here, and start again when they are needed. */
+void op_fork_announced(void);
 const char *op_session_path(void); /* the session file; "" when there is none */
 const char *op_session_clock(void);
 /* What the process is doing, for whoever finds its session file after its death; the end of what is

@@ -302,6 +302,13 @@ void op_cupti_window_forget(void) {
 
 /* ---- fork ---------------------------------------------------------------------------------- */
 
+void op_cupti_fork_announced(void) {
+    pthread_mutex_lock(&self.control);
+    if (self.recording)
+        op_cupti_drain_join();
+    pthread_mutex_unlock(&self.control);
+}
+
 void op_cupti_before_fork(void) {
     pthread_mutex_lock(&self.control);
     if (self.recording)

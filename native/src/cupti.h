@@ -25,6 +25,7 @@ void op_cupti_records_unlock(void);
 struct op_cuda_device *op_cupti_devices(uint32_t *count); /* the caller frees it; NULL: not known */
 uint32_t op_cupti_recorded(void);                         /* enum op_cuda_recorded */
 
+void op_cupti_fork_announced(void);
 void op_cupti_before_fork(void);
 void op_cupti_after_fork_in_parent(void);
 void op_cupti_after_fork_in_child(void);

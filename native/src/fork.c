@@ -19,6 +19,13 @@ static void before_fork(void) {
     op_names_lock();
 }
 
+void op_fork_announced(void) {
+    pthread_mutex_lock(&self->lock);
+    op_spill_join_drain();
+    pthread_mutex_unlock(&self->lock);
+    op_cupti_fork_announced();
+}
+
 static void after_fork_in_parent(void) {
     op_names_unlock();
     op_spill_resume();

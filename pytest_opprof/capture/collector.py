@@ -66,7 +66,7 @@ class Collector:
         self._is_watching = False
         self._lock = threading.Lock()
         if ABSENCE is None:
-            os.register_at_fork(after_in_child=self._after_fork)
+            os.register_at_fork(before=lib.op_fork_announced, after_in_child=self._after_fork)
             atexit.register(lib.op_session_close)
 
     @classmethod

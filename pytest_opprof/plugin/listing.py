@@ -96,9 +96,7 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
     tested = _name_of_project(root)
     for distribution in metadata.distributions():
         source = _installed_from(distribution)
-        # What a broken installation left has no name.
-        name = str(distribution.metadata.json.get("name", ""))
-        if source is None or not (source or _normalized(name) == tested):
+        if source is None or not (source or _normalized(_name_of(distribution)) == tested):
             continue
         files = {os.path.normpath(str(distribution.locate_file(file))) for file in distribution.files or ()}
         found |= {name: source for name, file in modules.items() if os.path.normpath(file) in files}
@@ -115,6 +113,14 @@ def _installed_from(distribution: metadata.Distribution) -> str | None:
     except (ValueError, AttributeError):
         return ""
     return unquote(url.path) if url.scheme == "file" else ""
+
+
+def _name_of(distribution: metadata.Distribution) -> str:
+    """Empty for what a broken installation left."""
+    try:
+        return str(distribution.metadata.json.get("name", ""))
+    except FileNotFoundError:  # since Python 3.15
+        return ""
 
 
 def _name_of_project(root: Path) -> str | None:
