@@ -143,7 +143,10 @@ def test_backward_ops_belong_to_the_step(torch_project: tuple[Project, Session, 
 
 def test_the_environment_knows_torch(torch_project: tuple[Project, Session, Session]) -> None:
     _, saved, _ = torch_project
-    assert saved.run.environment.fingerprint["torch"] == version("torch")
+    release, _, _ = saved.run.environment.fingerprint["torch"].partition(
+        "+"
+    )  # which of its builds is not in its wheel's name
+    assert release == version("torch").partition("+")[0]
     assert saved.result("test_no_ops").totals["ops.count"].high == 0
 
 

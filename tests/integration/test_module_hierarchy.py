@@ -67,6 +67,7 @@ def test_without_modules_there_are_none(torch: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")  # from Python 3.14 on
 def test_modules_are_nothing_that_was_given(torch: Any, tmp_path: Path) -> None:
     """They stand where keywords do, between an overload and the inputs."""
     batch = torch.ones(1, 2)

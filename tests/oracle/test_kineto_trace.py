@@ -272,10 +272,10 @@ def test_top_level_is_kinetos(torch: Any, tmp_path: Path) -> None:
 
 
 def test_torchs_validator_finds_no_fault(torch: Any, tmp_path: Path) -> None:
-    from torch.profiler._trace_validator import validate_trace
+    validator = pytest.importorskip("torch.profiler._trace_validator", reason="this torch has no such tool")
 
     written_by_both(torch, encoder_step, tmp_path, record_shapes=True)
-    assert validate_trace(str(tmp_path / "ours.json")) == (True, [])
+    assert validator.validate_trace(str(tmp_path / "ours.json")) == (True, [])
 
 
 # ---- memory ----

@@ -331,7 +331,7 @@ def test_both_count_the_same_ops_of_four_threads(torch: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_both_count_the_same_ops_of_a_compiled_model(torch: Any) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 8))
     compiled, batch = torch.compile(model), torch.randn(4, 8)

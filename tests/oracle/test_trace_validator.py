@@ -8,7 +8,7 @@ import pytest
 from pytest_opprof import load_trace
 
 pytest.importorskip("torch")
-from torch.profiler._trace_validator import validate_trace  # only where torch is
+validator = pytest.importorskip("torch.profiler._trace_validator", reason="this torch has no such tool")
 
 KEEPS_ALL = (
     "alexnet_inference_cuda.json.gz",
@@ -27,6 +27,6 @@ def test_written_trace_breaks_no_other_rule(traces: Path, tmp_path: Path, name: 
     given = (traces / name).read_bytes()
     (tmp_path / "given.json").write_bytes(gzip.decompress(given) if name.endswith(".gz") else given)
     load_trace(traces / name).export_chrome_trace(tmp_path / "ours.json")
-    holds, broken = validate_trace(str(tmp_path / "given.json"))
+    holds, broken = validator.validate_trace(str(tmp_path / "given.json"))
     assert (holds, len(broken)) == (name in KEEPS_ALL, BREAKS_SOME.get(name, 0))
-    assert validate_trace(str(tmp_path / "ours.json")) == (holds, broken)
+    assert validator.validate_trace(str(tmp_path / "ours.json")) == (holds, broken)
