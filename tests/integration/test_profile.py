@@ -254,6 +254,8 @@ def test_all_threads_are_seen() -> None:
             assert event.cpu_parent.thread == event.thread
 
 
+# Another library's threads, such as OpenBLAS's, which Python 3.15 counts before the library ends them.
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_forked_child_leaves_the_profile_to_its_parent() -> None:
     with profile() as prof:
         work(0)

@@ -217,6 +217,8 @@ def test_a_path_that_is_no_utf8_keeps_its_name() -> None:
     assert [recording.name(event) for event in rows(recording)] == ["folder/\udcff é.py(1): made"]
 
 
+# Another library's threads, such as OpenBLAS's, which Python 3.15 counts before the library ends them.
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_records_nothing_and_goes_on() -> None:
     def run() -> None:
         child = os.fork()
