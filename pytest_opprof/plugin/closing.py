@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -18,9 +18,10 @@ from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
 from pytest_opprof.plugin.controller import LOST
+from pytest_opprof.plugin.failing import fail_session, failures_of
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
-from pytest_opprof.plugin.session import NOT_THE_TESTS, OpprofSession, version
+from pytest_opprof.plugin.session import OpprofSession, version
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
 from pytest_opprof.results.files import write_run
@@ -28,7 +29,6 @@ from pytest_opprof.results.run import Environment, Outcome, Run
 from pytest_opprof.results.shards import RANK
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
-_GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
     Style.PLAIN: {},
     Style.BOLD: {"bold": True},
@@ -85,9 +85,8 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     elif session.options.save:
         is_saved = _save(session, run, session.comparison)
     _remember(session, run, is_saved=is_saved)
-    session.failures += _untested_failures(session, session.comparison)
-    if session.failures and its.exitstatus in _GREEN:
-        its.exitstatus = pytest.ExitCode.TESTS_FAILED
+    session.failures += failures_of(session, session.comparison)
+    fail_session(its, session.failures)
 
 
 def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:
@@ -202,12 +201,3 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
         return False
     session.notes |= dict.fromkeys(saved)
     return True
-
-
-def _untested_failures(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
-    """Sentences on what fails this session although no test failed for it."""
-    if session.baseline.problem and session.fails_without_baseline:
-        yield session.baseline.problem
-    for test in comparison.tests:
-        if test.verdict in NOT_THE_TESTS and session.fails(test):
-            yield f"{test.node_id}: {test.reason}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -28,6 +28,7 @@ from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.calm import Calm
+from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.options import ALWAYS, Options
@@ -48,8 +49,6 @@ from pytest_opprof.results.run import Environment, MeasurementStatus, Outcome, R
 from pytest_opprof.units import NS_IN_S
 
 STEPPING: Final = pytest.StashKey[Stepping]()
-# No fault of the test's: they fail the session at its end, never a test.
-NOT_THE_TESTS: Final = frozenset({Verdict.ERROR, Verdict.MISSING})
 _WIDTH: Final = 80  # where there is no terminal
 
 
@@ -152,7 +151,7 @@ class OpprofSession:
         self._speed = self._speed or Speed.of_process()
         return Calm(self._speed, budget_ns=round(options.timed_max_time * NS_IN_S))
 
-    def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
+    def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test where a gate failed."""
         stepping = item.stash.get(STEPPING, None)
         if PLAN not in item.stash or (stepping is not None and stepping.is_running):
@@ -175,9 +174,7 @@ class OpprofSession:
         note_properties(item, found)
         traces = self._write_traces(found, test, stepping, by_marker=item.stash[PLAN].request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
-            report.outcome = "failed"
-            report.longrepr = self._section(found, traces)
-            vars(report).pop("wasxfail", None)  # it passed against expectation, and fails for another reason
+            fail_test(call, report, self._section(found, traces))
 
     def abandon(self) -> bool:
         """Note a test that the session ended in, without a report; whether there is one."""

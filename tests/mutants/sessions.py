@@ -111,9 +111,17 @@ SESSIONS: Final = (
         name="what no test stands for",
         tells="That a test of the baseline is missing, or that there is no baseline: the session fails.",
         file=_CLOSING,
-        text="    session.failures += _untested_failures(session, session.comparison)\n",
+        text="    session.failures += failures_of(session, session.comparison)\n",
         without="",
         test="tests/e2e/test_baselines.py::test_no_baseline_is_one_sentence_and_a_failure",
+    ),
+    _says(
+        name="a failed report that is lost",
+        tells="That another plugin kept pytest from counting a failed gate: the session fails.",
+        file="pytest_opprof/plugin/failing.py",
+        text="        elif test.node_id not in failed:",
+        without="        elif test.node_id in failed and not failed:",
+        test="tests/e2e/test_failing_sessions.py::test_no_plugin_hides_a_regression",
     ),
     _says(
         name="a session that was cut short",
