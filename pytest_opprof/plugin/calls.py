@@ -49,11 +49,14 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
         @functools.wraps(original)
         async def run_async(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            results = []
+            results: list[Any] = []
+            bound = functools.partial(original, *args, **kwargs)  # else its arguments are packed in the step
             with contextlib.closing(calls()) as planned:
                 for call in planned:
+                    result = None
                     with call:
-                        results.append(await original(*args, **kwargs))
+                        result = await bound()
+                    results = results or [result]
             return results[0]
 
         return run_async
@@ -61,11 +64,14 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        results = []
+        results: list[Any] = []
+        bound = functools.partial(original, *args, **kwargs)  # as above
         with contextlib.closing(calls()) as planned:
             for call in planned:
+                result = None
                 with call:
-                    results.append(original(*args, **kwargs))
+                    result = bound()
+                results = results or [result]
         return results[0]
 
     return run

@@ -26,7 +26,7 @@ _LOST: Final = "another plugin replaced or dropped the failed report"
 
 
 class GateFailed(Failed, BdbQuit):
-    """A gate failed. pytest starts no debugger for a `BdbQuit`: there is no frame of the user's to look at."""
+    """A gate failed. pytest starts no debugger for a `BdbQuit`: no frame of the user's is left to look at."""
 
 
 def fail_test(call: pytest.CallInfo[Any], report: pytest.TestReport, section: str) -> None:

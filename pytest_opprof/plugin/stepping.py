@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from types import TracebackType
 from typing import Any, Final
 
 import pytest
@@ -108,7 +109,27 @@ class Stepping:
         elif self.timed.is_open:
             self.timed.step()
         elif self._stepper is not None and self.request.steps_itself:
+            self.end_step()
             self._end_of_step(is_last=False)
+            self.begin_step()
+
+    # What is allocated in a step is the step's: nothing of ours comes between these two and the test's code.
+
+    def begin_step(self) -> None:
+        """The current step begins, if it is recorded."""
+        if self._stepper is not None and self.problem is None:
+            try:
+                self._stepper.begin_step()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
+                self._blame(error)
+
+    def end_step(self) -> None:
+        """The current step is over, if it was recorded."""
+        if self._stepper is not None:
+            try:
+                self._stepper.end_step()
+            except Exception as error:  # noqa: BLE001  # as above
+                self._blame(error)
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
         """Time a function by a fixture, then profile it.
@@ -157,35 +178,29 @@ class Stepping:
         """
         self._start()
         try:
-            yield self._deciding_call() if decides else self._later_call()
+            yield _Call(self, decides=decides)
             if self.request.steps_itself:
                 self._takes_cycles = False  # a step that the test did not finish is no step
             else:
                 while self._goes_on():
-                    yield self._later_call()
+                    yield _Call(self, decides=False)
         finally:
             self._stop()
 
-    @contextlib.contextmanager
-    def _deciding_call(self) -> Iterator[None]:
-        __tracebackhide__ = True
-        try:
-            yield
-        except BaseException:
-            self._takes_cycles = False
-            raise
+    def call_ended(self, error: BaseException | None, *, decides: bool) -> bool:
+        """Take note of how a call ended.
 
-    @contextlib.contextmanager
-    def _later_call(self) -> Iterator[None]:
-        __tracebackhide__ = True
-        try:
-            yield
-        except (Exit, KeyboardInterrupt):
-            self._takes_cycles = False
-            raise
-        except (Exception, OutcomeException, SystemExit) as error:  # noqa: BLE001  # the first call decided
-            self._takes_cycles = False
-            self.problem = self._unrepeatable(error)
+        Returns:
+            Whether its error is ours to keep: the first call alone decides the test's outcome.
+        """
+        if error is None:
+            return False
+        self._takes_cycles = False
+        is_own = isinstance(error, (Exception, OutcomeException, SystemExit)) and not isinstance(error, Exit)
+        if decides or not is_own:
+            return False
+        self.problem = self._unrepeatable(error)
+        return True
 
     def _unrepeatable(self, error: BaseException) -> str:
         call = f"call {self.calls + 1} raised {type(error).__name__}"
@@ -250,7 +265,7 @@ class Stepping:
                 on_cycle=lambda: self._take(recorder.cycles[-1].recording),
                 trace_id_callback=None,
             )
-            self._stepper = Stepper(self.request.schedule, recorder, named_steps=True)
+            self._stepper = Stepper(self.request.schedule, recorder, named_steps=False)
             self._stepper.start()
 
     def _take(self, recording: Recording) -> None:
@@ -290,10 +305,12 @@ class Stepping:
         try:
             with self._without_warnings():
                 yield
-        except OpprofError as error:
-            self.problem = str(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
-            self.problem = f"the profiler failed: {type(error).__name__}: {error}"
+            self._blame(error)
+
+    def _blame(self, error: Exception) -> None:
+        known = isinstance(error, OpprofError)
+        self.problem = str(error) if known else f"the profiler failed: {type(error).__name__}: {error}"
 
     @contextlib.contextmanager
     def _without_warnings(self) -> Iterator[None]:
@@ -308,6 +325,25 @@ class Stepping:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+
+
+class _Call:
+    """Held open around a call, which is a step. A class, as a generator would allocate between the two."""
+
+    __slots__ = ("_decides", "_stepping")
+
+    def __init__(self, stepping: Stepping, *, decides: bool) -> None:
+        self._stepping = stepping
+        self._decides = decides
+
+    def __enter__(self) -> None:
+        self._stepping.begin_step()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self._stepping.end_step()
+        return self._stepping.call_ended(error, decides=self._decides)
 
 
 def _sources_left(sources: frozenset[str], request: ProfileRequest) -> frozenset[str]:
