@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 
 # The caps of run.schema.json.
 MAX_NAME = 1_024
 MAX_NODE_ID = 4_096
 MAX_TEXT = 4_096
+MAX_NOTES = 200
 _DIGEST_LENGTH = 16
 _LONGEST_STEM = 80
 _DIGEST_OF_STEM = 4
@@ -35,6 +37,18 @@ def bounded(text: str, *, length: int) -> str:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
     return f"{text[: length - _DIGEST_LENGTH - 1]}~{digest}"
+
+
+def bounded_text(text: str) -> str:
+    """A sentence, as long as a document takes."""
+    return bounded(text, length=MAX_TEXT)
+
+
+def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """Notes, as many and as long as a document takes; the last counts those that are left out."""
+    kept = notes if len(notes) <= MAX_NOTES else notes[: MAX_NOTES - 1]
+    left = len(notes) - len(kept)
+    return (*map(bounded_text, kept), *([f"and {left} more notes"] if left else []))
 
 
 def trace_stem(node_id: str) -> str:
