@@ -71,13 +71,14 @@ class BenchmarkStepping(Stepping):
         Whatever it raises here is a fault of the measurement: the timed calls decide the test's outcome.
         """
         __tracebackhide__ = True
-        self._measure(work)
-        if self._needs_a_second_look():
-            again = BenchmarkStepping(self.request, fixture=self.fixture, sources=self.sources)
-            self.again = again
-            again._measure(work)
-        if self._is_sound():
-            self._time(work)
+        with self._repeating():
+            self._measure(work)
+            if self._needs_a_second_look():
+                again = BenchmarkStepping(self.request, fixture=self.fixture, sources=self.sources)
+                self.again = again
+                again._measure(work)
+            if self._is_sound():
+                self._time(work)
 
     @contextlib.contextmanager
     def _in_place(self, item: pytest.Item) -> Iterator[None]:

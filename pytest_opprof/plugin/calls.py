@@ -7,9 +7,11 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 import pytest
+
+_REPORTS: Final[tuple[str, ...]] = ("pytest_runtest_logreport", "pytest_exception_interact")
 
 # One for each call, to be held open around it.
 Calls = Generator[AbstractContextManager[None], None, None]
@@ -35,6 +37,29 @@ def replaced(item: pytest.Item, calls: Callable[[], Calls]) -> Iterator[None]:
         if instance is not None:
             with contextlib.suppress(AttributeError):
                 delattr(instance, item.originalname)
+
+
+@contextlib.contextmanager
+def unreported(item: pytest.Item) -> Iterator[None]:
+    """Keep what a test reports of itself from all plugins for a while: subtests have reports of their own.
+
+    A hook's implementations cannot keep a call from each other, so the calls are taken where they are made.
+    """
+    relays = {id(vars(relay)): vars(relay) for relay in (item.ihook, item.config.hook)}.values()
+    kept = [{name: relay[name] for name in _REPORTS if name in relay} for relay in relays]
+    for relay in relays:
+        relay.update(dict.fromkeys(_REPORTS, _unheard))
+    try:
+        yield
+    finally:
+        for relay, hooks in zip(relays, kept, strict=True):
+            for name in _REPORTS:
+                del relay[name]  # a proxy for a folder makes what it is asked for anew
+            relay.update(hooks)
+
+
+def _unheard(**_: object) -> list[object]:
+    return []
 
 
 def _is_unittest(item: pytest.Function) -> bool:

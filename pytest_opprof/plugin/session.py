@@ -126,7 +126,7 @@ class OpprofSession:
     def stepping_of(self, item: pytest.Item) -> Stepping | None:
         """A test's measurement; None for a test that is not measured."""
         plan = item.stash.get(PLAN, None)
-        if plan is None:
+        if plan is None or plan.refusal:
             return None
         if STEPPING not in item.stash:
             item.stash[STEPPING] = self._new_stepping(item, plan.request)
@@ -154,13 +154,21 @@ class OpprofSession:
     def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test where a gate failed."""
         stepping = item.stash.get(STEPPING, None)
-        if PLAN not in item.stash or (stepping is not None and stepping.is_running):
-            return  # not ours, or one of the subtests that pytest reports while the test runs
+        plan = item.stash.get(PLAN, None)
+        if stepping is not None and stepping.is_running:
+            stepping.note_part(report)
+            return
+        if plan is None:
+            return
         if stepping is not None:
             del item.stash[STEPPING]  # a rerun of the same item starts anew; the recordings are let go
         self.running = None
-        test = _unjudged(item, _outcome(report))
+        has_failed = stepping is not None and stepping.has_failed_parts
+        test = _unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
         self.node_ids[test.node_id] = item.nodeid
+        if plan.refusal and test.outcome is Outcome.PASSED:
+            self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
+            return
         if stepping is None or test.outcome is not Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
@@ -172,7 +180,7 @@ class OpprofSession:
         self._take(test)
         found = self._compare(test)
         note_properties(item, found)
-        traces = self._write_traces(found, test, stepping, by_marker=item.stash[PLAN].request.trace)
+        traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
             fail_test(call, report, self._section(found, traces))
 

@@ -20,7 +20,7 @@ from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
-from pytest_opprof.plugin.calls import Calls, replaced
+from pytest_opprof.plugin.calls import Calls, replaced, unreported
 from pytest_opprof.plugin.calm import Calm, CalmRecorder
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.timing import TimedSteps
@@ -28,6 +28,9 @@ from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sour
 from pytest_opprof.profiler.stepper import Stepper
 
 _RANGES: Final = frozenset({"ranges"})
+_REPEATABLE: Final = (
+    "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
+)
 
 
 class Stepping:
@@ -54,6 +57,7 @@ class Stepping:
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
         timed: The steps without a profiler.
+        has_failed_parts: A subtest failed in the first call, for which pytest fails the test later.
         unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.
     """
 
@@ -86,10 +90,14 @@ class Stepping:
         self._stepper: Stepper | None = None
         self._takes_cycles = True
         self._had_torch = "torch" in sys.modules
+        self._item: pytest.Item | None = None
+        self._is_repeating = False
+        self.has_failed_parts = False
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:
         """Measure what runs inside as the call phase of `item`."""
+        self._item = item
         with self._own_faults():
             Collector.instance().open(sources=self.sources)  # else the first step would pay for it
         self.is_running, before = True, compiled()
@@ -161,6 +169,13 @@ class Stepping:
 
     def _calls(self) -> Calls:
         """What to hold open around each call: those of the measurement, and of the one that confirms it."""
+        with contextlib.ExitStack() as later:
+            for number, call in enumerate(self._all_calls()):
+                if number == 1:
+                    later.enter_context(self._repeating())
+                yield call
+
+    def _all_calls(self) -> Calls:
         yield from self.planned_calls(decides=True)
         if self._needs_a_second_look():
             self.again = Stepping(self.request, sources=self.sources)
@@ -169,6 +184,29 @@ class Stepping:
             self.timed.end()
         elif self._is_sound():
             yield from self.timed.calls()
+
+    @contextlib.contextmanager
+    def _repeating(self) -> Iterator[None]:
+        """What runs inside was run before: pytest has heard of it once, and is told nothing more."""
+        assert self._item is not None, "a test is measured inside of `around`"
+        self._is_repeating = True
+        try:
+            with unreported(self._item):
+                yield
+        finally:
+            self._is_repeating = False
+
+    def note_part(self, report: pytest.TestReport) -> None:
+        """A part of the test that reports of itself ended, such as a subtest, while the test goes on.
+
+        Those of later calls never count: one that fails there alone is a fault of the measurement.
+        """
+        if not self._is_repeating:
+            self.has_failed_parts |= report.failed
+        elif report.failed:
+            report.outcome, report.longrepr = "passed", None
+            if not self.has_failed_parts and self.problem is None:
+                self.problem = f"cannot be repeated: a subtest of call {self.calls + 1} failed. {_REPEATABLE}"
 
     def planned_calls(self, *, decides: bool) -> Calls:
         """What to hold open around each call of one measurement.
@@ -208,10 +246,7 @@ class Stepping:
             return f"the test profiles itself: {call}. Leave out its own profiler, or the marker"
         if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
             return f"cannot be repeated: {call}. Make `benchmark` an argument of the test"
-        return (
-            f"cannot be repeated: {call}. Build the state inside the test, take the opprof fixture and step "
-            "yourself, or set warmup=0, active=1"
-        )
+        return f"cannot be repeated: {call}. {_REPEATABLE}"
 
     def _goes_on(self) -> bool:
         """Count the call that ended; whether another follows."""
