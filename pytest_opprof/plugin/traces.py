@@ -31,7 +31,7 @@ def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) ->
     """Write a trace of each cycle of a test.
 
     Returns:
-        The files: ``test_encoder_step-9f3c.json.gz``, with the cycle's number where there are several.
+        The files: ``test_encoder_step-9f3c0a61e2d4.json.gz``, with the cycle's number if there are several.
 
     Raises:
         StoreError: A file cannot be written.
