@@ -28,6 +28,7 @@ from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.calm import Calm
+from pytest_opprof.plugin.certify import SecondLooks
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import measured, unmeasured
@@ -42,6 +43,7 @@ from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
+from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
@@ -112,6 +114,8 @@ class OpprofSession:
         )
         self.traces = SessionTraces(root=config.rootpath, options=options, exchange=exchange)
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
+        # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
+        self._second_looks = None if exchange else SecondLooks(config)
         self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
@@ -177,8 +181,8 @@ class OpprofSession:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
         if isinstance(stepping, BenchmarkStepping) and test.is_usable:
             leave_summary(stepping.fixture, test, run_id=self._run_id)
+        test, found = self._seen_twice(item, test)
         self._take(test)
-        found = self._compare(test)
         note_properties(item, found)
         traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
@@ -211,6 +215,18 @@ class OpprofSession:
         except Exception:  # noqa: BLE001  # this runs inside the test; it is told when the test is judged
             return False
         return found.verdict is Verdict.REGRESSED and self.fails(found)
+
+    def _seen_twice(self, item: pytest.Item, test: TestResult) -> tuple[TestResult, TestComparison]:
+        """A test and its verdict, after a look at it in a fresh process where it would fail."""
+        found = self._compare(test)
+        if found.base is None or found.verdict is not Verdict.REGRESSED or not self.fails(found):
+            return test, found
+        again = self._second_looks.at(item) if self._second_looks else None
+        # One that fails alike confirms this one; one that nobody can judge says nothing.
+        if again is None or not again.is_usable or self.fails(self._compare(again)):
+            return test, found
+        test = repeated(test, again, fresh_process=False)
+        return test, self._compare(test)
 
     def _measured(self, test: TestResult, stepping: Stepping) -> TestResult:
         try:

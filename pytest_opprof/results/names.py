@@ -13,7 +13,7 @@ MAX_TEXT = 4_096
 MAX_NOTES = 200
 _DIGEST_LENGTH = 16
 _LONGEST_STEM = 80
-_DIGEST_OF_STEM = 12  # two tests of a project never share it: 48 bits
+DIGEST_OF_STEM = 12  # two tests of a project never share it: 48 bits
 # How a recording groups the ranges that mark the steps themselves.
 STEP_NAME = "ProfilerStep*"
 
@@ -54,5 +54,5 @@ def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
 def trace_stem(node_id: str) -> str:
     """What the names of a test's trace files begin with: ``test_encoder_step-9f3c0a61e2d4``."""
     plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", node_id.rpartition("::")[2])[:_LONGEST_STEM]
-    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_OF_STEM]
+    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_OF_STEM]
     return f"{plain}-{digest}"
