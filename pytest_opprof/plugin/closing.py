@@ -44,7 +44,7 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
     try:
         _finish(session, its)
     finally:
-        session.traces.close()
+        session.close()
 
 
 def _finish(session: OpprofSession, its: pytest.Session) -> None:
@@ -61,7 +61,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     if hasattr(config, "workeroutput"):
         config.workeroutput[LOST] = session.failures
         return
-    measured_in = _join(session) if session.is_controller else None
+    measured_in = _join(session)
     session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
     session.comparison = compare_runs(
@@ -121,13 +121,13 @@ def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> 
 
 
 def _join(session: OpprofSession) -> Environment | None:
-    """Take over what the workers left; the environment they measured in, as far as any has seen it."""
-    assert session.exchange is not None
-    session.collected = session.exchange.collected()
+    """Take over what other processes left; the environment they measured in, as far as any has seen it."""
+    if session.is_controller:
+        session.collected = session.shared.collected()
     found: Environment | None = None
-    for run, test in session.exchange.results():
+    for run, test in session.shared.results():
         session.results[test.node_id] = test
-        session.node_ids[test.node_id] = test.node_id
+        session.node_ids.setdefault(test.node_id, test.node_id)
         session.notes |= dict.fromkeys(run.notes)
         known = found.fingerprint if found else {}
         found = replace(run.environment, fingerprint={**known, **run.environment.fingerprint})

@@ -60,7 +60,8 @@ class OpprofSession:
     Attributes:
         config: pytest's.
         options: What the user asked for.
-        exchange: The folder shared with other processes; None where the tests run in this one.
+        exchange: The folder shared with xdist's other processes; None without workers.
+        shared: The same, or a folder for children that are forked to run a test.
         is_controller: The tests run in workers, and this process joins what they found.
         collected: What was collected.
         policy: The gates set outside the tests.
@@ -112,7 +113,6 @@ class OpprofSession:
             command_line=parse_gate_options(options.gates, known_ops=names),
             accepted=read_accepted(self.folder) if options.baseline else {},
         )
-        self.traces = SessionTraces(root=config.rootpath, options=options, exchange=exchange)
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
         self._second_looks = None if exchange else SecondLooks(config)
@@ -120,6 +120,13 @@ class OpprofSession:
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
+        self.shared = exchange or Exchange.of_this_process()
+        self.traces = SessionTraces(root=config.rootpath, options=options, exchange=self.shared)
+
+    def close(self) -> None:
+        """Remove what was not kept; a worker's folder is its controller's to remove."""
+        if self.shared is not self.exchange and self.shared.is_of_this_process:
+            self.shared.remove()
 
     # ---- a test ------------------------------------------------------------------------------
 
@@ -242,10 +249,10 @@ class OpprofSession:
         self.notes |= dict.fromkeys(late - self.said)  # only a window that met CUDA may have found it out
         lapses = set(Collector.instance().lapses.values()) & set(test.unheard.values())
         self.notes |= dict.fromkeys(f"{test.node_id}: {reason}" for reason in lapses)
-        if self.exchange is not None:
+        if self.exchange is not None or not self.shared.is_of_this_process:
             notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
             try:
-                self.exchange.put_result(replace(self.run_of([test]), notes=notes))
+                self.shared.put_result(replace(self.run_of([test]), notes=notes))
             except OpprofError as error:
                 self.failures.append(str(error))
 
