@@ -117,16 +117,31 @@ static void join(joining *j, int64_t row) {
     }
 }
 
-static void count_self_times(const op_writable *w, uint64_t n) {
-    for (uint64_t row = 0; row < n; row++)
+/* Siblings may overlap, where a call ends inside of a range that began in it: what two of them share
+ * leaves their parent once. */
+static int count_self_times(const op_writable *w, uint64_t n) {
+    int64_t *covered_to = op_malloc(n * sizeof *covered_to);
+    if (!covered_to)
+        return op_error_set(OP_ENOMEM, "no memory to count self times");
+    for (uint64_t row = 0; row < n; row++) {
+        covered_to[row] = w->start_ns[row];
         w->self_ns[row] =
             w->flags[row] & (OP_FLAG_ASYNC | OP_FLAG_UNFINISHED) ? 0 : w->duration_ns[row];
+    }
     for (uint64_t row = 0; row < n; row++) {
         int32_t parent = w->parent[row];
         bool takes = parent >= 0 && !(w->flags[row] & (OP_FLAG_ASYNC | OP_FLAG_UNFINISHED));
-        if (takes && !(w->flags[parent] & (OP_FLAG_ASYNC | OP_FLAG_UNFINISHED)))
-            w->self_ns[parent] -= w->duration_ns[row];
+        if (!takes || w->flags[parent] & (OP_FLAG_ASYNC | OP_FLAG_UNFINISHED))
+            continue;
+        int64_t start = w->start_ns[row], end = start + w->duration_ns[row];
+        int64_t from = start > covered_to[parent] ? start : covered_to[parent];
+        if (end > from) {
+            w->self_ns[parent] -= end - from;
+            covered_to[parent] = end;
+        }
     }
+    free(covered_to);
+    return OP_OK;
 }
 
 int op_nest_finish(op_nest *nest, op_result *r, const op_writable *w) {
@@ -148,9 +163,8 @@ int op_nest_finish(op_nest *nest, op_result *r, const op_writable *w) {
             j.call = j.op = -1;
         join(&j, (int64_t)row);
     }
-    count_self_times(w, n);
     free(own);
-    return OP_OK;
+    return count_self_times(w, n);
 }
 
 void op_nest_release(op_nest *nest) {

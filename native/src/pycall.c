@@ -12,8 +12,27 @@ static bool active, modules_only;
 
 static uint16_t line_of(op_frame *f) { return f ? op_pyline(op_frame_code(f), op_frame_offset(f)) : 0; }
 
+/* The line at which the innermost call that is shown is. Calls of ours are not: their lines are of
+ * other files, and the frame to ask is the one further out that called us. 0 for a function in C, which
+ * has no lines. */
+static uint16_t line_shown(const op_thread *t, op_frame *f) {
+    uint32_t depth = t->call_depth;
+    if (__builtin_expect(!depth || !t->calls[depth - 1].hidden, 1))
+        return line_of(f);
+    while (depth && t->calls[depth - 1].hidden)
+        depth--;
+    const void *code = depth ? t->calls[depth - 1].code : NULL;
+    while (f && op_frame_code(f) != code)
+        f = op_frame_back(f);
+    return line_of(f);
+}
+
 /* Also without the GIL, which torch gives up before it runs an op. */
-static uint16_t line_here(void) { return line_of(op_frame_of(PyGILState_GetThisThreadState())); }
+static uint16_t line_here(void) {
+    op_frame *innermost = op_frame_of(PyGILState_GetThisThreadState());
+    const op_thread *t = op_self;
+    return op_calls_are_of(t, op_open_window()) ? line_shown(t, innermost) : line_of(innermost);
+}
 
 /* What the thread was in when it came to the window, outermost first: no events, but the calls that
  * events lie in. */
@@ -78,7 +97,7 @@ static inline void begin_function(PyCodeObject *code, op_frame *callee) {
     if (name == OP_NAME_NONE || !op_recording())
         op_call_pass(t, code, name == OP_NAME_NONE);
     else
-        op_call_begin(t, code, name, OP_PYTHON_CALL, 0, line_of(caller));
+        op_call_begin(t, code, name, OP_PYTHON_CALL, 0, line_shown(t, caller));
 }
 
 static inline void end_function(const PyCodeObject *code) {
@@ -106,7 +125,7 @@ static inline void begin_method(const PyMethodDef *method, PyObject *self, op_fr
     if (name == OP_NAME_NONE || !op_recording())
         op_call_pass(t, method, name == OP_NAME_NONE);
     else
-        op_call_begin(t, method, name, OP_C_CALL, 0, line_of(caller));
+        op_call_begin(t, method, name, OP_C_CALL, 0, line_shown(t, caller));
 }
 
 static inline void end_method(const PyMethodDef *method) {

@@ -42,7 +42,7 @@ static void a_range_that_outlives_its_call_lies_further_out(void) {
     add_kind(first, "sub", 1, 650, 660, OP_TORCH)->line = 76;
     op_result *r = build(&m);
     check_tree(r, (int32_t[]){-1, 0, 1, 2, 1, 4, 1, 4, 6},
-               (int64_t[]){110, 880 - 100 - 450 - 200, 20, 80, 340, 100, 190, 10, 10});
+               (int64_t[]){110, 880 - (700 - 100), 20, 80, 340, 100, 190, 10, 10});
     static const uint16_t lines[] = {0, 5, 7, 60, 7, 8, 7, 7, 76};
     static const bool crosses[] = {false, false, true, true, false, false, true, false, false};
     for (int row = 0; row < 9; row++) {

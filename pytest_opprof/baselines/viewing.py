@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.baselines.traces import SIDES, SUFFIX, SavedTraces
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.results.files import read_head, shown, store_error
-from pytest_opprof.results.names import canonical_node_id, trace_stem
+from pytest_opprof.results.names import DIGEST_OF_STEM, canonical_node_id, trace_stem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HEAD_BYTES: Final = 4096
 _KIND: Final = re.compile(rb'\s*\{[^{}\[\]]{0,200}"kind":\s*"opprof-')
 _NAME: Final = re.compile(
-    rf"(?P<stem>.+-[0-9a-f]{{4}})(?:\.(?P<part>base|head|cycle\d+))?{re.escape(SUFFIX)}"
+    rf"(?P<stem>.+-[0-9a-f]{{{DIGEST_OF_STEM}}})(?:\.(?P<part>base|head|cycle\d+))?{re.escape(SUFFIX)}"
 )
 _MOST_NAMES: Final = 10
 

@@ -5,6 +5,7 @@ Of devices it is CUPTI, beside these (`cuda_source.py`).
 
 from __future__ import annotations
 
+import gc
 from typing import Protocol
 
 from pytest_opprof.capture.native import fast, lib
@@ -26,6 +27,9 @@ class MemorySource(Protocol):
     def disable(self) -> None:
         """The window is about to close; also after a fork, in the child."""
 
+    def settle(self) -> None:
+        """A step is about to begin: have equal steps find equal allocators."""
+
 
 class PythonMemory:
     """Hooks on the three domains of Python's allocator: objects, and what extensions take through Python."""
@@ -39,6 +43,13 @@ class PythonMemory:
     def disable(self) -> None:
         """Put those allocators back."""
         fast.pymem_stop()
+
+    def settle(self) -> None:
+        """Empty Python's free lists, whose objects are taken and given back past its allocators.
+
+        A full collection does that, and has the next one come after as many objects in each step.
+        """
+        gc.collect()
 
 
 class MallocMemory:
@@ -57,6 +68,9 @@ class MallocMemory:
     def disable(self) -> None:
         """Let them point to malloc() again."""
         lib.op_malloc_unwatch()
+
+    def settle(self) -> None:
+        """Nothing: what malloc() keeps back is taken and given back through it."""
 
 
 def memory_source(sources: frozenset[str]) -> MemorySource:

@@ -27,6 +27,7 @@ from pytest_opprof.results.document import (
     time_to_document,
 )
 from pytest_opprof.results.files import read_document, shown, write_document
+from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import OpKind, TestResult
 from pytest_opprof.results.schema import Contract
 
@@ -66,7 +67,7 @@ def comparison_to_document(comparison: Comparison) -> Document:
         "opprof_version": comparison.opprof_version,
         "base": None if comparison.base is None else side_to_document(comparison.base),
         "head": side_to_document(comparison.head),
-        "notes": list(comparison.notes),
+        "notes": list(bounded_notes(comparison.notes)),
         "not_run": comparison.not_run,
         "tests": [_test_to_document(test) for test in comparison.tests],
     }
@@ -102,7 +103,7 @@ def _test_to_document(test: TestComparison) -> Document:
     return {
         "node_id": test.node_id,
         "verdict": verdict_to_document(test.verdict),
-        "reason": test.reason,
+        "reason": bounded_text(test.reason),
         "changes": [_change_to_document(change) for change in test.changes],
         "limits": [
             {
@@ -110,11 +111,11 @@ def _test_to_document(test: TestComparison) -> Document:
                 "limit": limit.limit,
                 "value": _samples_to_document(limit.value),
                 "verdict": limit.verdict.value,
-                "reason": limit.reason,
+                "reason": bounded_text(limit.reason),
             }
             for limit in test.limits
         ],
-        "advisories": list(test.advisories),
+        "advisories": list(bounded_notes(test.advisories)),
         "base": None if test.base is None else result_to_document(test.base),
         "head": None if test.head is None else result_to_document(test.head),
     }
@@ -163,8 +164,8 @@ def _change_to_document(change: Change) -> Document:
         "head": _samples_to_document(change.head),
         "rule": change.rule,
         "verdict": verdict_to_document(change.verdict),
-        "cause": change.cause,
-        "reason": change.reason,
+        "cause": bounded_text(change.cause),
+        "reason": bounded_text(change.reason),
         "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
     }
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.renamed_tests import Renamed
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.results.names import MAX_TEXT, STEP_NAME, bounded
+from pytest_opprof.results.names import STEP_NAME, bounded_text
 from pytest_opprof.results.run import OpKind, TestResult
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _words(likeness: float) -> str:
 
 def _told(test: TestComparison, sentence: str) -> TestComparison:
     reason = "; ".join(filter(None, (test.reason, sentence)))
-    return replace(test, reason=bounded(reason, length=MAX_TEXT))
+    return replace(test, reason=bounded_text(reason))
 
 
 def _test(at: int, test: TestResult) -> _Test:

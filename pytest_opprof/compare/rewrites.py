@@ -18,7 +18,7 @@ from pytest_opprof.compare.explained import Book, Candidate
 from pytest_opprof.compare.kernels import kernel_rewritings
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.results.names import MAX_TEXT, bounded
+from pytest_opprof.results.names import bounded_text
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
 
@@ -140,7 +140,7 @@ def _told(group: _Group, book: Book) -> _Rewritten | None:
         base=_each(sums[0] // weight, steps=book.steps[0]),
         head=_each(sums[1] // weight, steps=book.steps[1]),
         verdict=_verdict(mine, net, has_risen=book.has_risen(net, on_device=group.on_device)),
-        cause=bounded(_cause(group, book, inside=_inside(group)), length=MAX_TEXT),
+        cause=bounded_text(_cause(group, book, inside=_inside(group))),
         rewrite=Rewrite(kind=kind, before=group.rewriting.before, after=group.rewriting.after),
     )
     others = _others(group, mine, change, book)

@@ -44,7 +44,7 @@ from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import differences
-from pytest_opprof.results.names import MAX_TEXT, bounded
+from pytest_opprof.results.names import bounded_text
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def _failed_control(control: Control) -> str:
 
 def _in_bounds(test: TestTimes) -> TestTimes:
     """The same with sentences that a document has room for: names in them may be long."""
-    reason, cause = (bounded(text, length=MAX_TEXT) for text in (test.reason, test.cause))
+    reason, cause = map(bounded_text, (test.reason, test.cause))
     return replace(test, reason=reason, cause=cause)
 
 

@@ -10,13 +10,15 @@ from typing import Final
 import pytest
 
 # What reports on tests, distributes them, stops early, or remembers other runs: not for another process.
-# What selects among them stays: it chose these tests, and an ini file may hold a choice that it overrides.
+# What selects among them stays, as an ini file may hold a choice that it overrides; there it selects nothing
+# (`plugin.fresh`).
 _WITH_VALUE: Final = frozenset(
     {
         *("-n", "--numprocesses", "--maxprocesses", "--dist", "--tx", "--px", "--maxfail"),
         *("--junitxml", "--junit-xml", "--junitprefix", "--junit-prefix", "--html", "--css", "--report-log"),
         *("--json-report-file", "--durations", "--durations-min", "--log-file", "--pastebin", "--basetemp"),
         *("--lfnf", "--last-failed-no-failures", "--random-order-seed"),
+        *("--splits", "--group", "--splitting-algorithm", "--durations-path"),
     }
 )
 _FLAGS: Final = frozenset(
@@ -25,6 +27,7 @@ _FLAGS: Final = frozenset(
         *("--lf", "--last-failed", "--ff", "--failed-first", "--nf", "--new-first", "--cache-clear"),
         *("--sw", "--stepwise", "--sw-skip", "--stepwise-skip", "--sw-reset", "--stepwise-reset"),
         *("--self-contained-html", "--json-report", "--co", "--collect-only"),
+        *("--store-durations", "--clean-durations"),
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
@@ -54,6 +57,7 @@ def fresh_arguments(config: pytest.Config, *, cache: str) -> list[str]:
     return [
         *own_options(config),
         *_calming(config),
+        *("-p", "pytest_opprof.plugin.fresh"),
         *(("-o", f"cache_dir={cache}") if config.pluginmanager.hasplugin("cacheprovider") else ()),
         # Other arguments could lead pytest to another ini file and root, and so to other node ids.
         *("-c", str(config.inipath or os.devnull), f"--rootdir={config.rootpath}"),

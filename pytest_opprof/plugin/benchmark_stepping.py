@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -70,13 +71,14 @@ class BenchmarkStepping(Stepping):
         Whatever it raises here is a fault of the measurement: the timed calls decide the test's outcome.
         """
         __tracebackhide__ = True
-        self._measure(work)
-        if self._needs_a_second_look():
-            again = BenchmarkStepping(self.request, fixture=self.fixture, sources=self.sources)
-            self.again = again
-            again._measure(work)
-        if self._is_sound():
-            self._time(work)
+        with self._repeating():
+            self._measure(work)
+            if self._needs_a_second_look():
+                again = BenchmarkStepping(self.request, fixture=self.fixture, sources=self.sources)
+                self.again = again
+                again._measure(work)
+            if self._is_sound():
+                self._time(work)
 
     @contextlib.contextmanager
     def _in_place(self, item: pytest.Item) -> Iterator[None]:
@@ -90,18 +92,23 @@ class BenchmarkStepping(Stepping):
     def _measure(self, work: Benchmarked) -> None:
         __tracebackhide__ = True
         try:
-            with self._later_call():
-                arguments = work.prepare()
-                self._start()
-                while self._is_sound():
-                    args, kwargs = arguments
-                    work.function(*args, **kwargs)
-                    with self._between_steps(work):
-                        work.clean(arguments)
-                        if self.calls + 1 < self.request.calls:
-                            arguments = work.prepare()
-                    if not self._goes_on():
-                        break
+            arguments = work.prepare()
+            self._start()
+            while self._is_sound():
+                args, kwargs = arguments
+                bound = functools.partial(work.function, *args, **kwargs)  # not packed in the step
+                self.begin_step()
+                bound()
+                self.end_step()
+                with self._between_steps(work):
+                    work.clean(arguments)
+                    if self.calls + 1 < self.request.calls:
+                        arguments = work.prepare()
+                if not self._goes_on():
+                    break
+        except BaseException as error:
+            if not self.call_ended(error, decides=False):
+                raise
         finally:
             self._stop()
 
@@ -126,8 +133,6 @@ class BenchmarkStepping(Stepping):
         if self._stepper is None or (work.setup is None and work.teardown is None):
             yield
             return
-        with self._own_faults():
-            self._stepper.end_step()
         is_recording = Collector.instance().recording
         if is_recording:
             Collector.instance().pause(paused=True)

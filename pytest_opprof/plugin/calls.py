@@ -7,9 +7,11 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 import pytest
+
+_REPORTS: Final[tuple[str, ...]] = ("pytest_runtest_logreport", "pytest_exception_interact")
 
 # One for each call, to be held open around it.
 Calls = Generator[AbstractContextManager[None], None, None]
@@ -37,6 +39,29 @@ def replaced(item: pytest.Item, calls: Callable[[], Calls]) -> Iterator[None]:
                 delattr(instance, item.originalname)
 
 
+@contextlib.contextmanager
+def unreported(item: pytest.Item) -> Iterator[None]:
+    """Keep what a test reports of itself from all plugins for a while: subtests have reports of their own.
+
+    A hook's implementations cannot keep a call from each other, so the calls are taken where they are made.
+    """
+    relays = {id(vars(relay)): vars(relay) for relay in (item.ihook, item.config.hook)}.values()
+    kept = [{name: relay[name] for name in _REPORTS if name in relay} for relay in relays]
+    for relay in relays:
+        relay.update(dict.fromkeys(_REPORTS, _unheard))
+    try:
+        yield
+    finally:
+        for relay, hooks in zip(relays, kept, strict=True):
+            for name in _REPORTS:
+                del relay[name]  # a proxy for a folder makes what it is asked for anew
+            relay.update(hooks)
+
+
+def _unheard(**_: object) -> list[object]:
+    return []
+
+
 def _is_unittest(item: pytest.Function) -> bool:
     # Never imported here: pytest knows what it made.
     return any(kind.__module__ == "_pytest.unittest" for kind in type(item).__mro__)
@@ -49,11 +74,14 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
         @functools.wraps(original)
         async def run_async(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            results = []
+            results: list[Any] = []
+            bound = functools.partial(original, *args, **kwargs)  # else its arguments are packed in the step
             with contextlib.closing(calls()) as planned:
                 for call in planned:
+                    result = None
                     with call:
-                        results.append(await original(*args, **kwargs))
+                        result = await bound()
+                    results = results or [result]
             return results[0]
 
         return run_async
@@ -61,11 +89,14 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
     @functools.wraps(original)
     def run(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        results = []
+        results: list[Any] = []
+        bound = functools.partial(original, *args, **kwargs)  # as above
         with contextlib.closing(calls()) as planned:
             for call in planned:
+                result = None
                 with call:
-                    results.append(original(*args, **kwargs))
+                    result = bound()
+                results = results or [result]
         return results[0]
 
     return run

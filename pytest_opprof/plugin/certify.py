@@ -1,14 +1,20 @@
-"""The certificate of a baseline: the same tests in fresh processes, in reverse and in order by turns."""
+"""Fresh processes: the certificate of a baseline, and the second look before a test fails.
+
+Each has a fixed hash seed, so that unchanged code that iterates a set counts in the second look what it
+counted when its baseline was certified.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -18,6 +24,7 @@ from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run, TestResult
 
+_HASH_SEED: Final = "PYTHONHASHSEED"
 _ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
 
 
@@ -70,18 +77,77 @@ def _uncertified(tests: Sequence[TestResult], *, processes: int) -> str:
     )
 
 
-def _fresh_run(config: pytest.Config, node_ids: Sequence[str], *, number: int) -> Run:
+class SecondLooks:
+    """Measures tests that are about to fail in fresh processes, as long as that is affordable.
+
+    It is not where a test uses fixtures of the project's own that outlive it: a second process would make
+    and end them too, such as a database by its name, while this one goes on to use them.
+
+    Args:
+        config: pytest's.
+        budget_s: What all looks of the session may take, in seconds.
+    """
+
+    def __init__(self, config: pytest.Config, *, budget_s: float = 30.0) -> None:
+        self._config = config
+        self._left_s = budget_s
+
+    def at(self, item: pytest.Item) -> TestResult | None:
+        """What a fresh process measures of a test; None where that cannot be had, or not be afforded."""
+        if self._left_s <= 0 or _has_lasting_fixtures(item):
+            return None
+        cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
+        if cancel is not None:
+            cancel(item=item)  # the test has run: pytest-timeout's time is not for this
+        began_s = time.monotonic()
+        try:
+            run = _fresh_run(self._config, [item.nodeid], number=2, timeout_s=self._left_s)
+        except (OpprofError, OSError, subprocess.TimeoutExpired):
+            return None
+        finally:
+            self._left_s -= time.monotonic() - began_s
+        return next(iter(run.tests), None)
+
+
+def _has_lasting_fixtures(item: pytest.Item) -> bool:
+    """Whether a test uses fixtures that outlive it, but for those of installed plugins."""
+    info = getattr(item, "_fixtureinfo", None)
+    used = [] if info is None else [used for name in info.names_closure for used in _fixtures(info, name)]
+    return any(
+        fixture.scope != "function" and "site-packages" not in fixture.func.__code__.co_filename
+        for fixture in used
+        if hasattr(fixture.func, "__code__")
+    )
+
+
+def _fixtures(info: Any, name: str) -> Sequence[Any]:
+    found: Sequence[Any] = info.name2fixturedefs.get(name, ())
+    return found
+
+
+def _hash_seed(number: int) -> str:
+    """Of the process with this number: two by turns, neither of them this process's own."""
+    own = os.environ.get(_HASH_SEED)
+    return [seed for seed in ("1", "2", "3") if seed != own][number % 2]
+
+
+def _fresh_run(
+    config: pytest.Config, node_ids: Sequence[str], *, number: int, timeout_s: float | None = None
+) -> Run:
     """What a fresh process measures of some tests, in this order.
 
     Raises:
         OpprofError: It left no document.
         OSError: It cannot be started.
+        subprocess.TimeoutExpired: It took longer than `timeout_s`.
     """
     with tempfile.TemporaryDirectory(prefix="opprof-certify-") as folder:
         document = Path(folder) / "run.json"
         done = subprocess.run(
             [*_command(config, node_ids, cache=f"{folder}/cache"), f"--opprof-json={document}"],
             cwd=config.invocation_params.dir,
+            env={**os.environ, _HASH_SEED: _hash_seed(number)},
+            timeout=timeout_s,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

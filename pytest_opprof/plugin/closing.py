@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -18,9 +18,10 @@ from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
 from pytest_opprof.plugin.controller import LOST
+from pytest_opprof.plugin.failing import fail_session, failures_of
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
-from pytest_opprof.plugin.session import NOT_THE_TESTS, OpprofSession, version
+from pytest_opprof.plugin.session import OpprofSession, version
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
 from pytest_opprof.results.files import write_run
@@ -28,7 +29,6 @@ from pytest_opprof.results.run import Environment, Outcome, Run
 from pytest_opprof.results.shards import RANK
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
-GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
     Style.PLAIN: {},
     Style.BOLD: {"bold": True},
@@ -44,7 +44,7 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
     try:
         _finish(session, its)
     finally:
-        session.traces.close()
+        session.close()
 
 
 def _finish(session: OpprofSession, its: pytest.Session) -> None:
@@ -61,7 +61,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     if hasattr(config, "workeroutput"):
         config.workeroutput[LOST] = session.failures
         return
-    measured_in = _join(session) if session.is_controller else None
+    measured_in = _join(session)
     session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
     session.comparison = compare_runs(
@@ -85,9 +85,8 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     elif session.options.save:
         is_saved = _save(session, run, session.comparison)
     _remember(session, run, is_saved=is_saved)
-    session.failures += _untested_failures(session, session.comparison)
-    if session.failures and its.exitstatus in GREEN:
-        its.exitstatus = pytest.ExitCode.TESTS_FAILED
+    session.failures += failures_of(session, session.comparison)
+    fail_session(its, session.failures)
 
 
 def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:
@@ -122,13 +121,13 @@ def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> 
 
 
 def _join(session: OpprofSession) -> Environment | None:
-    """Take over what the workers left; the environment they measured in, as far as any has seen it."""
-    assert session.exchange is not None
-    session.collected = session.exchange.collected()
+    """Take over what other processes left; the environment they measured in, as far as any has seen it."""
+    if session.is_controller:
+        session.collected = session.shared.collected()
     found: Environment | None = None
-    for run, test in session.exchange.results():
+    for run, test in session.shared.results():
         session.results[test.node_id] = test
-        session.node_ids[test.node_id] = test.node_id
+        session.node_ids.setdefault(test.node_id, test.node_id)
         session.notes |= dict.fromkeys(run.notes)
         known = found.fingerprint if found else {}
         found = replace(run.environment, fingerprint={**known, **run.environment.fingerprint})
@@ -202,12 +201,3 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
         return False
     session.notes |= dict.fromkeys(saved)
     return True
-
-
-def _untested_failures(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
-    """Sentences on what fails this session although no test failed for it."""
-    if session.baseline.problem and session.fails_without_baseline:
-        yield session.baseline.problem
-    for test in comparison.tests:
-        if test.verdict in NOT_THE_TESTS and session.fails(test):
-            yield f"{test.node_id}: {test.reason}"

@@ -30,6 +30,7 @@ ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
 ASIDE: Final = pytest.StashKey[str]()  # why nothing is profiled, although there are marked tests
 UNMEASURED: Final = pytest.StashKey[str]()  # what was asked for, and nothing could be measured for it
 UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
+FAILED: Final = pytest.StashKey[set[str]]()  # the tests of which pytest has heard that they failed
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,11 +71,26 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     options = config.stash[OPTIONS] = read_options(config)
     config.stash[UNREAD] = set()
+    heard = _FailedReports()
+    config.stash[FAILED] = heard.node_ids
+    config.pluginmanager.register(heard, "opprof-reports")
     distributes = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if distributes and options.mode != "off":
         from pytest_opprof.plugin.controller import ControllerHooks  # noqa: PLC0415  # as above
 
         config.pluginmanager.register(ControllerHooks(), "opprof-controller")
+
+
+class _FailedReports:
+    """Keeps which tests pytest counts as failed: other plugins may replace a report of ours, or drop it."""
+
+    def __init__(self) -> None:
+        self.node_ids: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count as pytest does."""
+        if report.failed and not hasattr(report, "wasxfail"):
+            self.node_ids.add(report.nodeid)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -177,7 +193,7 @@ def pytest_runtest_makereport(
     report = yield
     session = item.config.stash.get(SESSION, None)
     if session and (call.when == "call" or (call.when == "setup" and not report.passed)):
-        session.judge(item, report)
+        session.judge(item, call, report)
     return report
 
 

@@ -99,8 +99,6 @@ def request_of(item: pytest.Item) -> ProfileRequest:
     mark = item.get_closest_marker("profile")
     assert mark is not None, "it is asked of marked tests alone"
     where = f"@pytest.mark.profile of {item.nodeid}"
-    if not isinstance(item, pytest.Function):
-        raise UsageError(f"{where}: only test functions and methods can be profiled, and this is none")
     given = mark.kwargs.items()
     arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
     if mark.args:
@@ -112,12 +110,7 @@ def request_of(item: pytest.Item) -> ProfileRequest:
             near = difflib.get_close_matches(name, ARGUMENTS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(ARGUMENTS)}"
             raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
-    if hasattr(item.obj, "hypothesis"):
-        raise UsageError(
-            f"{where}: a hypothesis test draws other examples each time, so its ops have no fixed number; "
-            "profile a plain test with one of its examples"
-        )
-    steps_itself = "opprof" in item.fixturenames
+    steps_itself = "opprof" in getattr(item, "fixturenames", ())
     # What a test benchmarks is called by us, also where the test takes our fixture too.
     needs_calls = not steps_itself or bool(takes_benchmark(item))
     plan, numbers, calls = _plan(arguments, where=where, needs_calls=needs_calls)
@@ -145,6 +138,18 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         missing=tuple(f"activity {name}" for name in activities if name not in {"cpu", "cuda"}),
         steps_itself=steps_itself,
     )
+
+
+def refusal_of(item: pytest.Item) -> str:
+    """Why a marked test cannot be profiled; "" where it can."""
+    if not isinstance(item, pytest.Function):
+        return "only test functions and methods can be profiled, and this is none"
+    if hasattr(item.obj, "hypothesis"):
+        return (
+            "a hypothesis test draws other examples each time, so its ops have no fixed number; profile a "
+            "plain test with one of its examples"
+        )
+    return ""
 
 
 def _flag(arguments: Mapping[str, Any], name: str, *, where: str) -> bool:

@@ -14,20 +14,28 @@ from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.limits import parse_limits
 from pytest_opprof.plugin.hooks import UNREAD
-from pytest_opprof.plugin.marker import ProfileRequest, request_of
+from pytest_opprof.plugin.marker import ProfileRequest, refusal_of, request_of
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """A marked test's request, with its limits and gates read and checked."""
+    """A marked test's request, with its limits and gates read and checked.
+
+    Attributes:
+        request: What the marker asks for.
+        limits: Its budgets.
+        gates: Its rules.
+        refusal: Why the test cannot be profiled, which is its own error and no other test's; "" where it can.
+    """
 
     __test__ = False  # not a test class for pytest to collect
 
     request: ProfileRequest
     limits: Mapping[str, int | str]
     gates: Mapping[str, str]
+    refusal: str = ""
 
 
 PLAN: Final = pytest.StashKey[TestPlan]()
@@ -42,7 +50,7 @@ def plan_of(item: pytest.Item, *, known_ops: Collection[str]) -> TestPlan:
     request = request_of(item)
     limits = parse_limits(request.limits, where=f"limits of {item.nodeid}", known_ops=known_ops)
     parse_gates(request.gates, where=f"gates of {item.nodeid}", known_ops=known_ops)
-    return TestPlan(request=request, limits=limits, gates=request.gates)
+    return TestPlan(request=request, limits=limits, gates=request.gates, refusal=refusal_of(item))
 
 
 def known_ops() -> frozenset[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -28,6 +28,8 @@ from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.calm import Calm
+from pytest_opprof.plugin.certify import SecondLooks
+from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.options import ALWAYS, Options
@@ -41,6 +43,7 @@ from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
+from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
@@ -48,8 +51,6 @@ from pytest_opprof.results.run import Environment, MeasurementStatus, Outcome, R
 from pytest_opprof.units import NS_IN_S
 
 STEPPING: Final = pytest.StashKey[Stepping]()
-# No fault of the test's: they fail the session at its end, never a test.
-NOT_THE_TESTS: Final = frozenset({Verdict.ERROR, Verdict.MISSING})
 _WIDTH: Final = 80  # where there is no terminal
 
 
@@ -59,7 +60,8 @@ class OpprofSession:
     Attributes:
         config: pytest's.
         options: What the user asked for.
-        exchange: The folder shared with other processes; None where the tests run in this one.
+        exchange: The folder shared with xdist's other processes; None without workers.
+        shared: The same, or a folder for children that are forked to run a test.
         is_controller: The tests run in workers, and this process joins what they found.
         collected: What was collected.
         policy: The gates set outside the tests.
@@ -111,12 +113,20 @@ class OpprofSession:
             command_line=parse_gate_options(options.gates, known_ops=names),
             accepted=read_accepted(self.folder) if options.baseline else {},
         )
-        self.traces = SessionTraces(root=config.rootpath, options=options, exchange=exchange)
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
+        # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
+        self._second_looks = None if exchange else SecondLooks(config)
         self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
+        self.shared = exchange or Exchange.of_this_process()
+        self.traces = SessionTraces(root=config.rootpath, options=options, exchange=self.shared)
+
+    def close(self) -> None:
+        """Remove what was not kept; a worker's folder is its controller's to remove."""
+        if self.shared is not self.exchange and self.shared.is_of_this_process:
+            self.shared.remove()
 
     # ---- a test ------------------------------------------------------------------------------
 
@@ -127,7 +137,7 @@ class OpprofSession:
     def stepping_of(self, item: pytest.Item) -> Stepping | None:
         """A test's measurement; None for a test that is not measured."""
         plan = item.stash.get(PLAN, None)
-        if plan is None:
+        if plan is None or plan.refusal:
             return None
         if STEPPING not in item.stash:
             item.stash[STEPPING] = self._new_stepping(item, plan.request)
@@ -152,16 +162,24 @@ class OpprofSession:
         self._speed = self._speed or Speed.of_process()
         return Calm(self._speed, budget_ns=round(options.timed_max_time * NS_IN_S))
 
-    def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
+    def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test where a gate failed."""
         stepping = item.stash.get(STEPPING, None)
-        if PLAN not in item.stash or (stepping is not None and stepping.is_running):
-            return  # not ours, or one of the subtests that pytest reports while the test runs
+        plan = item.stash.get(PLAN, None)
+        if stepping is not None and stepping.is_running:
+            stepping.note_part(report)
+            return
+        if plan is None:
+            return
         if stepping is not None:
             del item.stash[STEPPING]  # a rerun of the same item starts anew; the recordings are let go
         self.running = None
-        test = _unjudged(item, _outcome(report))
+        has_failed = stepping is not None and stepping.has_failed_parts
+        test = _unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
         self.node_ids[test.node_id] = item.nodeid
+        if plan.refusal and test.outcome is Outcome.PASSED:
+            self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
+            return
         if stepping is None or test.outcome is not Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
@@ -170,14 +188,12 @@ class OpprofSession:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
         if isinstance(stepping, BenchmarkStepping) and test.is_usable:
             leave_summary(stepping.fixture, test, run_id=self._run_id)
+        test, found = self._seen_twice(item, test)
         self._take(test)
-        found = self._compare(test)
         note_properties(item, found)
-        traces = self._write_traces(found, test, stepping, by_marker=item.stash[PLAN].request.trace)
+        traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
-            report.outcome = "failed"
-            report.longrepr = self._section(found, traces)
-            vars(report).pop("wasxfail", None)  # it passed against expectation, and fails for another reason
+            fail_test(call, report, self._section(found, traces))
 
     def abandon(self) -> bool:
         """Note a test that the session ended in, without a report; whether there is one."""
@@ -207,6 +223,18 @@ class OpprofSession:
             return False
         return found.verdict is Verdict.REGRESSED and self.fails(found)
 
+    def _seen_twice(self, item: pytest.Item, test: TestResult) -> tuple[TestResult, TestComparison]:
+        """A test and its verdict, after a look at it in a fresh process where it would fail."""
+        found = self._compare(test)
+        if found.base is None or found.verdict is not Verdict.REGRESSED or not self.fails(found):
+            return test, found
+        again = self._second_looks.at(item) if self._second_looks else None
+        # One that fails alike confirms this one; one that nobody can judge says nothing.
+        if again is None or not again.is_usable or self.fails(self._compare(again)):
+            return test, found
+        test = repeated(test, again, fresh_process=False)
+        return test, self._compare(test)
+
     def _measured(self, test: TestResult, stepping: Stepping) -> TestResult:
         try:
             return measured(test, stepping)
@@ -221,10 +249,10 @@ class OpprofSession:
         self.notes |= dict.fromkeys(late - self.said)  # only a window that met CUDA may have found it out
         lapses = set(Collector.instance().lapses.values()) & set(test.unheard.values())
         self.notes |= dict.fromkeys(f"{test.node_id}: {reason}" for reason in lapses)
-        if self.exchange is not None:
+        if self.exchange is not None or not self.shared.is_of_this_process:
             notes = tuple(dict.fromkeys((*self.notes, *problem_sentences(problems))))
             try:
-                self.exchange.put_result(replace(self.run_of([test]), notes=notes))
+                self.shared.put_result(replace(self.run_of([test]), notes=notes))
             except OpprofError as error:
                 self.failures.append(str(error))
 

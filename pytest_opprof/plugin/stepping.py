@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
+from types import TracebackType
 from typing import Any, Final
 
 import pytest
@@ -19,7 +20,7 @@ from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
-from pytest_opprof.plugin.calls import Calls, replaced
+from pytest_opprof.plugin.calls import Calls, replaced, unreported
 from pytest_opprof.plugin.calm import Calm, CalmRecorder
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.timing import TimedSteps
@@ -27,6 +28,9 @@ from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sour
 from pytest_opprof.profiler.stepper import Stepper
 
 _RANGES: Final = frozenset({"ranges"})
+_REPEATABLE: Final = (
+    "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
+)
 
 
 class Stepping:
@@ -53,6 +57,7 @@ class Stepping:
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
         timed: The steps without a profiler.
+        has_failed_parts: A subtest failed in the first call, for which pytest fails the test later.
         unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.
     """
 
@@ -85,10 +90,14 @@ class Stepping:
         self._stepper: Stepper | None = None
         self._takes_cycles = True
         self._had_torch = "torch" in sys.modules
+        self._item: pytest.Item | None = None
+        self._is_repeating = False
+        self.has_failed_parts = False
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:
         """Measure what runs inside as the call phase of `item`."""
+        self._item = item
         with self._own_faults():
             Collector.instance().open(sources=self.sources)  # else the first step would pay for it
         self.is_running, before = True, compiled()
@@ -108,7 +117,27 @@ class Stepping:
         elif self.timed.is_open:
             self.timed.step()
         elif self._stepper is not None and self.request.steps_itself:
+            self.end_step()
             self._end_of_step(is_last=False)
+            self.begin_step()
+
+    # What is allocated in a step is the step's: nothing of ours comes between these two and the test's code.
+
+    def begin_step(self) -> None:
+        """The current step begins, if it is recorded."""
+        if self._stepper is not None and self.problem is None:
+            try:
+                self._stepper.begin_step()
+            except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
+                self._blame(error)
+
+    def end_step(self) -> None:
+        """The current step is over, if it was recorded."""
+        if self._stepper is not None:
+            try:
+                self._stepper.end_step()
+            except Exception as error:  # noqa: BLE001  # as above
+                self._blame(error)
 
     def benchmark(self, fixture: Any, function: Callable[..., object], *args: Any, **kwargs: Any) -> object:
         """Time a function by a fixture, then profile it.
@@ -140,6 +169,13 @@ class Stepping:
 
     def _calls(self) -> Calls:
         """What to hold open around each call: those of the measurement, and of the one that confirms it."""
+        with contextlib.ExitStack() as later:
+            for number, call in enumerate(self._all_calls()):
+                if number == 1:
+                    later.enter_context(self._repeating())
+                yield call
+
+    def _all_calls(self) -> Calls:
         yield from self.planned_calls(decides=True)
         if self._needs_a_second_look():
             self.again = Stepping(self.request, sources=self.sources)
@@ -149,6 +185,29 @@ class Stepping:
         elif self._is_sound():
             yield from self.timed.calls()
 
+    @contextlib.contextmanager
+    def _repeating(self) -> Iterator[None]:
+        """What runs inside was run before: pytest has heard of it once, and is told nothing more."""
+        assert self._item is not None, "a test is measured inside of `around`"
+        self._is_repeating = True
+        try:
+            with unreported(self._item):
+                yield
+        finally:
+            self._is_repeating = False
+
+    def note_part(self, report: pytest.TestReport) -> None:
+        """A part of the test that reports of itself ended, such as a subtest, while the test goes on.
+
+        Those of later calls never count: one that fails there alone is a fault of the measurement.
+        """
+        if not self._is_repeating:
+            self.has_failed_parts |= report.failed
+        elif report.failed:
+            report.outcome, report.longrepr = "passed", None
+            if not self.has_failed_parts and self.problem is None:
+                self.problem = f"cannot be repeated: a subtest of call {self.calls + 1} failed. {_REPEATABLE}"
+
     def planned_calls(self, *, decides: bool) -> Calls:
         """What to hold open around each call of one measurement.
 
@@ -157,35 +216,29 @@ class Stepping:
         """
         self._start()
         try:
-            yield self._deciding_call() if decides else self._later_call()
+            yield _Call(self, decides=decides)
             if self.request.steps_itself:
                 self._takes_cycles = False  # a step that the test did not finish is no step
             else:
                 while self._goes_on():
-                    yield self._later_call()
+                    yield _Call(self, decides=False)
         finally:
             self._stop()
 
-    @contextlib.contextmanager
-    def _deciding_call(self) -> Iterator[None]:
-        __tracebackhide__ = True
-        try:
-            yield
-        except BaseException:
-            self._takes_cycles = False
-            raise
+    def call_ended(self, error: BaseException | None, *, decides: bool) -> bool:
+        """Take note of how a call ended.
 
-    @contextlib.contextmanager
-    def _later_call(self) -> Iterator[None]:
-        __tracebackhide__ = True
-        try:
-            yield
-        except (Exit, KeyboardInterrupt):
-            self._takes_cycles = False
-            raise
-        except (Exception, OutcomeException, SystemExit) as error:  # noqa: BLE001  # the first call decided
-            self._takes_cycles = False
-            self.problem = self._unrepeatable(error)
+        Returns:
+            Whether its error is ours to keep: the first call alone decides the test's outcome.
+        """
+        if error is None:
+            return False
+        self._takes_cycles = False
+        is_own = isinstance(error, (Exception, OutcomeException, SystemExit)) and not isinstance(error, Exit)
+        if decides or not is_own:
+            return False
+        self.problem = self._unrepeatable(error)
+        return True
 
     def _unrepeatable(self, error: BaseException) -> str:
         call = f"call {self.calls + 1} raised {type(error).__name__}"
@@ -193,10 +246,7 @@ class Stepping:
             return f"the test profiles itself: {call}. Leave out its own profiler, or the marker"
         if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
             return f"cannot be repeated: {call}. Make `benchmark` an argument of the test"
-        return (
-            f"cannot be repeated: {call}. Build the state inside the test, take the opprof fixture and step "
-            "yourself, or set warmup=0, active=1"
-        )
+        return f"cannot be repeated: {call}. {_REPEATABLE}"
 
     def _goes_on(self) -> bool:
         """Count the call that ended; whether another follows."""
@@ -250,7 +300,7 @@ class Stepping:
                 on_cycle=lambda: self._take(recorder.cycles[-1].recording),
                 trace_id_callback=None,
             )
-            self._stepper = Stepper(self.request.schedule, recorder, named_steps=True)
+            self._stepper = Stepper(self.request.schedule, recorder, named_steps=False)
             self._stepper.start()
 
     def _take(self, recording: Recording) -> None:
@@ -290,10 +340,12 @@ class Stepping:
         try:
             with self._without_warnings():
                 yield
-        except OpprofError as error:
-            self.problem = str(error)
         except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
-            self.problem = f"the profiler failed: {type(error).__name__}: {error}"
+            self._blame(error)
+
+    def _blame(self, error: Exception) -> None:
+        known = isinstance(error, OpprofError)
+        self.problem = str(error) if known else f"the profiler failed: {type(error).__name__}: {error}"
 
     @contextlib.contextmanager
     def _without_warnings(self) -> Iterator[None]:
@@ -308,6 +360,25 @@ class Stepping:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+
+
+class _Call:
+    """Held open around a call, which is a step. A class, as a generator would allocate between the two."""
+
+    __slots__ = ("_decides", "_stepping")
+
+    def __init__(self, stepping: Stepping, *, decides: bool) -> None:
+        self._stepping = stepping
+        self._decides = decides
+
+    def __enter__(self) -> None:
+        self._stepping.begin_step()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self._stepping.end_step()
+        return self._stepping.call_ended(error, decides=self._decides)
 
 
 def _sources_left(sources: frozenset[str], request: ProfileRequest) -> frozenset[str]:

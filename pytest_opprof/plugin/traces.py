@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +30,7 @@ def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) ->
     """Write a trace of each cycle of a test.
 
     Returns:
-        The files: ``test_encoder_step-9f3c.json.gz``, with the cycle's number where there are several.
+        The files: ``test_encoder_step-9f3c0a61e2d4.json.gz``, with the cycle's number if there are several.
 
     Raises:
         StoreError: A file cannot be written.
@@ -60,13 +59,13 @@ class SessionTraces:
     Args:
         root: The project's folder.
         options: What the user asked for.
-        exchange: The folder shared with other processes; None where the tests run in this one.
+        exchange: The folder shared with the other processes of the session.
 
     Raises:
         UsageError: The budget is no size.
     """
 
-    def __init__(self, *, root: Path, options: Options, exchange: Exchange | None) -> None:
+    def __init__(self, *, root: Path, options: Options, exchange: Exchange) -> None:
         self._root = root
         self._options = options
         try:
@@ -74,8 +73,7 @@ class SessionTraces:
         except UsageError as error:
             raise UsageError(f"--opprof-trace-budget: {error}") from error
         self._pairs = project_pairs(root, budget=self._budget, named=options.traces)
-        self._shared = exchange.folder / "traces" if exchange else None
-        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._staging = exchange.folder / "traces"
         self._staged_bytes = 0
 
     def asked_for(self, test: TestResult, recordings: Sequence[Recording], *, by_marker: bool) -> list[Path]:
@@ -110,7 +108,7 @@ class SessionTraces:
 
     def keep(self, archive: Archive, run: Run) -> tuple[str, ...]:
         """Put what was staged of a saved run's tests beside it; sentences on what was not."""
-        if not self._staged_anything:
+        if not self._staging.exists():
             return ()
         saved = traces_of(archive, root=self._root, budget=self._budget)
         paths = {test.node_id: self._staging / f"{trace_stem(test.node_id)}{SUFFIX}" for test in run.tests}
@@ -138,11 +136,6 @@ class SessionTraces:
         missing = f"no trace of {base.title} is kept here"
         return refused or pair_words(found.node_id, self._pairs, missing=missing)
 
-    def close(self) -> None:
-        """Remove what was not kept."""
-        if self._own is not None:
-            self._own.cleanup()
-
     @functools.cached_property
     def _saved(self) -> SavedTraces | None:
         """Where the traces of stored runs are; None where the store cannot be opened."""
@@ -151,14 +144,3 @@ class SessionTraces:
         except OpprofError:  # which the session says by itself
             return None
         return traces_of(store, root=self._root, budget=self._budget)
-
-    @property
-    def _staged_anything(self) -> bool:
-        return self._own is not None or (self._shared is not None and self._shared.exists())
-
-    @functools.cached_property
-    def _staging(self) -> Path:
-        if self._shared is not None:
-            return self._shared
-        self._own = tempfile.TemporaryDirectory(prefix="opprof-traces-")
-        return Path(self._own.name)

@@ -1,13 +1,19 @@
-"""Tests that run in xdist's workers: each measures and judges, and leaves files for the controller."""
+"""Tests that run in other processes: each measures and judges, and leaves files for the one that joins them.
+
+Such are xdist's workers, and children that a plugin forks for a test.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -28,6 +34,20 @@ class Exchange:
 
     folder: Path
     worker: str = ""
+
+    @classmethod
+    def of_this_process(cls) -> Self:
+        """A folder of a session without workers, for the children that may be forked in it."""
+        return cls(folder=Path(tempfile.mkdtemp(prefix="opprof-session-")), worker=str(os.getpid()))
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this very process made it; in a forked child it is the parent's."""
+        return self.worker == str(os.getpid())
+
+    def remove(self) -> None:
+        """Remove it with all that nobody kept."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def put_baseline(self, run: Run) -> str:
         """Keep the resolved baseline for the workers; its digest."""

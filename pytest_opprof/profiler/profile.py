@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Final
@@ -16,6 +17,10 @@ from pytest_opprof.profiler.step_tracker import KinetoStepTracker
 from pytest_opprof.profiler.stepper import Stepper
 
 _STEPS: Final = "ProfilerStep"  # what the step tracker knows us by, as it knows torch's
+_ENDS_EMPTY: Final = (
+    "the profiler stopped in the warm-up of another cycle, so its last cycle is empty: give the schedule "
+    "repeat=1, or look at the finished ones in `cycles`"
+)
 
 
 class profile(KinetoProfile):  # noqa: N801  # torch's name
@@ -105,7 +110,11 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 
     def stop(self) -> None:
         """End the current step and what is being recorded; does nothing when that was done."""
+        warms_up = self._stepper.is_running and self.current_action is ProfilerAction.WARMUP
+        has_cycles = bool(self._recorder.cycles)
         self._stepper.stop()
+        if warms_up and has_cycles:
+            warnings.warn(_ENDS_EMPTY, stacklevel=3)
 
     @property
     def step_num(self) -> int:

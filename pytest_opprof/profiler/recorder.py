@@ -18,7 +18,7 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.tensor_roles import TensorRoles, tensor_roles
 from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.errors import UsageError
+from pytest_opprof.errors import CollectorError, UsageError
 from pytest_opprof.profiler import enabled
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.profiler.execution_trace_observer import ExecutionTraceObserver
@@ -216,10 +216,14 @@ class CycleRecorder:
             self._on_cycle()
 
     def begin_step(self, number: int) -> None:
-        """Begin a step and the range that shows it."""
+        """Begin a step and the range that shows it.
+
+        The range is made before: what is allocated in a step is the step's.
+        """
+        step_range = record_function(f"ProfilerStep#{number}")
         self._collector.step_begin(number)
-        self._step_range = record_function(f"ProfilerStep#{number}")
-        self._step_range.__enter__()
+        step_range.__enter__()
+        self._step_range = step_range
 
     def end_step(self) -> None:
         """End the step, if one was begun."""
@@ -227,8 +231,11 @@ class CycleRecorder:
             return
         step_range, self._step_range = self._step_range, None
         step_range.__exit__(None, None, None)
-        if self.is_open:
+        try:
             self._collector.step_end()
+        except CollectorError:
+            if self.is_open:  # not asked before: the answer allocates, and the step goes on until it ends
+                raise
 
     def _note_collection(self, phase: str, _info: object) -> None:
         if phase == "start":

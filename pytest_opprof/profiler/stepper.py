@@ -40,6 +40,11 @@ class Recorder(Protocol):
 class Stepper:
     """Counts steps and keeps the recorder doing what the schedule says.
 
+    Args:
+        schedule: From a step's number to what is done in it.
+        recorder: Makes the moves.
+        named_steps: Each step begins by itself where the last one ends; else where `begin_step` says so.
+
     Attributes:
         step_num: The number of the current step, from 0 on for each start.
         action: What is being done in the current step.
@@ -73,7 +78,13 @@ class Stepper:
             self._recorder.stop()
             raise
         self.is_running = self.was_started = True
-        self._begin_step()
+        if self._named_steps:
+            self.begin_step()
+
+    def begin_step(self) -> None:
+        """Begin the current step where a window is open; what came before is in none."""
+        if self.is_running and self._recorder.is_open:
+            self._recorder.begin_step(self.step_num)
 
     def end_step(self) -> None:
         """End the current step; what comes before `step` or `stop` is in none."""
@@ -98,7 +109,8 @@ class Stepper:
             if not self._recorder.is_open:
                 self.action = ProfilerAction.NONE
             raise
-        self._begin_step()
+        if self._named_steps:
+            self.begin_step()
 
     def stop(self) -> None:
         """End the current step and what is being recorded; does nothing when that was done."""
@@ -110,10 +122,6 @@ class Stepper:
 
     def _action(self, step: int) -> ProfilerAction:
         return action_of(self._schedule(step), step=step)
-
-    def _begin_step(self) -> None:
-        if self._named_steps and self._recorder.is_open:
-            self._recorder.begin_step(self.step_num)
 
     def _transit(self, previous: ProfilerAction, following: ProfilerAction | None) -> None:
         for move in TRANSITIONS[previous, following]:

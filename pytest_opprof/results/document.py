@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import (
     CaptureStats,
     CarriedFrom,
@@ -48,7 +49,7 @@ def run_to_document(run: Run) -> Document:
         "kind": RUN_KIND,
         "schema_version": RUN_SCHEMA_VERSION,
         **side_to_document(run),
-        "notes": list(run.notes),
+        "notes": list(bounded_notes(run.notes)),
         "tests": [result_to_document(test) for test in run.tests],
     }
 
@@ -72,15 +73,19 @@ def result_to_document(test: TestResult) -> Document:
     """One test in the shape of run.schema.json's ``$defs/test``."""
     carried = test.carried_from
     # Only where somebody asked for it, as the ops' rows below.
-    timed = {"timing": asdict(test.timing)} if test.timing != Timing() else {}
+    timing = asdict(test.timing) | {"reason": bounded_text(test.timing.reason)}
+    timed = {"timing": timing} if test.timing != Timing() else {}
     return {
         "node_id": test.node_id,
         "outcome": test.outcome.value,
-        "measurement": {"status": test.measurement.status.value, "reason": test.measurement.reason},
+        "measurement": {
+            "status": test.measurement.status.value,
+            "reason": bounded_text(test.measurement.reason),
+        },
         "schedule": None if test.schedule is None else asdict(test.schedule),
         "activities": list(test.activities),
         "sources": list(test.sources),
-        "unheard": dict(sorted(test.unheard.items())),
+        "unheard": {source: bounded_text(why) for source, why in sorted(test.unheard.items())},
         "settings": dict(sorted(test.settings.items())),
         "compile_cache": list(test.compile_cache),
         "steps": test.steps,

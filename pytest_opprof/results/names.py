@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 
 # The caps of run.schema.json.
 MAX_NAME = 1_024
 MAX_NODE_ID = 4_096
 MAX_TEXT = 4_096
+MAX_NOTES = 200
 _DIGEST_LENGTH = 16
 _LONGEST_STEM = 80
-_DIGEST_OF_STEM = 4
+DIGEST_OF_STEM = 12  # two tests of a project never share it: 48 bits
 # How a recording groups the ranges that mark the steps themselves.
 STEP_NAME = "ProfilerStep*"
 
@@ -37,8 +39,20 @@ def bounded(text: str, *, length: int) -> str:
     return f"{text[: length - _DIGEST_LENGTH - 1]}~{digest}"
 
 
+def bounded_text(text: str) -> str:
+    """A sentence, as long as a document takes."""
+    return bounded(text, length=MAX_TEXT)
+
+
+def bounded_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """Notes, as many and as long as a document takes; the last counts those that are left out."""
+    kept = notes if len(notes) <= MAX_NOTES else notes[: MAX_NOTES - 1]
+    left = len(notes) - len(kept)
+    return (*map(bounded_text, kept), *([f"and {left} more notes"] if left else []))
+
+
 def trace_stem(node_id: str) -> str:
-    """What the names of a test's trace files begin with: ``test_encoder_step-9f3c``."""
+    """What the names of a test's trace files begin with: ``test_encoder_step-9f3c0a61e2d4``."""
     plain = re.sub(r"[^0-9A-Za-z_.-]+", "_", node_id.rpartition("::")[2])[:_LONGEST_STEM]
-    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_OF_STEM]
+    digest = hashlib.sha256(node_id.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_OF_STEM]
     return f"{plain}-{digest}"

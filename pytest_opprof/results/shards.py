@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import shared
-from pytest_opprof.results.names import MAX_TEXT, bounded
+from pytest_opprof.results.names import bounded_notes
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _NAMED_AT_MOST = 10
 # A document may be anybody's: it may not say that there are more places than can be named.
 _MOST_PLACES = 100_000
 _MOST_DIGITS = 9
-_MOST_NOTES = 200  # of run.schema.json
 _MISSING = "missing: "
 
 
@@ -257,13 +256,6 @@ def _run_of(
         created=min(run.created for run in runs),
         name=names.pop() if len(names) == 1 else None,
         environment=environment,
-        notes=_bounded([*notes, *by_notes]),
+        notes=bounded_notes([*notes, *by_notes]),
         tests=tests,
     )
-
-
-def _bounded(notes: Sequence[str]) -> tuple[str, ...]:
-    """Notes as a document takes them, with what is missing first."""
-    kept = [bounded(note, length=MAX_TEXT) for note in notes[: _MOST_NOTES - 1]]
-    left = len(notes) - len(kept)
-    return (*kept, f"and {left} more notes") if left else tuple(kept)

@@ -5,6 +5,7 @@ A comment stands on the line before its block, and is seen neither on GitHub nor
     <!-- example: file tests/test_model.py -->    the block is this file of the page's project
     <!-- example: exit 1 -->                      its last command ends with 1, the others with 0
     <!-- example: in place of it COMMAND -->      what is run instead, and must print what is shown
+    <!-- example: prints TEXT -->                 the program prints this, among other text
     <!-- example: not run: REASON -->             it is not run, and why
 
 A block that nobody is to see stands inside of a comment, which begins with ``<!-- example: hidden``, perhaps with
@@ -40,6 +41,7 @@ class Block:
         file: The file that it is.
         exit_code: With what its last command ends.
         instead: What is run in its place.
+        prints: What its program prints, among other text.
         reason: Why it is not run.
     """
 
@@ -50,6 +52,7 @@ class Block:
     file: str | None = None
     exit_code: int = 0
     instead: str | None = None
+    prints: str = ""
     reason: str | None = None
 
 
@@ -133,6 +136,8 @@ def _said(block: Block, words: str, *, where: str) -> Block:
         return replace(block, file=words.removeprefix("file "))
     if words.startswith("in place of it "):
         return replace(block, instead=words.removeprefix("in place of it "))
+    if words.startswith("prints "):
+        return replace(block, prints=words.removeprefix("prints "))
     if words.startswith("not run: "):
         return replace(block, reason=words.removeprefix("not run: "))
     if code := re.fullmatch(r"exit ([0-9]+)", words):

@@ -71,7 +71,12 @@ class ExamplesProject:
         else:
             path = self._folder / f"line_{block.line}.py"
             path.write_text(f"{self._before}{block.text}\n", encoding="utf-8")
-            self._check(block, [sys.executable, str(path)])
+            before = set(self._folder.iterdir())
+            printed = self._check(block, [sys.executable, str(path)])
+            assert block.prints in printed, f"{self._where(block)}: it prints no {block.prints!r}\n{printed}"
+            written = set(self._folder.iterdir()) - before
+            empty = [one.name for one in written if one.is_file() and not one.stat().st_size]
+            assert not empty, f"{self._where(block)}: it writes empty files: {', '.join(empty)}"
 
     def _console(self, block: Block) -> None:
         """Each command, and the lines below it that it prints; none shown are none looked at."""

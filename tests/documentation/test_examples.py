@@ -42,8 +42,19 @@ def test_what_is_not_run_has_a_reason() -> None:
         ("```python\n1 / 0\n```", "ZeroDivisionError"),
         ("```python\n@pytest.mark.profile\ndef test_it():\n    assert 0\n```", "1 failed"),
         ("```ini\n[pytest]\n```", "which file"),
+        ("<!-- example: prints one -->\n```python\nprint(1)\n```", "it prints no 'one'"),
+        ("```python\nopen('stacks.txt', 'w')\n```", "it writes empty files: stacks.txt"),
     ],
-    ids=["other output", "failing", "not failing", "error", "failed test", "no file"],
+    ids=[
+        "other output",
+        "failing",
+        "not failing",
+        "error",
+        "failed test",
+        "no file",
+        "not printed",
+        "empty file",
+    ],
 )
 def test_an_example_that_is_wrong_is_found(wrong: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "page.md"

@@ -239,12 +239,14 @@ class Project:
             document=process.document,
         )
 
-    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def python(
+        self, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run Python, and let pytest show what it prints where a test fails."""
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=self.folder,
-            env=environment(),
+            env=environment(env),
             capture_output=True,
             text=True,
             check=False,

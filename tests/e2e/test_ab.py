@@ -178,7 +178,7 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
     )
     assert read_time_comparison(written).base_processes == 8
     told.lines.fnmatch_lines(
-        ["traces: .opprof/traces/test_pipeline-????.{base,head}.json.gz * view test_pipeline)"]
+        ["traces: .opprof/traces/test_pipeline-????????????.{base,head}.json.gz * view test_pipeline)"]
     )
     assert len(list((project.folder / ".opprof" / "traces").glob("*.json.gz"))) == 2
     assert nothing_left(project)

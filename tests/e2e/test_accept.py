@@ -184,3 +184,38 @@ def test_a_project_that_cannot_be_written_is_compared_all_the_same(project: Proj
     red = project.pytest("--opprof-baseline=main")
     assert red.exit_code == pytest.ExitCode.TESTS_FAILED
     assert any("`opprof accept` will not know of this comparison: " in line for line in red.told)
+
+
+def test_a_rise_beside_an_op_whose_memory_fell_is_accepted(project: Project) -> None:
+    """What an op takes less what it gives back may be negative: the comparison is written all the same."""
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        MORE = 0
+
+        @pytest.mark.profile(profile_memory=True)
+        def test_it():
+            rows = [None] * 1000
+            with record_function("release"):
+                if MORE:
+                    del rows
+            for _ in range(MORE):
+                with record_function("work"):
+                    pass
+        """,
+    )
+    project.pytest("--opprof-save=main")
+    project.replace("test_it.py", "MORE = 0", "MORE = 1")
+    gate = "--opprof-gate=release.cpu_memory=exact"
+    failed = project.pytest("--opprof-baseline=main", gate, "--opprof-report=json:comparison.json")
+    assert failed.exit_code == 1
+    assert failed.result("test_it").ops
+    release = next(op for op in failed.result("test_it").ops if op.name == "release")
+    assert release.cpu_memory is not None
+    assert release.cpu_memory.high < 0
+    written = json.loads((project.folder / "comparison.json").read_text())
+    assert any(change["head"] == release.cpu_memory.high for change in written["tests"][0]["changes"])
+    assert accept(project, "test_it.py::test_it", "--reason", REASON).returncode == 0

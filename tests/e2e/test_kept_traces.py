@@ -39,7 +39,7 @@ def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     session.lines.fnmatch_lines(
-        ["traces:   .opprof/traces/test_it-????.{base,head}.json.gz   (opprof view test_it)"]
+        ["traces:   .opprof/traces/test_it-????????????.{base,head}.json.gz   (opprof view test_it)"]
     )
     _, base, head = (saved.folder / TRACES / name for name in kept(saved))
     assert (base.name[-13:], head.name[-13:]) == (".base.json.gz", ".head.json.gz")
@@ -49,7 +49,7 @@ def test_a_failed_gate_shows_base_and_head(saved: Project) -> None:
 @pytest.mark.slow
 def test_pairs_lie_where_traces_are_wanted(saved: Project) -> None:
     session = saved.pytest("--opprof-baseline=main", "--opprof-traces=artifact")
-    told = "traces:   artifact/test_it-????.{base,head}.json.gz   (opprof view test_it --traces=artifact)"
+    told = "traces:   artifact/test_it-????????????.{base,head}.json.gz   (opprof view test_it --traces=artifact)"
     session.lines.fnmatch_lines([told])
     assert [name.partition(".")[2] for name in kept(saved, "artifact")] == [
         "base.json.gz",
@@ -167,3 +167,19 @@ def test_workers_keep_traces_too(project: Project) -> None:
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert len(kept(project)) == 6
     assert session.stdout.count("(opprof view test_") == 2
+
+
+@pytest.mark.parametrize("order", [(212, 420), (420, 212)], ids=["passed last", "passed first"])
+def test_tests_of_one_name_have_files_of_their_own(project: Project, order: tuple[int, int]) -> None:
+    """The digests of these two begin alike: one that passes took the other one's files away."""
+    files = [f"test_{number}.py" for number in order]
+    for file in files:
+        project.write(file, WORK_TWICE)
+    project.pytest("--opprof-save=main", *files)
+    project.replace("test_212.py", "range(2)", "range(3)")
+    session = project.pytest("--opprof-baseline=main", *files)
+    (told,) = (line for line in session.stdout.splitlines() if line.startswith("traces:"))
+    stem = told.split()[1].partition(".{")[0]
+    for side in ("base", "head"):
+        path = project.folder / f"{stem}.{side}.json.gz"
+        assert ops(path).count("work") == {"base": 6, "head": 9}[side]

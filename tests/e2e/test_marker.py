@@ -165,11 +165,9 @@ def test_every_refused_marker_is_told_in_one_go(project: Project) -> None:
     tests = "".join(
         f"@pytest.mark.profile({marker})\ndef test_{i}(): pass\n" for i, marker in enumerate(REFUSED)
     )
-    hypothesis = "@pytest.mark.profile\n@given(integers())\ndef test_property(n): pass\n"
     project.write(
         "test_it.py",
-        "import pytest\nfrom hypothesis import given\nfrom hypothesis.strategies import integers\n"
-        f"from pytest_opprof import ProfilerAction as A\n{tests}{hypothesis}",
+        f"import pytest\nfrom pytest_opprof import ProfilerAction as A\n{tests}",
     )
     session = project.pytest()
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
@@ -177,9 +175,35 @@ def test_every_refused_marker_is_told_in_one_go(project: Project) -> None:
     for i, (marker, complaint) in enumerate(REFUSED.items()):
         (told,) = (line for line in session.told if re.search(rf"test_it\.py::test_{i}\b", line))
         assert complaint in told, marker
-    (told,) = (line for line in session.told if "test_property" in line)
-    assert "profile a plain test with one of its examples" in told
-    assert len(session.told) == len(REFUSED) + 1
+    assert len(session.told) == len(REFUSED)
+
+
+def test_a_hypothesis_test_is_its_own_error_alone(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from hypothesis import given
+        from hypothesis.strategies import integers
+
+        pytestmark = pytest.mark.profile
+
+        @given(integers())
+        def test_property(n): pass
+
+        def test_plain(): pass
+        """,
+    )
+    unasked = project.pytest()
+    assert unasked.exit_code == 0
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert session.outcomes == {"test_property": "passed", "test_plain": "passed"}
+    assert session.result("test_plain").is_usable
+    assert session.result("test_property").measurement.status == "error"
+    session.lines.fnmatch_lines(
+        ["!* opprof fails this session: test_it.py::test_property: a hypothesis test draws other examples*"]
+    )
 
 
 def test_a_marker_of_a_deselected_test_is_nobodys_business(project: Project) -> None:
@@ -217,12 +241,11 @@ def test_a_marker_added_by_a_conftest_counts(project: Project) -> None:
 def test_only_functions_can_be_profiled(project: Project) -> None:
     project.write("conftest.py", "def pytest_collection_modifyitems(items): items[0].add_marker('profile')")
     project.write("test_it.txt", ">>> 1\n1\n")
-    session = project.pytest()
-    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
-    assert session.told == [
-        "ERROR: opprof: @pytest.mark.profile of test_it.txt::test_it.txt: only test functions and methods "
-        "can be profiled, and this is none"
-    ]
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert session.told[-1] == (
+        "opprof: test_it.txt::test_it.txt: only test functions and methods can be profiled, and this is none"
+    )
 
 
 def test_unknown_torch_ops_are_refused_with_the_nearest(project: Project, torch_installed: None) -> None:

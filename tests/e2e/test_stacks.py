@@ -95,3 +95,43 @@ def test_a_run_with_calls_compares_with_one_without(pipeline: Project) -> None:
     pipeline.replace("test_it.py", ", with_stack=True", "")
     assert pipeline.pytest("--opprof-save=main").exit_code == 0
     assert pipeline.pytest("--opprof-capture=ranges,ops,python", "--opprof-baseline=main").exit_code == 0
+
+
+def test_what_a_call_and_a_range_share_leaves_their_caller_once(project: Project) -> None:
+    """As torch's optimizers do: the range begins inside one call and ends inside another."""
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        def work():
+            sum(range(20_000))
+
+        class Scope:
+            def __enter__(self):
+                self.range = record_function("scope")
+                self.range.__enter__()
+                work()
+
+            def __exit__(self, *error):
+                work()
+                self.range.__exit__(None, None, None)
+
+        def caller():
+            with Scope():
+                work()
+
+        @pytest.mark.profile(with_stack=True)
+        def test_it():
+            caller()
+        """,
+    )
+    session = project.pytest("--opprof-save=main")
+    assert session.exit_code == 0
+    test = session.result("test_it")
+    (caller,) = (op for op in test.ops if op.name.endswith(": caller"))
+    (scope,) = (op for op in test.ops if op.name == "scope")
+    assert caller.self_cpu_time_total_ns.low >= 0
+    assert caller.self_cpu_time_total_ns.high < scope.cpu_time_total_ns.low
+    assert all(node.self_ns >= 0 for node in test.tree)

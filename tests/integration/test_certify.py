@@ -171,3 +171,31 @@ def test_where_nothing_was_measured_there_is_no_second_process(project: Project)
     assert session.exit_code == 0
     assert "opprof: nothing was saved" in session.told
     assert not any("not certified" in line for line in session.told)
+
+
+@pytest.mark.parametrize("where", ["command line", "ini file"])
+def test_a_plugin_that_splits_tests_does_not_split_them_again(project: Project, where: str) -> None:
+    pytest.importorskip("pytest_split")
+    options = ["--splits=2", "--group", "1", "--store-durations"]
+    if where == "ini file":
+        project.write(
+            "pytest.ini", INI.replace("-p opprof", f"-p opprof -p pytest-split {' '.join(options)}")
+        )
+        options = []
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        @pytest.mark.profile
+        @pytest.mark.parametrize("number", range(8))
+        def test_it(number):
+            with record_function("work"):
+                pass
+        """,
+    )
+    session = project.pytest("--opprof-save=main", *options, plugins=("pytest-split",) if options else ())
+    assert session.exit_code == 0
+    assert not any("not certified" in line for line in session.told)
+    assert [test.processes for test in stored(project).tests] == [2] * 4

@@ -427,3 +427,13 @@ def test_window_for_cuda_graphs_is_opened_when_asked_for() -> None:
         _init_for_cuda_graphs()
         with pytest.raises(CaptureBusyError):
             _init_for_cuda_graphs(window=True)
+
+
+def test_an_empty_last_cycle_is_warned_of() -> None:
+    prof = profile(schedule=schedule(wait=0, warmup=1, active=1))
+    prof.start()
+    prof.step()
+    prof.step()
+    with pytest.warns(UserWarning, match="its last cycle is empty: give the schedule repeat=1"):
+        prof.stop()
+    assert len(prof.cycles) == 1

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -316,3 +317,21 @@ def test_ids_of_calls_are_numbers(trained: profile, tmp_path: Path) -> None:
     ids = {args["Python id"] for args in calls}
     assert len(ids) == len(calls)
     assert {args["Python parent id"] for args in calls} <= ids | {0}
+
+
+def test_no_stack_has_a_line_that_its_file_lacks(tmp_path: Path) -> None:
+    """Our own functions are left out of stacks, and so are the lines that they are at."""
+    program = tmp_path / "short.py"
+    program.write_text(
+        "from pytest_opprof import profile, record_function, schedule\n"
+        "with profile(schedule=schedule(wait=0, warmup=1, active=2, repeat=1), with_stack=True) as prof:\n"
+        "    for _ in range(3):\n"
+        "        with record_function('parse'):\n"
+        "            sorted([2, 1])\n"
+        "        prof.step()\n"
+    )
+    prof = runpy.run_path(str(program))["prof"]
+    entries = {entry for event in prof.events() for entry in event.stack or () if "short.py" in entry}
+    lines = {int(entry.partition("(")[2].partition(")")[0]) for entry in entries}
+    assert lines
+    assert lines <= set(range(1, 7))

@@ -12,6 +12,7 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.plugin.options import read_options
 from pytest_opprof.plugin.traces import SessionTraces, write_traces
+from pytest_opprof.plugin.workers import Exchange
 
 
 @pytest.fixture(scope="module")
@@ -50,4 +51,4 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, recording: Recordi
 def test_a_budget_that_is_no_size_is_refused(lone: pytest.Pytester) -> None:
     options = read_options(lone.parseconfig("--opprof-trace-budget=much"))
     with pytest.raises(UsageError, match="--opprof-trace-budget: 'much' is no size"):
-        SessionTraces(root=lone.path, options=options, exchange=None)
+        SessionTraces(root=lone.path, options=options, exchange=Exchange(folder=lone.path))

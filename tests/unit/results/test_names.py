@@ -40,4 +40,4 @@ def test_bounded_text_fits(text: str, length: int) -> None:
 def test_trace_files_are_named_by_the_test_and_a_digest_of_its_id() -> None:
     stems = {trace_stem(f"{file}.py::TestA::test_b[x/y]") for file in ("one", "other")}
     assert len(stems) == 2
-    assert all(re.fullmatch(r"test_b_x_y_-[0-9a-f]{4}", stem) for stem in stems)
+    assert all(re.fullmatch(r"test_b_x_y_-[0-9a-f]{12}", stem) for stem in stems)

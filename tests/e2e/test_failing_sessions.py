@@ -1,0 +1,113 @@
+"""A verdict that fails a test fails the session too, whatever other plugins make of the test's report."""
+
+import pytest
+from e2e.project import Project, Session
+
+TESTS = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    MORE = 0
+
+    @pytest.mark.profile
+    def test_it():
+        for _ in range(1 + MORE):
+            with record_function("work"):
+                pass
+"""
+
+# What a conftest.py may do with reports.
+TAKES_THE_REPORT = {
+    "passes it": """\
+        import pytest
+
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_runtest_makereport(item, call):
+            report = yield
+            report.outcome, report.longrepr = "passed", None
+            return report
+    """,
+    "logs none": """\
+        from _pytest.runner import runtestprotocol
+
+        def pytest_runtest_protocol(item, nextitem):
+            runtestprotocol(item, log=False, nextitem=nextitem)
+            return True
+    """,
+}
+
+
+def regressed(project: Project, *arguments: str, plugins: tuple[str, ...] = ()) -> Session:
+    """A session that finds one range more than the baseline has."""
+    project.write("test_it.py", TESTS)
+    saved = project.pytest("--opprof-save=main", *arguments, plugins=plugins)
+    assert saved.exit_code == 0
+    assert not any("not certified" in line for line in saved.told)
+    same = project.pytest("--opprof-baseline=main", *arguments, plugins=plugins)
+    assert same.exit_code == 0
+    project.replace("test_it.py", "MORE = 0", "MORE = 1")
+    return project.pytest("--opprof-baseline=main", *arguments, plugins=plugins)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
+@pytest.mark.parametrize("conftest", TAKES_THE_REPORT)
+def test_no_plugin_hides_a_regression(project: Project, conftest: str, workers: tuple[str, ...]) -> None:
+    project.write("conftest.py", TAKES_THE_REPORT[conftest])
+    session = regressed(project, *workers, plugins=("xdist",) if workers else ())
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert session.told[-1] == (
+        "opprof: test_it.py::test_it: REGRESSED, but another plugin replaced or dropped the failed report"
+    )
+    session.lines.fnmatch_lines(["!* opprof fails this session: test_it.py::test_it: REGRESSED* !*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
+def test_flaky_reports_a_regression_once(project: Project, workers: tuple[str, ...]) -> None:
+    pytest.importorskip("flaky")
+    plugins = ("flaky.flaky_pytest_plugin", *(["xdist"] if workers else []))
+    session = regressed(project, "--force-flaky", *workers, plugins=plugins)
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert session.outcomes == {"test_it": "failure"}
+    assert session.failures["test_it"].startswith("REGRESSED: 1 more range")
+    session.lines.fnmatch_lines(["*= 1 failed in *"])
+
+
+def test_flaky_lets_a_steady_last_run_pass(project: Project) -> None:
+    pytest.importorskip("flaky")
+    project.write("test_it.py", TESTS)
+    project.pytest("--opprof-save=main")
+    project.write(
+        "conftest.py",
+        """\
+        import test_it
+
+        def pytest_runtest_setup(item):
+            test_it.MORE = max(0, 1 - getattr(item, "runs", 0))
+            item.runs = getattr(item, "runs", 0) + 1
+        """,
+    )
+    session = project.pytest(
+        "--opprof-baseline=main", "--force-flaky", plugins=("flaky.flaky_pytest_plugin",)
+    )
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines(["*1 passed * nothing dropped*", "*= 1 passed in *"])
+
+
+def test_a_measurement_error_says_that_it_fails_the_session(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile
+        def test_it(tmp_path):
+            (tmp_path / "d").mkdir()
+        """,
+    )
+    for arguments in ((), ("-q",), ("--no-summary",)):
+        session = project.pytest("--opprof-save=main", *arguments)
+        assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+        assert session.outcomes == {"test_it": "passed"}
+        session.lines.fnmatch_lines(
+            ["!* opprof fails this session: test_it.py::test_it: cannot be repeated: * !*", "*1 passed in *"]
+        )
