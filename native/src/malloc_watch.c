@@ -2,6 +2,7 @@
  * to point here. What a library loaded later takes is not seen, nor what the C library takes itself. */
 #include "malloc_watch.h"
 
+#include "error.h"
 #include "fault.h"
 #include "names.h"
 #include "record.h"
@@ -32,9 +33,18 @@ static void changed(uint32_t name, uintptr_t address, int64_t bytes) {
     errno = saved;
 }
 
+/* This thread has called a hook while nothing was recorded. */
+static __thread bool came_by
+#if defined(__GLIBC__)
+    __attribute__((tls_model("initial-exec")))
+#endif
+    ;
+
 static void *taken(void *block, size_t bytes) {
     if (is_watching())
         changed(block ? memory_name : out_of_memory_name, (uintptr_t)block, (int64_t)bytes);
+    else
+        came_by = true;
     return block;
 }
 
@@ -103,6 +113,7 @@ struct library {
     const ElfW(Sym) * symbols;
     const char *strings;
     visitor *visit;
+    uint32_t failures; /* entries that cannot be written */
 };
 
 enum { NO_IMPORT, CALL, ADDRESS };
@@ -122,8 +133,10 @@ static int kind_of(ElfW(Xword) info) {
 static void write_entry(library *l, function *entry, function value) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)entry & ~(page - 1);
     bool sealed = at >= (l->sealed_from & ~(page - 1)) && at < (l->sealed_to & ~(page - 1));
-    if (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0)
+    if (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0) {
+        l->failures++;
         return;
+    }
     __atomic_store_n(entry, value, __ATOMIC_RELEASE);
     if (sealed)
         mprotect((void *)at, page, PROT_READ);
@@ -208,9 +221,15 @@ static bool is_watched(const char *name) {
     return strstr(name, "/ld-") == NULL && strstr(name, "linux-vdso") == NULL;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *visitors) {
+typedef struct pass {
+    visitor *visit;
+    uint32_t failures;
+} pass;
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
-    library l = {.base = info->dlpi_addr, .from = UINTPTR_MAX, .visit = *(visitor **)visitors};
+    pass *p = data;
+    library l = {.base = info->dlpi_addr, .from = UINTPTR_MAX, .visit = p->visit};
     const ElfW(Dyn) *dynamic = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
@@ -226,20 +245,35 @@ static int visit(struct dl_phdr_info *info, size_t size, void *visitors) {
         }
     }
     bool is_ours = (uintptr_t)&active >= l.from && (uintptr_t)&active < l.to;
-    if (dynamic && is_ours == (l.visit == learn) && is_watched(info->dlpi_name))
+    if (dynamic && is_ours == (p->visit == learn) && is_watched(info->dlpi_name))
         read_dynamic(&l, dynamic);
+    p->failures += l.failures;
     return 0;
 }
 
-static void visit_all(visitor *what) { dl_iterate_phdr(visit, &what); }
+/* How many entries could not be written. */
+static uint32_t visit_all(visitor *what) {
+    pass p = {what, 0};
+    dl_iterate_phdr(visit, &p);
+    return p.failures;
+}
 
-void op_malloc_watch(void) {
+int op_malloc_watch(void *(*take)(size_t), void (*give)(void *)) {
     static const char memory[] = "[memory]", out_of_memory[] = "[OutOfMemory]";
     memory_name = op_names_intern(memory, sizeof memory - 1);
     out_of_memory_name = op_names_intern(out_of_memory, sizeof out_of_memory - 1);
     visit_all(learn);
-    visit_all(watch);
+    uint32_t failures = visit_all(watch);
+    came_by = false;
+    give(take(1));
+    if (!came_by || failures) {
+        op_malloc_unwatch();
+        return op_error_set(OP_EUNSEEN, "malloc cannot be watched in this process: %s",
+                            failures ? "a library's table of imports cannot be written"
+                                     : "the program does not call it through a table of imports");
+    }
     __atomic_store_n(&active, true, __ATOMIC_RELEASE);
+    return OP_OK;
 }
 
 void op_malloc_unwatch(void) {

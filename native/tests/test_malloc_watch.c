@@ -24,9 +24,14 @@ static op_result *stop(void) {
     return r;
 }
 
+static void *take(size_t bytes) {
+    void *volatile taken = malloc(bytes);
+    return taken;
+}
+
 static void start(void) {
     CHECK_OK(op_window_start());
-    op_malloc_watch();
+    CHECK_OK(op_malloc_watch(take, free));
 }
 
 /* Of what was given out at this address, in order; 0: no more. */
@@ -158,6 +163,24 @@ static void a_fork_is_not_held_up(void) {
     op_result_free(stop());
 }
 
+static void *take_otherwise(size_t bytes) {
+    static char room[64];
+    return bytes < sizeof room ? room : NULL;
+}
+
+static void give_otherwise(void *taken) { (void)taken; }
+
+static void a_program_that_is_not_seen_is_refused(void) {
+    CHECK_OK(op_window_start());
+    CHECK_FAILS(op_malloc_watch(take_otherwise, give_otherwise), OP_EUNSEEN, "cannot be watched");
+    block = malloc(2000);
+    free(block);
+    op_result *r;
+    CHECK_OK(op_window_stop(&r));
+    CHECK_EQ(r->memory_count, 0);
+    op_result_free(r);
+}
+
 int main(void) {
     const op_config config = {0};
     CHECK_OK(op_session_open(&config));
@@ -169,6 +192,7 @@ int main(void) {
     RUN(what_is_older_has_no_bytes);
     RUN(failures_are_told);
     RUN(a_fork_is_not_held_up);
+    RUN(a_program_that_is_not_seen_is_refused);
     op_session_close();
     return 0;
 }
