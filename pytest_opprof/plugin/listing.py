@@ -96,8 +96,7 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
     tested = _name_of_project(root)
     for distribution in metadata.distributions():
         source = _installed_from(distribution)
-        # What a broken installation left has no name.
-        if source is None or not (source or _normalized(distribution.name or "") == tested):
+        if source is None or not (source or _name_of(distribution) == tested):
             continue
         files = {os.path.normpath(str(distribution.locate_file(file))) for file in distribution.files or ()}
         found |= {name: source for name, file in modules.items() if os.path.normpath(file) in files}
@@ -114,6 +113,12 @@ def _installed_from(distribution: metadata.Distribution) -> str | None:
     except (ValueError, AttributeError):
         return ""
     return unquote(url.path) if url.scheme == "file" else ""
+
+
+def _name_of(distribution: metadata.Distribution) -> str:
+    """The project; "" if a broken installation lacks the name, which makes `Distribution.name` warn."""
+    fields = distribution.metadata
+    return _normalized(fields["Name"]) if "Name" in fields else ""
 
 
 def _name_of_project(root: Path) -> str | None:
