@@ -5,6 +5,10 @@ from __future__ import annotations
 from pytest_opprof._collector import ffi, lib
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, RecoveryError
 
+# cffi makes each function at its first use: in the first step of a process that would be memory of the step.
+for _name in dir(lib):
+    getattr(lib, _name)
+
 
 def last_error() -> str:
     """The native sentence behind this thread's latest error code."""

@@ -117,6 +117,22 @@ def test_steps_are_equal() -> None:
     del held
 
 
+def test_the_first_step_of_a_process_is_equal_too() -> None:
+    program = """
+import json
+from pytest_opprof.capture.collector import Collector
+collector = Collector.instance()
+collector.open(sources=frozenset({"ranges"}))
+collector.start(profile_memory=True)
+for step in range(3):
+    collector.step_begin(step)
+    collector.step_end()
+steps, _ = collector.stop().memory_use()
+print(json.dumps([step.allocations for step in steps]))
+"""
+    assert len(set(answer_of(program))) == 1
+
+
 def test_tracemalloc_may_come_and_go_meanwhile() -> None:
     program = f"""
 import tracemalloc
