@@ -23,7 +23,8 @@ enum op_error {
     OP_EBUSY = -3,   /* a window is open already */
     OP_ESTATE = -4,  /* no window is open, or the session is not */
     OP_EFORMAT = -5, /* not a session file of this version, or not a trace */
-    OP_ELIMIT = -6   /* larger than the caller allows */
+    OP_ELIMIT = -6,  /* larger than the caller allows */
+    OP_EUNSEEN = -7  /* nothing shows it in this process */
 };
 
 typedef struct op_config {
@@ -125,8 +126,9 @@ uint32_t op_cuda_version(void);    /* of CUPTI's API; 0: none */
 int op_window_unwind(uint32_t frames);
 
 /* What the loaded libraries take by malloc() and its like is recorded; a library loaded since then
- * is seen from the next call on. */
-void op_malloc_watch(void);
+ * is seen from the next call on. `take` and `give` are how the program itself takes memory: where that
+ * is not seen, nothing is watched, and it returns OP_EUNSEEN. */
+int op_malloc_watch(void *(*take)(size_t), void (*give)(void *));
 void op_malloc_unwatch(void);
 
 /* The last window of the session file of a process that died. */

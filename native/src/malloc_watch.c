@@ -2,6 +2,7 @@
  * to point here. What a library loaded later takes is not seen, nor what the C library takes itself. */
 #include "malloc_watch.h"
 
+#include "error.h"
 #include "fault.h"
 #include "names.h"
 #include "record.h"
@@ -32,9 +33,18 @@ static void changed(uint32_t name, uintptr_t address, int64_t bytes) {
     errno = saved;
 }
 
+/* This thread has called a hook while nothing was recorded. */
+static __thread bool came_by
+#if defined(__GLIBC__)
+    __attribute__((tls_model("initial-exec")))
+#endif
+    ;
+
 static void *taken(void *block, size_t bytes) {
     if (is_watching())
         changed(block ? memory_name : out_of_memory_name, (uintptr_t)block, (int64_t)bytes);
+    else
+        came_by = true;
     return block;
 }
 
@@ -73,72 +83,101 @@ static void hook_free(void *block) {
 
 typedef void (*function)(void);
 
-static const struct {
+/* In a program at a fixed address, as some distributions link Python, the address of a function may be
+ * that of a stub in the program, which jumps to where the program's table of imports says. Tables of
+ * calls never have that address: what they have is what our own has. */
+static struct {
     const char *name;
-    function hook, real;
-} hooks[] = {{"malloc", (function)hook_malloc, (function)malloc},
-             {"calloc", (function)hook_calloc, (function)calloc},
-             {"realloc", (function)hook_realloc, (function)realloc},
-             {"reallocarray", (function)hook_reallocarray, (function)reallocarray},
-             {"aligned_alloc", (function)hook_aligned_alloc, (function)aligned_alloc},
-             {"memalign", (function)hook_memalign, (function)memalign},
-             {"posix_memalign", (function)hook_posix_memalign, (function)posix_memalign},
-             {"free", (function)hook_free, (function)free}};
+    function hook, address, called;
+} family[] = {{"malloc", (function)hook_malloc, (function)malloc, NULL},
+              {"calloc", (function)hook_calloc, (function)calloc, NULL},
+              {"realloc", (function)hook_realloc, (function)realloc, NULL},
+              {"reallocarray", (function)hook_reallocarray, (function)reallocarray, NULL},
+              {"aligned_alloc", (function)hook_aligned_alloc, (function)aligned_alloc, NULL},
+              {"memalign", (function)hook_memalign, (function)memalign, NULL},
+              {"posix_memalign", (function)hook_posix_memalign, (function)posix_memalign, NULL},
+              {"free", (function)hook_free, (function)free, NULL}};
+
+enum { FAMILY = sizeof family / sizeof *family };
 
 /* ---- one library's table ------------------------------------------------------------------ */
 
-typedef struct library {
+typedef struct library library;
+
+/* What to do with an entry for family[i]; `is_call`: only calls go through it. */
+typedef void visitor(library *l, function *entry, size_t i, bool is_call);
+
+struct library {
     uintptr_t base, from, to;         /* its addresses */
     uintptr_t sealed_from, sealed_to; /* what is read-only once it is loaded */
     const ElfW(Sym) * symbols;
     const char *strings;
-    bool watch;
-} library;
+    visitor *visit;
+    uint32_t failures; /* entries that cannot be written */
+};
 
-static bool is_import(ElfW(Xword) info) {
+enum { NO_IMPORT, CALL, ADDRESS };
+
+static int kind_of(ElfW(Xword) info) {
 #if defined(__x86_64__)
-    return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
+    enum { OF_CALL = R_X86_64_JUMP_SLOT, OF_ADDRESS = R_X86_64_GLOB_DAT };
 #elif defined(__aarch64__)
-    return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
+    enum { OF_CALL = R_AARCH64_JUMP_SLOT, OF_ADDRESS = R_AARCH64_GLOB_DAT };
 #else
-    (void)info;
-    return false;
+    enum { OF_CALL = -1, OF_ADDRESS = -2 };
 #endif
+    int type = (int)ELF64_R_TYPE(info);
+    return type == OF_CALL ? CALL : type == OF_ADDRESS ? ADDRESS : NO_IMPORT;
 }
 
-static void write_entry(const library *l, function *entry, function value) {
+static void write_entry(library *l, function *entry, function value) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)entry & ~(page - 1);
-    bool sealed = (uintptr_t)entry >= l->sealed_from && (uintptr_t)entry < l->sealed_to;
-    if (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0)
+    bool sealed = at >= (l->sealed_from & ~(page - 1)) && at < (l->sealed_to & ~(page - 1));
+    if (sealed && mprotect((void *)at, page, PROT_READ | PROT_WRITE) != 0) {
+        l->failures++;
         return;
+    }
     __atomic_store_n(entry, value, __ATOMIC_RELEASE);
     if (sealed)
         mprotect((void *)at, page, PROT_READ);
 }
 
-/* An entry that was not needed yet points into the library itself, to the code that looks it up. */
-static void set_entry(const library *l, const ElfW(Rela) * rela) {
-    const ElfW(Sym) *symbol = &l->symbols[ELF64_R_SYM(rela->r_info)];
-    if (!is_import(rela->r_info) || symbol->st_shndx != SHN_UNDEF)
-        return;
-    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
-        if (strcmp(l->strings + symbol->st_name, hooks[i].name) != 0)
-            continue;
-        function *entry = (function *)(l->base + rela->r_offset);
-        uintptr_t now = (uintptr_t)__atomic_load_n(entry, __ATOMIC_RELAXED);
-        bool is_plain = now == (uintptr_t)hooks[i].real || (now >= l->from && now < l->to);
-        if (l->watch && is_plain)
-            write_entry(l, entry, hooks[i].hook);
-        else if (!l->watch && now == (uintptr_t)hooks[i].hook)
-            write_entry(l, entry, hooks[i].real);
-        return;
-    }
+static function read_entry(const function *entry) { return __atomic_load_n(entry, __ATOMIC_RELAXED); }
+
+static void learn(library *l, function *entry, size_t i, bool is_call) {
+    (void)l;
+    if (is_call)
+        family[i].called = read_entry(entry);
 }
 
-static void set_entries(const library *l, uintptr_t table, size_t bytes) {
+/* An entry that was not needed yet points into the library itself, to the code that looks it up. */
+static void watch(library *l, function *entry, size_t i, bool is_call) {
+    (void)is_call;
+    function now = read_entry(entry);
+    bool is_unbound = (uintptr_t)now >= l->from && (uintptr_t)now < l->to;
+    if (family[i].called && (is_unbound || now == family[i].called || now == family[i].address))
+        write_entry(l, entry, family[i].hook);
+}
+
+static void unwatch(library *l, function *entry, size_t i, bool is_call) {
+    if (read_entry(entry) == family[i].hook)
+        write_entry(l, entry, is_call ? family[i].called : family[i].address);
+}
+
+static void visit_entry(library *l, const ElfW(Rela) * rela) {
+    const ElfW(Sym) *symbol = &l->symbols[ELF64_R_SYM(rela->r_info)];
+    int kind = kind_of(rela->r_info);
+    if (kind == NO_IMPORT || symbol->st_shndx != SHN_UNDEF)
+        return;
+    for (size_t i = 0; i < FAMILY; i++)
+        if (strcmp(l->strings + symbol->st_name, family[i].name) == 0)
+            l->visit(l, (function *)(l->base + rela->r_offset), i, kind == CALL);
+}
+
+static void visit_entries(library *l, uintptr_t table, size_t bytes) {
     const ElfW(Rela) *rela = (const ElfW(Rela) *)table;
     for (size_t i = 0; table && i < bytes / sizeof *rela; i++)
-        set_entry(l, &rela[i]);
+        visit_entry(l, &rela[i]);
 }
 
 static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
@@ -173,20 +212,24 @@ static void read_dynamic(library *l, const ElfW(Dyn) * dynamic) {
     }
     if (!l->symbols || !l->strings)
         return;
-    set_entries(l, plt, plt_bytes);
-    set_entries(l, rela, rela_bytes);
+    visit_entries(l, plt, plt_bytes);
+    visit_entries(l, rela, rela_bytes);
 }
 
-/* Ourselves; the C library, which must not see its own calls twice; the loader; the kernel's page. */
-static bool is_left_alone(const library *l, const char *name) {
-    uintptr_t own = (uintptr_t)&active, libc = (uintptr_t)&fork;
-    return (own >= l->from && own < l->to) || (libc >= l->from && libc < l->to) ||
-           strstr(name, "/ld-") != NULL || strstr(name, "linux-vdso") != NULL;
+/* Not the loader, nor the kernel's page. The C library imports nothing of the family: it defines it. */
+static bool is_watched(const char *name) {
+    return strstr(name, "/ld-") == NULL && strstr(name, "linux-vdso") == NULL;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *watch) {
+typedef struct pass {
+    visitor *visit;
+    uint32_t failures;
+} pass;
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
-    library l = {.base = info->dlpi_addr, .from = UINTPTR_MAX, .watch = *(bool *)watch};
+    pass *p = data;
+    library l = {.base = info->dlpi_addr, .from = UINTPTR_MAX, .visit = p->visit};
     const ElfW(Dyn) *dynamic = NULL;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
@@ -201,22 +244,39 @@ static int visit(struct dl_phdr_info *info, size_t size, void *watch) {
             l.sealed_to = to;
         }
     }
-    if (dynamic && !is_left_alone(&l, info->dlpi_name))
+    bool is_ours = (uintptr_t)&active >= l.from && (uintptr_t)&active < l.to;
+    if (dynamic && is_ours == (p->visit == learn) && is_watched(info->dlpi_name))
         read_dynamic(&l, dynamic);
+    p->failures += l.failures;
     return 0;
 }
 
-static void set_all(bool watch) { dl_iterate_phdr(visit, &watch); }
+/* How many entries could not be written. */
+static uint32_t visit_all(visitor *what) {
+    pass p = {what, 0};
+    dl_iterate_phdr(visit, &p);
+    return p.failures;
+}
 
-void op_malloc_watch(void) {
+int op_malloc_watch(void *(*take)(size_t), void (*give)(void *)) {
     static const char memory[] = "[memory]", out_of_memory[] = "[OutOfMemory]";
     memory_name = op_names_intern(memory, sizeof memory - 1);
     out_of_memory_name = op_names_intern(out_of_memory, sizeof out_of_memory - 1);
-    set_all(true);
+    visit_all(learn);
+    uint32_t failures = visit_all(watch);
+    came_by = false;
+    give(take(1));
+    if (!came_by || failures) {
+        op_malloc_unwatch();
+        return op_error_set(OP_EUNSEEN, "malloc cannot be watched in this process: %s",
+                            failures ? "a library's table of imports cannot be written"
+                                     : "the program does not call it through a table of imports");
+    }
     __atomic_store_n(&active, true, __ATOMIC_RELEASE);
+    return OP_OK;
 }
 
 void op_malloc_unwatch(void) {
     __atomic_store_n(&active, false, __ATOMIC_RELEASE);
-    set_all(false);
+    visit_all(unwatch);
 }

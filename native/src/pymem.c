@@ -114,8 +114,20 @@ static PyObject *stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
     Py_RETURN_NONE;
 }
 
+static PyObject *watch_malloc(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
+    int rc;
+    Py_BEGIN_ALLOW_THREADS;
+    rc = op_malloc_watch(PyMem_RawMalloc, PyMem_RawFree);
+    Py_END_ALLOW_THREADS;
+    return PyLong_FromLong(rc);
+}
+
 PyMethodDef op_pymem_functions[] = {
     {"pymem_start", start, METH_NOARGS,
      PyDoc_STR("Record what Python's allocators take and give back.")},
     {"pymem_stop", stop, METH_NOARGS, PyDoc_STR("Put back the allocators that were there.")},
+    {"watch_malloc", watch_malloc, METH_NOARGS,
+     PyDoc_STR(
+         "Record what libraries take by malloc; the collector's error code if Python's own calls of "
+         "it cannot be seen.")},
     {NULL, NULL, 0, NULL}};

@@ -4,8 +4,18 @@
 
 #include <malloc.h>
 
+void *library_take(size_t bytes); /* taker.c */
+void library_give(void *block);
+
 /* The compiler knows malloc() and leaves out what it thinks is not needed. */
 static void *volatile block;
+
+/* In a program that lies at a fixed address, a constant address of a function is that of a stub in the
+ * program, and the loader gives this address to whoever asks for the function's. */
+typedef void (*function)(void);
+static const function family[] = {
+    (function)malloc,        (function)calloc,         (function)realloc,  (function)reallocarray,
+    (function)aligned_alloc, (function)posix_memalign, (function)memalign, (function)free};
 
 static op_result *stop(void) {
     op_result *r;
@@ -14,9 +24,14 @@ static op_result *stop(void) {
     return r;
 }
 
+static void *take(size_t bytes) {
+    void *volatile taken = malloc(bytes);
+    return taken;
+}
+
 static void start(void) {
     CHECK_OK(op_window_start());
-    op_malloc_watch();
+    CHECK_OK(op_malloc_watch(take, free));
 }
 
 /* Of what was given out at this address, in order; 0: no more. */
@@ -69,12 +84,44 @@ static void a_block_that_grows_gives_back_the_old(void) {
     op_result_free(r);
 }
 
+static void a_library_is_seen(void) {
+    start();
+    void *taken = library_take(4321);
+    uintptr_t address = (uintptr_t)taken;
+    library_give(taken);
+    op_result *r = stop();
+    CHECK_EQ(nth_change(r, address, 0), 4321);
+    CHECK_EQ(nth_change(r, address, 1), -4321);
+    CHECK_EQ(nth_change(r, address, 2), 0);
+    op_result_free(r);
+}
+
+static void a_call_by_address_is_seen_at_most_once(void) {
+    const volatile function *take = &family[0];
+    start();
+    block = ((void *(*)(size_t)) * take)(5432);
+    uintptr_t address = (uintptr_t)block;
+    free(block);
+    op_result *r = stop();
+    int64_t bytes = nth_change(r, address, 0);
+    CHECK(bytes == 5432 || bytes == 0);
+    CHECK_EQ(nth_change(r, address, 1), -bytes);
+    CHECK_EQ(nth_change(r, address, 2), 0);
+    op_result_free(r);
+}
+
 static void nothing_is_seen_afterwards(void) {
     start();
     op_result_free(stop());
     CHECK_OK(op_window_start());
-    block = malloc(2000);
-    free(block);
+    block = reallocarray(calloc(2, 2000), 3, 2000);
+    free(realloc(block, 2000));
+    library_give(library_take(2000));
+    free(block = memalign(32, 2000));
+    free(block = aligned_alloc(64, 2048));
+    void *aligned;
+    CHECK_EQ(posix_memalign(&aligned, 64, 2048), 0);
+    free(aligned);
     op_result *r;
     CHECK_OK(op_window_stop(&r));
     CHECK_EQ(r->memory_count, 0);
@@ -116,15 +163,36 @@ static void a_fork_is_not_held_up(void) {
     op_result_free(stop());
 }
 
+static void *take_otherwise(size_t bytes) {
+    static char room[64];
+    return bytes < sizeof room ? room : NULL;
+}
+
+static void give_otherwise(void *taken) { (void)taken; }
+
+static void a_program_that_is_not_seen_is_refused(void) {
+    CHECK_OK(op_window_start());
+    CHECK_FAILS(op_malloc_watch(take_otherwise, give_otherwise), OP_EUNSEEN, "cannot be watched");
+    block = malloc(2000);
+    free(block);
+    op_result *r;
+    CHECK_OK(op_window_stop(&r));
+    CHECK_EQ(r->memory_count, 0);
+    op_result_free(r);
+}
+
 int main(void) {
     const op_config config = {0};
     CHECK_OK(op_session_open(&config));
     RUN(each_of_the_family_is_seen);
     RUN(a_block_that_grows_gives_back_the_old);
+    RUN(a_library_is_seen);
+    RUN(a_call_by_address_is_seen_at_most_once);
     RUN(nothing_is_seen_afterwards);
     RUN(what_is_older_has_no_bytes);
     RUN(failures_are_told);
     RUN(a_fork_is_not_held_up);
+    RUN(a_program_that_is_not_seen_is_refused);
     op_session_close();
     return 0;
 }

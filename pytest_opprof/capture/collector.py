@@ -14,7 +14,7 @@ from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES, MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.injection import INJECTIONS
-from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, memory_source
+from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, malloc_problem, memory_source
 from pytest_opprof.capture.native import ABSENCE, ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.native_session import open_native_session
@@ -122,8 +122,11 @@ class Collector:
         with self._lock:
             self._sources = sources
             self.problems.pop("counters", None)  # of an earlier window
+            self.problems.pop(MALLOC, None)
             if not lib.op_session_is_open():
                 open_native_session()
+            if MALLOC in sources and (why_not := malloc_problem()):
+                self.problems[MALLOC] = why_not
             self._find_torch()
             self._cuda.find(sources)
             self._tell_of_cuda()
@@ -362,11 +365,11 @@ class Collector:
     @property
     def _sees_tensors(self) -> bool:
         """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
-        is_asked_otherwise = not self._sources.isdisjoint(_MEMORY_SOURCES)
+        is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(_MEMORY_SOURCES)
         return not is_asked_otherwise and any(source.sees_memory for source in self._active)
 
     def _enable_memory(self) -> None:
-        memory = memory_source(self._sources)
+        memory = memory_source(self._sources - self.problems.keys())
         self._window_sources += (memory.name,)
         memory.enable()
         self._memory = memory

@@ -5,10 +5,13 @@ Of devices it is CUPTI, beside these (`cuda_source.py`).
 
 from __future__ import annotations
 
+import functools
 import gc
 from typing import Protocol
 
 from pytest_opprof.capture.native import fast, lib
+from pytest_opprof.capture.native_calls import check
+from pytest_opprof.errors import CaptureUnavailableError
 
 PYTHON = "memory-python"
 MALLOC = "memory-malloc"
@@ -62,8 +65,12 @@ class MallocMemory:
     name = MALLOC
 
     def enable(self) -> None:
-        """Let each library's table of imported functions point to us."""
-        lib.op_malloc_watch()
+        """Let each library's table of imported functions point to us.
+
+        Raises:
+            CaptureUnavailableError: The interpreter's own calls of malloc do not come by.
+        """
+        check(fast.watch_malloc())
 
     def disable(self) -> None:
         """Let them point to malloc() again."""
@@ -71,6 +78,18 @@ class MallocMemory:
 
     def settle(self) -> None:
         """Nothing: what malloc() keeps back is taken and given back through it."""
+
+
+@functools.cache
+def malloc_problem() -> str | None:
+    """Why malloc cannot be watched in this process, and what to do; None where it can be."""
+    source = MallocMemory()
+    try:
+        source.enable()
+    except CaptureUnavailableError as error:
+        return f"{error}; ask for {PYTHON} instead"
+    source.disable()
+    return None
 
 
 def memory_source(sources: frozenset[str]) -> MemorySource:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.errors import CaptureBusyError, CollectorError, RecoveryError
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, RecoveryError
+
+# cffi makes each function at its first use: in the first step of a process that would be memory of the step.
+for _name in dir(lib):
+    getattr(lib, _name)
 
 
 def last_error() -> str:
@@ -17,6 +21,7 @@ def check(code: int) -> None:
 
     Raises:
         CaptureBusyError: A window is open already.
+        CaptureUnavailableError: This process does not let it be recorded.
         RecoveryError: A file is no session file of this version.
         CollectorError: Anything else, such as no memory.
     """
@@ -24,6 +29,8 @@ def check(code: int) -> None:
         return
     if code == lib.OP_EBUSY:
         raise CaptureBusyError(last_error())
+    if code == lib.OP_EUNSEEN:
+        raise CaptureUnavailableError(last_error())
     if code == lib.OP_EFORMAT:
         raise RecoveryError(last_error())
     raise CollectorError(last_error())

@@ -51,6 +51,7 @@ def diagnose(*, store: str | None) -> Iterator[Finding]:
     yield _torch_ops()
     yield _cuda()
     yield _python_calls()
+    yield _malloc()
     yield _counters()
     yield _injection(ITT, needs="torch is imported")
     yield _injection(NVTX, needs="the first range is emitted")
@@ -143,6 +144,15 @@ def _python_calls() -> Finding:
         state="ok",
         text=f"by {way}; ask for them: with_stack=True, or --opprof-capture=ranges,ops,python",
     )
+
+
+def _malloc() -> Finding:
+    from pytest_opprof.capture.memory_source import malloc_problem  # noqa: PLC0415  # loads native code
+
+    problem = malloc_problem()
+    if problem is not None:
+        return Finding(part="malloc", state="absent", text=problem)
+    return Finding(part="malloc", state="ok", text="ask for it: --opprof-capture=ranges,ops,memory-malloc")
 
 
 def _counters() -> Finding:

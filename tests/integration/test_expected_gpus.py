@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from children import answer_of, run_python
+from children import answer_of
 
 ASK = """
     import json
@@ -63,9 +63,16 @@ def test_devices_that_are_alike_are_expected(
     assert answer_of(ASK, environment=environment) == [expected, None]
 
 
-def test_the_library_is_let_go(library: str) -> None:
-    environment = {"LD_LIBRARY_PATH": library, "MANAGED_DEVICES": "90", "CUDA_VISIBLE_DEVICES": None}
-    assert run_python(ASK, environment=environment).stdout.count("shut down") == 1
+def test_the_library_is_let_go(library: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    environment = {
+        "LD_LIBRARY_PATH": library,
+        "MANAGED_DEVICES": "90",
+        "MANAGED_DEVICES_LOG": str(log),
+        "CUDA_VISIBLE_DEVICES": None,
+    }
+    assert answer_of(ASK, environment=environment) == ["9.0", None]
+    assert log.read_text() == "shut down\n"
 
 
 def test_a_machine_without_the_library_says_nothing() -> None:

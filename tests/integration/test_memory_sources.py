@@ -1,9 +1,13 @@
 """Memory without torch: what Python's allocators and the malloc family take, in our recordings."""
 
+import os
+import platform
+import shutil
 import subprocess
 import sys
 import threading
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from children import answer_of
@@ -13,6 +17,7 @@ from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.cli.main import main
 
 LARGE = 1_000_000
 MALLOC = RANGES | {"memory-malloc"}
@@ -112,6 +117,22 @@ def test_steps_are_equal() -> None:
     del held
 
 
+def test_the_first_step_of_a_process_is_equal_too() -> None:
+    program = """
+import json
+from pytest_opprof.capture.collector import Collector
+collector = Collector.instance()
+collector.open(sources=frozenset({"ranges"}))
+collector.start(profile_memory=True)
+for step in range(3):
+    collector.step_begin(step)
+    collector.step_end()
+steps, _ = collector.stop().memory_use()
+print(json.dumps([step.allocations for step in steps]))
+"""
+    assert len(set(answer_of(program))) == 1
+
+
 def test_tracemalloc_may_come_and_go_meanwhile() -> None:
     program = f"""
 import tracemalloc
@@ -151,6 +172,42 @@ def test_numpys_data_is_seen_by_malloc() -> None:
             also = numpy.zeros(LARGE // 8)
     for name, array in (("ones", kept), ("zeros", also)):
         assert array.nbytes <= of_range(window.recording, name) < array.nbytes + LARGE / 10
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library has no second name for malloc")
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="ASan replaces only the first name")
+def test_malloc_that_cannot_be_watched_is_a_problem(tmp_path: Path) -> None:
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        pytest.skip("no C compiler")
+    library = tmp_path / "raw_allocator.so"
+    source = Path(__file__).with_name("raw_allocator.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
+    program = f"""
+import ctypes, json
+ctypes.PyDLL({str(library)!r}, mode=ctypes.RTLD_GLOBAL).use()
+from pytest_opprof.capture.collector import Collector
+collector = Collector.instance()
+collector.open(sources=frozenset({{"ranges", "memory-malloc"}}))
+collector.start(profile_memory=True)
+kept = bytearray({LARGE})
+recording = collector.stop()
+taken = [recording.memory(event) for event in range(len(recording))]
+print(json.dumps([collector.problems, recording.sources, max(one.nbytes for one in taken if one)]))
+"""
+    problems, sources, most = answer_of(program)
+    assert problems == {
+        "memory-malloc": "malloc cannot be watched in this process: the program does not call it through a table "
+        "of imports; ask for memory-python instead"
+    }
+    assert sources == ["ranges", "memory-python"]
+    assert most >= LARGE
+
+
+def test_doctor_says_that_malloc_can_be_watched(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("malloc ")]
+    assert line.split()[1] == "ok"
 
 
 def test_malloc_may_be_asked_for_instead_of_tensors() -> None:

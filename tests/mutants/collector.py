@@ -189,6 +189,14 @@ COLLECTOR: Final = (
         test="native/tests/test_malloc_watch.c::failures_are_told",
     ),
     _noticed(
+        name="a malloc that cannot be watched",
+        tells="That the interpreter does not call malloc where it can be watched.",
+        file="native/src/malloc_watch.c",
+        text="    if (!came_by || failures) {",
+        without="    if (failures) {",
+        test="native/tests/test_malloc_watch.c::a_program_that_is_not_seen_is_refused",
+    ),
+    _noticed(
         name="a process that lives",
         tells="That a session file is of a process that still writes to it.",
         file="native/src/recover.c",
