@@ -51,7 +51,6 @@ def page(rows: Sequence[Row], results: Mapping[str, Mapping[str, Result]], *, co
         commit: The sources'.
         day: On which the run ended.
     """
-    lines = ["| Python | torch |", "|---|---|"]
     titles = [column.title for column in COLUMNS if not column.whole]
     head = ["Python", "torch", *titles]
     lines = [_line(head), _line(["---"] * len(head))]
