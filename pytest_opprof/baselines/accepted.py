@@ -1,13 +1,14 @@
 """Rises that somebody accepted: ``.opprof/accepted.json``, committed with the change that needs them.
 
-An entry lets one metric of one test rise up to a value. It is spent when the baseline that it was measured
-against is saved anew with that test: then the value is in the baseline itself.
+An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it: there
+the value is in the baseline. A save removes such entries from the file, but a CI commits nothing: so a run
+keeps which entries its tests were measured with.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.folder import writing
@@ -46,6 +47,7 @@ class Acceptance:
         op: the op's name; None for a total.
         metric: the metric's name.
         value: what was measured when it was accepted; that much passes.
+        base: what the baseline had then; None for an entry of an older release.
         reason: why, in the words of who accepted it.
         baseline: the name of the baseline that it is more than; None for a run without a name.
         created: when it was accepted.
@@ -56,6 +58,7 @@ class Acceptance:
     op: str | None
     metric: str
     value: int
+    base: int | None = None
     reason: str
     baseline: str | None
     created: datetime
@@ -130,7 +133,18 @@ def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
     return folder / ACCEPTED
 
 
-def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
+def with_acceptances(run: Run, accepted: Mapping[Key, Acceptance]) -> Run:
+    """The run, with the entries that each of its tests was measured with: a baseline ends them."""
+    by_test: dict[str, dict[str, datetime]] = {}
+    for entry in accepted.values():
+        by_test.setdefault(entry.test, {})[entry.path] = entry.created
+    if not by_test:
+        return run
+    tests = (replace(test, accepted=by_test.get(test.node_id, {})) for test in run.tests)
+    return replace(run, tests=tuple(tests))
+
+
+def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Acceptance, ...]:
     """Remove what a newly saved baseline stands for: it has a value of its own for that metric and test.
 
     Not where another branch than the baseline's is checked out: what is accepted there is still to come.
@@ -138,6 +152,7 @@ def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
     Args:
         folder: the project's ``.opprof``.
         run: the run as it was stored, with its name.
+        is_committed: the baseline is a file of the work tree, so it goes where this branch goes.
 
     Returns:
         What was removed.
@@ -151,7 +166,9 @@ def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
     spent = tuple(
         entry
         for entry in read_accepted(folder).values()
-        if entry.test in measured and entry.baseline in {None, run.name} and branch in {None, run.name}
+        if entry.test in measured
+        and entry.baseline in {None, run.name}
+        and (is_committed or branch in {None, run.name})
     )
     if spent:
         gone = {entry.key for entry in spent}
@@ -180,7 +197,8 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
 
 
 def _to_document(entry: Acceptance) -> Document:
-    return asdict(entry) | {"created": time_to_document(entry.created)}
+    document = asdict(entry) | {"created": time_to_document(entry.created)}
+    return {name: value for name, value in document.items() if name != "base" or value is not None}
 
 
 def _from_document(document: Document, *, where: str, path: str) -> Acceptance:

@@ -1,4 +1,4 @@
-"""From a failed comparison to what is accepted of it."""
+"""From a failed comparison to what is accepted of it, and when that ends."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from pytest_opprof.baselines.accepted import Acceptance
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import MetricPath
+from pytest_opprof.units import format_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+    from pytest_opprof.compare.gates import Rule
+    from pytest_opprof.results.run import TestResult
 
 _LONGEST_REASON = 1_000
 
@@ -56,6 +59,7 @@ def accepted_of(
             op=change.op,
             metric=change.metric,
             value=change.head.high if change.head else 0,
+            base=change.base.high if change.base else 0,
             reason=why,
             baseline=base.name if base else None,
             created=created,
@@ -64,6 +68,24 @@ def accepted_of(
         for path, change in failed.items()
         if metric in {None, path}
     )
+
+
+def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -> str:
+    """Why an acceptance no longer holds, in words; empty where it holds.
+
+    Args:
+        entry: what was accepted.
+        before: the test in the baseline.
+        base: the value there.
+        rule: how the metric is judged. What it allows is no improvement.
+    """
+    known = before.accepted.get(entry.path)
+    if known is not None and known >= entry.created:
+        return "the baseline was measured with it"
+    if entry.base is not None and not rule.allows(entry.about.rise(base, entry.base), base=base):
+        values = [format_quantity(value, unit=entry.about.unit) for value in (entry.base, base)]
+        return f"the baseline improved from {values[0]} to {values[1]} since"
+    return ""
 
 
 def _failed_gates(test: TestComparison) -> Mapping[str, Change]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.accepting import why_ended
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
@@ -30,7 +31,6 @@ from pytest_opprof.metrics import (
     Metric,
     MetricPath,
     Source,
-    Worse,
 )
 from pytest_opprof.metrics.device import (
     COPIES_COUNT,
@@ -227,8 +227,30 @@ class _Court:
             return replace(change, verdict=verdict, reason=self._instability(change, base.low, head))
         if base.low == head.low:
             return replace(change, verdict=Verdict.PASS)
-        accepted = self.accepted.get((self.head.node_id, change.op, change.metric))
-        return _ruled(change, rule, base=base.low, head=head.low, accepted=accepted)
+        return self._ruled(change, rule, base=base.low, head=head.low)
+
+    def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
+        """The verdict on two values that differ, each the same in every step of its side."""
+        rise = change.about.rise(base, head)
+        if rule is None:
+            return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
+        if rise < 0:
+            return replace(change, verdict=Verdict.IMPROVED)
+        if rule.allows(rise, base=base):
+            return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
+        return self._risen(change, rule, base=base, head=head)
+
+    def _risen(self, change: Change, rule: Rule, *, base: int, head: int) -> Change:
+        """The verdict on a gate that rose: whether somebody let it, and whether that still holds."""
+        entry = self.accepted.get((self.head.node_id, change.op, change.metric))
+        if entry is None:
+            return replace(change, verdict=Verdict.REGRESSED)
+        words = f"up to {entry.value_text} ({entry.reason})"
+        if ended := why_ended(entry, self.base, base=base, rule=rule):
+            return replace(change, verdict=Verdict.REGRESSED, reason=f"no longer accepted {words}: {ended}")
+        if rule.allows(change.about.rise(entry.value, head), base=entry.value):
+            return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
+        return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
 
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
         if unheard := self._unheard(change.about):
@@ -279,28 +301,6 @@ def _is_nothing(pair: RowPair, metric: Metric) -> bool:
     """Whether neither side's devices did such a thing for an op: true of most metrics of most ops."""
     sides = [side for side in (pair.base, pair.head) if side is not None]
     return metric.name in TOTAL_OF_COUNT and not any(metric.name in side.device for side in sides)
-
-
-def _ruled(change: Change, rule: Rule | None, *, base: int, head: int, accepted: Acceptance | None) -> Change:
-    """The verdict on two values that differ, each the same in every step of its side."""
-    rise = _rise(change, base, head)
-    if rule is None:
-        return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
-    if rise < 0:
-        return replace(change, verdict=Verdict.IMPROVED)
-    if rule.allows(rise, base=base):
-        return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
-    if accepted is None:
-        return replace(change, verdict=Verdict.REGRESSED)
-    words = f"up to {accepted.value_text} ({accepted.reason})"
-    if rule.allows(_rise(change, accepted.value, head), base=accepted.value):
-        return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
-    return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
-
-
-def _rise(change: Change, base: int, head: int) -> int:
-    """How much worse a value is than another."""
-    return head - base if change.about.worse is Worse.HIGHER else base - head
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:

@@ -118,15 +118,15 @@ def save_run(
         kept = sum(test.carried_from is None for test in saved.run.tests)
         tests = "1 test" if kept == 1 else f"{kept} tests"
         notes.insert(0, f"saved {tests} as {saved.run.title}: {saved.place}")
-        notes += _spent(folder, saved.run)
+        notes += _spent(folder, saved.run, is_committed=store.is_committed)
         notes += traces.keep(store, saved.run)
     return [*notes, *saved.notes]
 
 
-def _spent(folder: Path, run: Run) -> Iterator[str]:
+def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
     """What the new baseline stands for is no exception any more: drop it, and say so."""
     try:
-        spent = prune(folder, run)
+        spent = prune(folder, run, is_committed=is_committed)
     except OpprofError as error:
         yield str(error)
         return

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from pytest_opprof.baselines.accepted import with_acceptances
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
@@ -64,6 +65,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     measured_in = _join(session) if session.is_controller else None
     session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
+    run = with_acceptances(run, session.policy.accepted)
     session.comparison = compare_runs(
         session.baseline.run,
         run,

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from pytest_opprof.baselines.accepted import read_accepted
+from pytest_opprof.baselines.accepted import Acceptance, Key, read_accepted
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
@@ -109,7 +109,7 @@ class OpprofSession:
         self.policy = Policy(
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),
             command_line=parse_gate_options(options.gates, known_ops=names),
-            accepted=read_accepted(self.folder) if options.baseline else {},
+            accepted=self._accepted(),
         )
         self.traces = SessionTraces(root=config.rootpath, options=options, exchange=exchange)
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
@@ -117,6 +117,19 @@ class OpprofSession:
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
         self._created = datetime.now(UTC)
+
+    def _accepted(self) -> Mapping[Key, Acceptance]:
+        """What was accepted in this project; a damaged list is an error only where it decides something."""
+        options = self.options
+        if not (options.baseline or options.save or options.json):
+            return {}
+        try:
+            return read_accepted(self.folder)
+        except OpprofError as error:
+            if options.baseline:
+                raise
+            self.notes[str(error)] = None
+            return {}
 
     # ---- a test ------------------------------------------------------------------------------
 

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BIGGEST, commits, moments, names, simple_run, simple_test
 
-from pytest_opprof.baselines.accepted import ACCEPTED, Acceptance, accept, prune, read_accepted
+from pytest_opprof.baselines.accepted import (
+    ACCEPTED,
+    Acceptance,
+    accept,
+    prune,
+    read_accepted,
+    with_acceptances,
+)
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results.run import CarriedFrom, Commit, Outcome
 
@@ -27,6 +34,7 @@ def entry(**others: Any) -> Acceptance:
         "op": None,
         "metric": "ops.count",
         "value": 355,
+        "base": 354,
         "reason": "clones its input, as the caller changes it",
         "baseline": "main",
         "created": NOW,
@@ -43,6 +51,7 @@ entries = st.builds(
     op=st.just(None),
     metric=st.sampled_from(["ops.count", "cpu_memory.allocated"]),
     value=st.integers(-BIGGEST, BIGGEST),
+    base=st.none() | st.integers(-BIGGEST, BIGGEST),
     reason=names,
     baseline=st.none() | st.just("main"),
     created=moments,
@@ -178,6 +187,19 @@ def test_a_baseline_that_does_not_have_the_value_leaves_entries(tmp_path: Path, 
     before = path.read_bytes()
     assert prune(tmp_path, run) == ()
     assert path.read_bytes() == before
+
+
+def test_counts_to_commit_replace_entries_on_any_branch(tmp_path: Path) -> None:
+    accept(tmp_path, [entry()])
+    run = replace(RUN, commit=replace(MAIN, branch="topic"))
+    assert prune(tmp_path, run, is_committed=True) == (entry(),)
+
+
+def test_a_run_keeps_which_entries_its_tests_were_measured_with() -> None:
+    both = {one.key: one for one in (entry(), CLONE, entry(test="tests/test_a.py::test_y"))}
+    (test,) = with_acceptances(RUN, both).tests
+    assert test.accepted == {"ops.count": NOW, "aten::clone.count": NOW}
+    assert with_acceptances(RUN, {}) == RUN
 
 
 @pytest.mark.parametrize("commit", [None, replace(MAIN, branch=None)], ids=["no git", "a CI's checkout"])
