@@ -91,6 +91,11 @@ class Change:
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
 
     @property
+    def is_constant(self) -> bool:
+        """Whether each side had one value in all of its steps."""
+        return all(side is None or side.is_constant for side in (self.base, self.head))
+
+    @property
     def rise(self) -> int:
         """How much a step has more now than before; below zero for less, and 0 where the ranges overlap."""
         low, high = (self.base.low, self.base.high) if self.base else (0, 0)

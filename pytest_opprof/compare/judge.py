@@ -41,10 +41,10 @@ from pytest_opprof.metrics.device import (
     TOTAL_OF_COUNT,
 )
 from pytest_opprof.results.run import CERTIFICATE, OpKind
-from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.samples import Samples, range_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_opprof.baselines.accepted import Acceptance, Key
     from pytest_opprof.compare.trust import Trust
@@ -95,8 +95,8 @@ def judge(
         base=base, head=head, gates=gates, trust=trust, accepted=accepted, causes=Causes(base, head)
     )
     totals = [change for change in court.totals() if change is not None]
-    judged = sum(change.verdict not in {None, Verdict.INCONCLUSIVE} for change in totals)
     ops = [change for change in court.ops() if change is not None]
+    judged = _judged_gates((*totals, *ops), base, head)
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
     # What devices did rises in all ops around too: that says nothing of where it begins.
@@ -113,6 +113,21 @@ def judge(
         if change.verdict is not Verdict.PASS or change.rise
     ]
     return Judgement(changes=tuple(changes), judged=judged)
+
+
+def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult) -> int:
+    """How many gates were judged. That nothing stayed nothing is one only where nothing else ran either."""
+    judged = [
+        change
+        for change in changes
+        if change.rule and change.verdict not in {None, Verdict.INCONCLUSIVE} and change.is_constant
+    ]
+    ran = any(pair.kind is not OpKind.CALL for pair in pair_rows(base, head))
+    return sum(not ran or _is_something(change) for change in judged)
+
+
+def _is_something(change: Change) -> bool:
+    return any(side is not None and side.high != 0 for side in (change.base, change.head))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,15 +234,29 @@ class _Court:
         if objection := self._objection(change, base, head):
             return replace(change, verdict=Verdict.INCONCLUSIVE, reason=objection)
         if not base.is_constant or _disagrees(self.base, change):
-            low, high = min(base.low, head.low), max(base.high, head.high)
-            reason = f"not the same in every step or repetition of the base: {low} to {high}"
-            return replace(change, reason=reason)
+            return self._beside_range(change, rule, base=base, head=head)
         if not head.is_constant or _disagrees(self.head, change):
             verdict = Verdict.INCONCLUSIVE if rule else None
             return replace(change, verdict=verdict, reason=self._instability(change, base.low, head))
         if base.low == head.low:
             return replace(change, verdict=Verdict.PASS)
         return self._ruled(change, rule, base=base.low, head=head.low)
+
+    def _beside_range(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
+        """The verdict beside a base that was never the same: worse in each step than all it was is a rise.
+
+        Where its processes contradicted each other, or nobody asked a second one, another one may be as far
+        from these as they are from each other.
+        """
+        reach, is_sure = base.high - base.low, self.base.processes >= CERTIFICATE
+        if is_sure and not _disagrees(self.base, change):
+            highest: int | None = base.high
+        else:
+            highest = base.high + reach if reach else None
+        if highest is not None and head.low > highest:
+            return self._ruled(change, rule, base=base.high, head=head.low)
+        seen, now = (range_text(side, unit=change.about.unit) for side in (base, head))
+        return replace(change, reason=f"the baseline varies: {seen}; now {now}")
 
     def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
         """The verdict on two values that differ, each the same in every step of its side."""

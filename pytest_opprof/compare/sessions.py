@@ -31,6 +31,7 @@ _MOST_TOLD = 3
 # These are shown with all that is known of them.
 _TOLD = (Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR)
 _NO_STEP = "no active step finished"
+_NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,11 +225,9 @@ def _sentence(
     verdict = _verdict(found)
     leading = next((change for change in found.changes if change.verdict is verdict), None)
     if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
-        steps = f"same in {test.steps} of {test.steps} steps"
-        many = min(before.processes, 1_000)
-        sure = f", certified in {many} processes" if many >= CERTIFICATE else ", not certified"
         beyond = f", {leading.reason}" if leading.reason else ""
-        sentences.append(f"{_difference(leading)} in each step than {base.title} ({steps}{sure}){beyond}")
+        than = _than(leading, base, before=before, test=test)
+        sentences.append(f"{_difference(leading)} in each step than {than}{beyond}")
     elif verdict is Verdict.ACCEPTED and leading is not None:
         sentences.append(f"{_difference(leading)} in each step than {base.title}, {leading.reason}")
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
@@ -236,9 +235,25 @@ def _sentence(
     elif verdict is Verdict.CHANGED:
         sentences.append(f"other ops than {base.title}, and no total rose")
     elif verdict is None:
-        sentences.append("nothing was the same in every step, so nothing could be judged")
+        varies = any(change.reason and change.rule for change in found.changes)
+        sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
     sentences.append("" if is_broken else about_limits)
     return "; ".join(filter(None, sentences))
+
+
+def _than(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
+    """What a sentence compares with, and how sure that is."""
+    if change.base is not None and not change.base.is_constant:
+        return f"{base.title} ever had (it varies: {_seen(change)})"
+    many = min(before.processes, 1_000)
+    sure = f"certified in {many} processes" if many >= CERTIFICATE else "not certified"
+    return f"{base.title} (same in {test.steps} of {test.steps} steps, {sure})"
+
+
+def _seen(change: Change) -> str:
+    """``1 to 3; now 100``."""
+    sides = (side for side in (change.base, change.head) if side is not None)
+    return "; now ".join(range_text(side, unit=change.about.unit) for side in sides)
 
 
 def _difference(change: Change) -> str:
@@ -277,24 +292,19 @@ def _limit_words(limit: LimitResult) -> str:
 
 
 def _unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
-    """A note on gates that an uncertain base has taken away, and that are worse than it was ever seen at.
+    """A note on values over all that the baseline's processes had, by less than these differ.
 
-    They fail nothing, as the next value may be as far off by itself; nor do they pass without a word.
+    They fail nothing, as the next process may be as far off by itself; nor do they pass without a word.
     """
     told = [
-        f"{test.node_id} ({name_of(rise)}: {range_text(rise.base, unit=rise.about.unit)} before, "
-        f"{range_text(rise.head, unit=rise.about.unit)} now)"
+        f"{test.node_id} ({name_of(rise)}: {_seen(rise)})"
         for test in tests
         if test.verdict not in _TOLD
         for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]
-        if rise.base and rise.head
     ]
     if told:
         more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        yield (
-            "not judged, as the base is not the same in every step or repetition, and worse than it was in "
-            f"any: {', '.join(told[:_MOST_TOLD])}{more}"
-        )
+        yield f"not gated, as the baseline varies by the process: {', '.join(told[:_MOST_TOLD])}{more}"
 
 
 def _is_unjudged_rise(change: Change) -> bool:
@@ -305,7 +315,7 @@ def _is_unjudged_rise(change: Change) -> bool:
 
 def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:
     told = [
-        f"{name_of(change)}: {change.reason}: not judged"
+        f"{name_of(change)}: {change.reason}: not gated"
         for change in found.changes
         if change.verdict is None and change.reason
     ]
@@ -322,4 +332,4 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
             f"the baseline of this test is from {origin.commit or f'{origin.created:%Y-%m-%d %H:%M}'}"
         )
     cut = len(told) - _MOST_ADVISORIES
-    return (f"{cut + 1} more are not judged", *told[cut + 1 :]) if cut > 0 else tuple(told)
+    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)

@@ -197,6 +197,7 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
             collected=session.collected,
             node_ids=session.node_ids,
             folder=session.folder,
+            gates_of=session.policy.gates_of,
             traces=session.traces,
         )
     except OpprofError as error:
