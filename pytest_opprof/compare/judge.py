@@ -12,10 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.accepting import why_ended
+from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
+from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites import folded
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
@@ -51,8 +53,6 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import TestResult
 
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
-# Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
-_ENGINE = "autograd::engine::"
 _TOTAL_OF = {
     OpKind.OP: OPS_COUNT,
     OpKind.RANGE: RANGES_COUNT,
@@ -99,19 +99,8 @@ def judge(
     judged = _judged_gates((*totals, *ops), base, head)
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
-    # What devices did rises in all ops around too: that says nothing of where it begins.
-    risen_ops = {
-        change.op for change in ops if change.op and change.rise > 0 and change.metric not in TOTAL_OF_COUNT
-    }
-    outermost = court.causes.outermost(risen_ops)
-    changes = [
-        change
-        for change in (
-            *sorted(totals, key=_order_of_total),
-            *sorted(ops, key=lambda change: (_rank(change, outermost), _order(change))),
-        )
-        if change.verdict is not Verdict.PASS or change.rise
-    ]
+    found = ranked(with_moved_work((*totals, *ops)), court.causes)
+    changes = (change for change in found if change.verdict is not Verdict.PASS or change.rise)
     return Judgement(changes=tuple(changes), judged=judged)
 
 
@@ -222,7 +211,9 @@ class _Court:
         base = change.base or Samples.constant(0, steps=self.base.steps)
         head = change.head or Samples.constant(0, steps=self.head.steps)
         same = (base.low, base.high) == (head.low, head.high)
-        if change.background or (rule is not None and rule.kind is RuleKind.ADVISORY):
+        if change.background:
+            return change if change.rise else None
+        if rule is not None and rule.kind is RuleKind.ADVISORY:
             return None if same else change
         # A total tells what stands in its way even where nothing changed; one row of many does not repeat it.
         if same and change.op is not None and not (rule and rule.is_asked_for):
@@ -338,21 +329,3 @@ def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:
     if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
         return replace(change, verdict=risen[total.name].verdict)
     return change
-
-
-def _rank(change: Change, outermost: frozenset[str]) -> tuple[int, bool, bool]:
-    """The worst verdict first; then what user code calls more often, before what that calls in turn."""
-    severity = len(Verdict) if change.verdict is None else change.verdict.severity
-    return (severity, (change.op or "").startswith(_ENGINE), change.op not in outermost)
-
-
-def _order_of_total(change: Change) -> tuple[int, bool, int]:
-    """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
-    severity, has_no_rule, *_ = _order(change)
-    return (severity, has_no_rule, list(TOTALS).index(change.metric))
-
-
-def _order(change: Change) -> tuple[int, bool, int, str]:
-    """The worst verdict first, gates of their own before the rest, then the largest difference."""
-    severity = len(Verdict) if change.verdict is None else change.verdict.severity
-    return (severity, not change.rule, -abs(change.rise), change.op or change.metric)

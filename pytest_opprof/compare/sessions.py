@@ -233,12 +233,22 @@ def _sentence(
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
-        sentences.append(f"other ops than {base.title}, and no total rose")
+        sentences.append(_moved(found, base) or f"other ops than {base.title}, and no total rose")
     elif verdict is None:
         varies = any(change.reason and change.rule for change in found.changes)
         sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
     sentences.append("" if is_broken else about_limits)
     return "; ".join(filter(None, sentences))
+
+
+def _moved(found: Judgement, base: Run) -> str:
+    """What left the steps and is in the background now; empty where nothing rose there."""
+    grown = next((change for change in found.changes if change.background and change.verdict), None)
+    fallen = next((change for change in found.changes if change.rise < 0 and not change.background), None)
+    if grown is None or fallen is None:
+        return ""
+    more = f"and more in the background ({grown.rise} of {grown.op})"
+    return f"{_difference(fallen)} in each step than {base.title}, {more}"
 
 
 def _than(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
@@ -270,7 +280,9 @@ def name_of(change: Change) -> str:
     """How a sentence or a table calls what changed: ``aten::clone``, ``a -> b``, ``ops, total``."""
     if change.rewrite is not None:
         return str(change.rewrite)
-    return change.op if change.op is not None else f"{change.about.label}, total"
+    if change.op is None:
+        return f"{change.about.label}, total"
+    return f"{change.op} (background)" if change.background else change.op
 
 
 def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:

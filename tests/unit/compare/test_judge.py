@@ -103,6 +103,50 @@ def test_fewer_ops_improve() -> None:
     assert found.reason.startswith("2 fewer ops in each step than main")
 
 
+def in_background(test: TestResult, calls: int, *, kind: OpKind = OpKind.OP) -> TestResult:
+    """The test with so many calls in all, on a thread from before its steps."""
+    spread = Samples(steps=test.steps, total=calls, low=0, high=calls)
+    zeros = spread.zeros()
+    row = OpRow(
+        name="aten::mul",
+        kind=kind,
+        background=True,
+        count=spread,
+        cpu_time_total_ns=zeros,
+        self_cpu_time_total_ns=zeros,
+    )
+    return replace(test, ops=(*test.ops, row))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "verdict"),
+    [
+        (0, 6, OpKind.OP, Verdict.CHANGED),
+        (6, 7, OpKind.OP, Verdict.CHANGED),
+        (6, 6, OpKind.OP, Verdict.IMPROVED),
+        (6, 0, OpKind.OP, Verdict.IMPROVED),
+        (0, 6, OpKind.CALL, Verdict.IMPROVED),
+    ],
+)
+def test_fewer_ops_beside_more_in_the_background_are_no_improvement(
+    before: int, after: int, kind: OpKind, verdict: Verdict
+) -> None:
+    base = in_background(simple_test({"aten::mul": 10}), before, kind=kind)
+    found = compared(base, in_background(simple_test({"aten::mul": 8}), after, kind=kind))
+    assert found.verdict is verdict
+    assert found.reason.startswith("2 fewer ops in each step than main")
+    # It gates nothing: neither here nor where nothing fell.
+    assert compared(base, in_background(simple_test({"aten::mul": 10}), after)).verdict is Verdict.PASS
+
+
+def test_the_background_is_compared_by_the_step() -> None:
+    base, head = simple_test({"aten::mul": 10}), simple_test({"aten::mul": 8}, steps=5)
+    assert compared(in_background(base, 6), in_background(head, 10)).verdict is Verdict.IMPROVED
+    found = compared(in_background(base, 6), in_background(head, 11))
+    assert found.verdict is Verdict.CHANGED
+    assert [change.rise for change in found.changes if change.background] == [1]
+
+
 def test_uncertified_baseline_is_said() -> None:
     found = compared(simple_test({"aten::mul": 4}, processes=1), simple_test({"aten::mul": 5}))
     assert found.verdict is Verdict.REGRESSED
