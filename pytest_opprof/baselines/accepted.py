@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
     from pytest_opprof.metrics import Metric
     from pytest_opprof.results.document import Document
-    from pytest_opprof.results.run import Run
+    from pytest_opprof.results.run import Run, TestResult
 
 ACCEPTED = "accepted.json"
-# The test, the op or None for a total, and the metric's name.
-Key = tuple[str, str | None, str]
+# The test, the op or None for a total, and the metric's name or None for the test itself.
+Key = tuple[str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One metric of one test, and what a step may have of it.
+    """One metric of one test, and what a step may have of it; or a test that may be missing.
 
     Attributes:
         test: the test's node id.
         op: the op's name; None for a total.
-        metric: the metric's name.
-        value: what was measured when it was accepted; that much passes.
+        metric: the metric's name; None for the test itself.
+        value: what was measured when it was accepted; that much passes. None for the test itself.
         base: what the baseline had then; None for an entry of an older release.
         reason: why, in the words of who accepted it.
         baseline: the name of the baseline that it is more than; None for a run without a name.
@@ -56,8 +56,8 @@ class Acceptance:
 
     test: str
     op: str | None
-    metric: str
-    value: int
+    metric: str | None
+    value: int | None
     base: int | None = None
     reason: str
     baseline: str | None
@@ -71,18 +71,29 @@ class Acceptance:
 
     @property
     def about(self) -> Metric:
-        """The metric itself."""
+        """The metric itself; asked only of an entry that has one."""
+        assert self.metric is not None
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
 
     @property
     def path(self) -> str:
-        """The metric as users write it: ``ops.count``, ``aten::clone.count``."""
-        return str(MetricPath(op=self.op, metric=self.about))
+        """The metric as users write it, ``aten::clone.count``; ``test`` for the test itself."""
+        return "test" if self.metric is None else str(MetricPath(op=self.op, metric=self.about))
 
     @property
     def value_text(self) -> str:
         """The value for a reader, with its unit."""
-        return format_quantity(self.value, unit=self.about.unit)
+        return "" if self.value is None else format_quantity(self.value, unit=self.about.unit)
+
+    @property
+    def words(self) -> str:
+        """What it lets pass: ``ops.count up to 12``."""
+        return "the test may be missing" if self.metric is None else f"{self.path} up to {self.value_text}"
+
+    def is_spent(self, before: TestResult) -> bool:
+        """Whether a test of a baseline was measured with it: then that has what was accepted, and ends it."""
+        known = before.accepted.get(self.path)
+        return known is not None and known >= self.created
 
 
 def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
@@ -162,11 +173,12 @@ def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Accept
         DocumentError: it holds no list of accepted values that this release can use.
     """
     branch = run.commit.branch if run.commit else None
+    stored = {test.node_id for test in run.tests}
     measured = {test.node_id for test in run.tests if test.is_usable and test.carried_from is None}
     spent = tuple(
         entry
         for entry in read_accepted(folder).values()
-        if entry.test in measured
+        if (entry.test in measured or (entry.metric is None and entry.test not in stored))
         and entry.baseline in {None, run.name}
         and (is_committed or branch in {None, run.name})
     )
@@ -186,7 +198,7 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
             "schema_version": Contract.ACCEPTED.schema_version,
             "accepted": [
                 _to_document(entries[key])
-                for key in sorted(entries, key=lambda key: (key[0], key[1] or "", key[2]))
+                for key in sorted(entries, key=lambda key: (key[0], key[1] or "", key[2] or ""))
             ],
         }
         validate(document, Contract.ACCEPTED, where=shown(path))
@@ -203,7 +215,10 @@ def _to_document(entry: Acceptance) -> Document:
 
 def _from_document(document: Document, *, where: str, path: str) -> Acceptance:
     known = TOTALS if document["op"] is None else OP_METRICS
-    if document["metric"] not in known:
+    of_test = (document["op"], document["metric"], document["value"]) == (None, None, None)
+    if not of_test and document["value"] is None:
+        raise contradiction(where, path=f"{path}.value", what="a metric needs a value")
+    if not of_test and document["metric"] not in known:
         raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
     commit = document["commit"]
     values = document | {

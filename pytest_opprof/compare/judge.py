@@ -268,7 +268,7 @@ class _Court:
         words = f"up to {entry.value_text} ({entry.reason})"
         if ended := why_ended(entry, self.base, base=base, rule=rule):
             return replace(change, verdict=Verdict.REGRESSED, reason=f"no longer accepted {words}: {ended}")
-        if rule.allows(change.about.rise(entry.value, head), base=entry.value):
+        if entry.value is not None and rule.allows(change.about.rise(entry.value, head), base=entry.value):
             return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
         return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
@@ -81,12 +83,13 @@ def compare_runs(
     not_run = 0
     pairs = list(pair_tests(base, head))
     notes += _nothing_in_common(base, pairs)
+    notes += _skipped(base, pairs, collected)
     for pair in pairs:
         if pair.head is not None:
             tests.append(compare_test(pair.head, pair.base, base=base, head=head, policy=policy))
             not_run += not _ran(pair.head)
         elif collected.lacks(pair.node_id):
-            tests.append(_missing(pair))
+            tests.append(_missing(pair, policy.accepted.get((pair.node_id, None, None))))
         else:
             not_run += 1
     tests = with_suggestions(tests)
@@ -178,12 +181,35 @@ def _nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str
     return (f"nothing was compared: none of the tests that ran {many} of {base.title}",)
 
 
+def _skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
+    """A note on tests of the baseline that were skipped, alone or with their file: no gate held them."""
+    names = [
+        pair.node_id
+        for pair in pairs
+        if pair.base is not None
+        and (
+            collected.leaves_out(pair.node_id) if pair.head is None else pair.head.outcome is Outcome.SKIPPED
+        )
+    ]
+    if base is None or not names:
+        return ()
+    many = "1 test" if len(names) == 1 else f"{len(names)} tests"
+    more = f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return (f"skipped, so no gate held {many} to {base.title}: {', '.join(names[:_MOST_TOLD])}{more}",)
+
+
 def _ran(test: TestResult) -> bool:
     return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
 
 
-def _missing(pair: TestPair) -> TestComparison:
-    reason = "its file was collected without it: if it was renamed or deleted, record the baseline anew"
+def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
+    reason = "its file was collected without it"
+    if entry is not None and pair.base is not None:
+        if not entry.is_spent(pair.base):
+            told = f"missing, as was accepted ({entry.reason})"
+            return TestComparison(node_id=pair.node_id, verdict=Verdict.ACCEPTED, reason=told, base=pair.base)
+        reason += f", which is no longer accepted ({entry.reason}): {SPENT}"
+    reason += f'; intended? opprof accept {shlex.quote(pair.node_id)} --reason "..."'
     return TestComparison(node_id=pair.node_id, verdict=Verdict.MISSING, reason=reason, base=pair.base)
 
 

@@ -160,7 +160,7 @@ def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
     try:
         keep_last(session.folder, comparison)
     except OpprofError as error:
-        if comparison.counts[Verdict.REGRESSED]:  # else nobody will ask for it
+        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else nobody asks
             session.notes[f"`opprof accept` will not know of this comparison: {error}"] = None
 
 

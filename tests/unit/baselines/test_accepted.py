@@ -43,28 +43,33 @@ def entry(**others: Any) -> Acceptance:
     return Acceptance(**(values | others))
 
 
+GONE = entry(metric=None, value=None, base=None)
 CLONE = entry(op="aten::clone", metric="count", value=2)
 
-entries = st.builds(
-    Acceptance,
-    test=names.map("tests/test_a.py::{}".format),
-    op=st.just(None),
-    metric=st.sampled_from(["ops.count", "cpu_memory.allocated"]),
-    value=st.integers(-BIGGEST, BIGGEST),
-    base=st.none() | st.integers(-BIGGEST, BIGGEST),
-    reason=names,
-    baseline=st.none() | st.just("main"),
-    created=moments,
-    commit=st.none() | commits,
-) | st.builds(
-    Acceptance,
-    test=names.map("tests/test_a.py::{}".format),
-    op=names,
-    metric=st.sampled_from(["count", "flops"]),
-    value=st.integers(0, BIGGEST),
-    reason=names,
-    baseline=st.none(),
-    created=moments,
+entries = (
+    st.builds(
+        Acceptance,
+        test=names.map("tests/test_a.py::{}".format),
+        op=st.just(None),
+        metric=st.sampled_from(["ops.count", "cpu_memory.allocated"]),
+        value=st.integers(-BIGGEST, BIGGEST),
+        base=st.none() | st.integers(-BIGGEST, BIGGEST),
+        reason=names,
+        baseline=st.none() | st.just("main"),
+        created=moments,
+        commit=st.none() | commits,
+    )
+    | st.builds(
+        Acceptance,
+        test=names.map("tests/test_a.py::{}".format),
+        op=names,
+        metric=st.sampled_from(["count", "flops"]),
+        value=st.integers(0, BIGGEST),
+        reason=names,
+        baseline=st.none(),
+        created=moments,
+    )
+    | names.map(lambda name: replace(GONE, test=f"tests/test_a.py::{name}"))
 )
 
 
@@ -129,6 +134,8 @@ def test_a_corrupt_file_is_a_sentence_and_nothing_is_lost(tmp_path: Path, text: 
     [
         ({"metric": "ops.cuont"}, "accepted[0].metric: no metric 'ops.cuont'"),
         ({"value": 1.5}, "accepted[0].value: 1.5 is no integer"),
+        ({"value": None}, "accepted[0].value: a metric needs a value"),
+        ({"metric": None}, "accepted[0].metric: no metric None"),
         ({"reason": ""}, "accepted[0].reason: '' does not fit 1"),
         ({"created": "2026-02-31T00:00:00+00:00"}, "accepted[0].created"),
         ({"surprise": 1}, "accepted[0]: 'surprise' is not known here"),
@@ -187,6 +194,14 @@ def test_a_baseline_that_does_not_have_the_value_leaves_entries(tmp_path: Path, 
     before = path.read_bytes()
     assert prune(tmp_path, run) == ()
     assert path.read_bytes() == before
+
+
+def test_an_entry_of_a_missing_test_goes_where_a_baseline_lacks_it_or_has_it_again(tmp_path: Path) -> None:
+    elsewhere = replace(GONE, test="tests/test_b.py::test_y")
+    accept(tmp_path, [GONE, elsewhere])
+    carried = replace(RUN.tests[0], carried_from=CarriedFrom(run_id="a", created=RUN.created))
+    assert prune(tmp_path, replace(RUN, tests=(carried,))) == (elsewhere,)
+    assert prune(tmp_path, RUN) == (GONE,)
 
 
 def test_counts_to_commit_replace_entries_on_any_branch(tmp_path: Path) -> None:
