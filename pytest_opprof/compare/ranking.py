@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import TOTALS
+from pytest_opprof.metrics import COUNT, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
+from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,27 +18,80 @@ if TYPE_CHECKING:
 
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"
+_LEAST = len(Verdict)
 
 
 def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
     """The totals, then the ops; the worst first in both, and the beginning of a rise before what follows."""
     ops = [change for change in changes if change.op is not None]
-    # What devices did rises in all ops around too: that says nothing of where it begins.
-    risen = {
-        change.op
-        for change in ops
-        if change.op and change.rise > 0 and not change.background and change.metric not in TOTAL_OF_COUNT
-    }
-    outermost = causes.outermost(risen)
+    places = _Places(ops, causes)
     return [
         *sorted((change for change in changes if change.op is None), key=_order_of_total),
-        *sorted(ops, key=lambda change: (_rank(change, outermost), _order(change))),
+        *sorted(ops, key=lambda change: (places.rank(change), _order(change))),
     ]
 
 
-def _rank(change: Change, outermost: frozenset[str]) -> tuple[int, bool, bool]:
-    """The worst verdict first; then what user code calls more often, before what that calls in turn."""
-    return (_severity(change), (change.op or "").startswith(_ENGINE), change.op not in outermost)
+class _Places:
+    """Which changed ops are inside of which, by where each is called more often now."""
+
+    def __init__(self, ops: Sequence[Change], causes: Causes) -> None:
+        self._causes = causes
+        # What devices did rises in all ops around too: that says nothing of where it begins.
+        tells = [change for change in ops if not change.background and change.metric not in TOTAL_OF_COUNT]
+        beginnings = [change for change in tells if change.rise > 0 or change.rewrite is not None]
+        self._heads = {name for change in beginnings for name in _names(change) if not _is_engine(name)}
+        self._above = {
+            name: causes.above(name) for name in self._heads | {_first(change) for change in tells}
+        }
+        # Of what is inside an op, the worst verdict, and how many more calls.
+        self._inside: dict[str, int] = {}
+        self._calls: Counter[str] = Counter()
+        for change in tells:
+            if change.rise > 0:
+                for name in self._above[_first(change)] or ():
+                    self._inside[name] = min(_severity(change), self._inside.get(name, _LEAST))
+                    self._calls[name] += change.rise if change.metric == COUNT.name else 0
+
+    def rank(self, change: Change) -> tuple[int, bool, bool, bool, int]:
+        """The worst verdict first; then what user code calls more often, before what that calls in turn.
+
+        Of the first, the backward of an op follows its forward, and what explains most calls leads: its own
+        and those inside it.
+
+        What others are inside of comes with the worst of them: an op that stands for another one and is as
+        often there has risen by nothing itself. A range is a name, and the cause of nothing.
+        """
+        severity = _severity(change)
+        if change.kind is not OpKind.RANGE and change.verdict is not None:
+            severity = min(severity, *(self._inside.get(name, _LEAST) for name in _names(change)))
+        is_inner = self._is_inner(change)
+        explained = 0 if is_inner else sum(self._calls[name] for name in _names(change))
+        if explained and change.metric == COUNT.name:
+            explained += max(change.rise, 0)
+        is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
+        return (severity, _is_engine(_first(change)), is_inner, is_backward and not is_inner, -explained)
+
+    def _is_inner(self, change: Change) -> bool:
+        """Whether it is inside another change, or fell, or nobody knows where it is called."""
+        if _first(change) not in self._heads and not _is_engine(_first(change)):
+            return True
+        above = self._above.get(_first(change))
+        return above is None or not above.isdisjoint(self._heads - set(_names(change)))
+
+
+def _names(change: Change) -> tuple[str, ...]:
+    """The ops that a change is about, as they are called now."""
+    if change.rewrite is not None and change.rewrite.after:
+        return change.rewrite.after
+    return (_first(change),)
+
+
+def _first(change: Change) -> str:
+    return change.op or ""
+
+
+def _is_engine(name: str) -> bool:
+    return name.startswith(_ENGINE)
 
 
 def _order_of_total(change: Change) -> tuple[int, bool, int]:
@@ -51,4 +106,4 @@ def _order(change: Change) -> tuple[int, bool, int, str]:
 
 
 def _severity(change: Change) -> int:
-    return len(Verdict) if change.verdict is None else change.verdict.severity
+    return _LEAST if change.verdict is None else change.verdict.severity
