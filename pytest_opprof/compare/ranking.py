@@ -35,7 +35,6 @@ class _Places:
     """Which changed ops are inside of which, by where each is called more often now."""
 
     def __init__(self, ops: Sequence[Change], causes: Causes) -> None:
-        self._causes = causes
         # What devices did rises in all ops around too: that says nothing of where it begins.
         tells = [change for change in ops if not change.background and change.metric not in TOTAL_OF_COUNT]
         beginnings = [change for change in tells if change.rise > 0 or change.rewrite is not None]
@@ -62,12 +61,13 @@ class _Places:
         often there has risen by nothing itself. A range is a name, and the cause of nothing.
         """
         severity = _severity(change)
-        if change.kind is not OpKind.RANGE and change.verdict is not None:
-            severity = min(severity, *(self._inside.get(name, _LEAST) for name in _names(change)))
-        is_inner = self._is_inner(change)
-        explained = 0 if is_inner else sum(self._calls[name] for name in _names(change))
-        if explained and change.metric == COUNT.name:
-            explained += max(change.rise, 0)
+        is_count = change.metric == COUNT.name and not change.background
+        is_inner, explained = self._is_inner(change), 0
+        if is_count and change.kind is not OpKind.RANGE and change.verdict is not None:
+            within = (self._inside.get(name, _LEAST) for name in _names(change) if name in self._heads)
+            severity = min(severity, *within, _LEAST)
+        if is_count and not is_inner and (inside := sum(self._calls[name] for name in _names(change))):
+            explained = inside + max(change.rise, 0)
         is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
         return (severity, _is_engine(_first(change)), is_inner, is_backward and not is_inner, -explained)
 
