@@ -52,10 +52,10 @@ class _Places:
                     self._calls[name] += change.rise if change.metric == COUNT.name else 0
 
     def rank(self, change: Change) -> tuple[int, bool, bool, bool, int]:
-        """The worst verdict first; then what user code calls more often, before what that calls in turn.
+        """The worst verdict first; then the forward, before the backward that follows from it.
 
-        Of the first, the backward of an op follows its forward, and what explains most calls leads: its own
-        and those inside it.
+        In both, what user code calls more often stands before what that calls in turn. Of the first, what
+        explains most calls leads: its own and those inside it.
 
         What others are inside of comes with the worst of them: an op that stands for another one and is as
         often there has risen by nothing itself. A range is a name, and the cause of nothing.
@@ -69,7 +69,7 @@ class _Places:
         if is_count and not is_inner and (inside := sum(self._calls[name] for name in _names(change))):
             explained = inside + max(change.rise, 0)
         is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
-        return (severity, _is_engine(_first(change)), is_inner, is_backward and not is_inner, -explained)
+        return (severity, _is_engine(_first(change)), is_backward, is_inner, -explained)
 
     def _is_inner(self, change: Change) -> bool:
         """Whether it is inside another change, or fell, or nobody knows where it is called."""
