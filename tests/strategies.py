@@ -137,6 +137,7 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         unstable=tuple(draw(st.sets(names.map("{}.count".format), max_size=2))),
         gates=draw(st.dictionaries(st.just("aten::mul.count"), st.sampled_from(["exact", "off", "2%"]))),
         limits=draw(st.dictionaries(st.just("aten::item.count"), st.integers(0, 9) | st.just("<= 3"))),
+        accepted=draw(st.dictionaries(st.sampled_from(["ops.count", "aten::item.count"]), moments)),
         timing=Timing(
             steps=timed,
             planned=draw(st.integers(0, 3)),

@@ -1,13 +1,14 @@
 """Rises that somebody accepted: ``.opprof/accepted.json``, committed with the change that needs them.
 
-An entry lets one metric of one test rise up to a value. It is spent when the baseline that it was measured
-against is saved anew with that test: then the value is in the baseline itself.
+An entry lets one metric of one test rise up to a value. It ends when a baseline was measured with it: there
+the value is in the baseline. A save removes such entries from the file, but a CI commits nothing: so a run
+keeps which entries its tests were measured with.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.folder import writing
@@ -30,22 +31,23 @@ if TYPE_CHECKING:
 
     from pytest_opprof.metrics import Metric
     from pytest_opprof.results.document import Document
-    from pytest_opprof.results.run import Run
+    from pytest_opprof.results.run import Run, TestResult
 
 ACCEPTED = "accepted.json"
-# The test, the op or None for a total, and the metric's name.
-Key = tuple[str, str | None, str]
+# The test, the op or None for a total, and the metric's name or None for the test itself.
+Key = tuple[str, str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """One metric of one test, and what a step may have of it.
+    """One metric of one test, and what a step may have of it; or a test that may be missing.
 
     Attributes:
         test: the test's node id.
         op: the op's name; None for a total.
-        metric: the metric's name.
-        value: what was measured when it was accepted; that much passes.
+        metric: the metric's name; None for the test itself.
+        value: what was measured when it was accepted; that much passes. None for the test itself.
+        base: what the baseline had then; None for an entry of an older release.
         reason: why, in the words of who accepted it.
         baseline: the name of the baseline that it is more than; None for a run without a name.
         created: when it was accepted.
@@ -54,8 +56,9 @@ class Acceptance:
 
     test: str
     op: str | None
-    metric: str
-    value: int
+    metric: str | None
+    value: int | None
+    base: int | None = None
     reason: str
     baseline: str | None
     created: datetime
@@ -68,18 +71,29 @@ class Acceptance:
 
     @property
     def about(self) -> Metric:
-        """The metric itself."""
+        """The metric itself; asked only of an entry that has one."""
+        assert self.metric is not None
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
 
     @property
     def path(self) -> str:
-        """The metric as users write it: ``ops.count``, ``aten::clone.count``."""
-        return str(MetricPath(op=self.op, metric=self.about))
+        """The metric as users write it, ``aten::clone.count``; ``test`` for the test itself."""
+        return "test" if self.metric is None else str(MetricPath(op=self.op, metric=self.about))
 
     @property
     def value_text(self) -> str:
         """The value for a reader, with its unit."""
-        return format_quantity(self.value, unit=self.about.unit)
+        return "" if self.value is None else format_quantity(self.value, unit=self.about.unit)
+
+    @property
+    def words(self) -> str:
+        """What it lets pass: ``ops.count up to 12``."""
+        return "the test may be missing" if self.metric is None else f"{self.path} up to {self.value_text}"
+
+    def is_spent(self, before: TestResult) -> bool:
+        """Whether a test of a baseline was measured with it: then that has what was accepted, and ends it."""
+        known = before.accepted.get(self.path)
+        return known is not None and known >= self.created
 
 
 def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
@@ -130,7 +144,18 @@ def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
     return folder / ACCEPTED
 
 
-def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
+def with_acceptances(run: Run, accepted: Mapping[Key, Acceptance]) -> Run:
+    """The run, with the entries that each of its tests was measured with: a baseline ends them."""
+    by_test: dict[str, dict[str, datetime]] = {}
+    for entry in accepted.values():
+        by_test.setdefault(entry.test, {})[entry.path] = entry.created
+    if not by_test:
+        return run
+    tests = (replace(test, accepted=by_test.get(test.node_id, {})) for test in run.tests)
+    return replace(run, tests=tuple(tests))
+
+
+def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Acceptance, ...]:
     """Remove what a newly saved baseline stands for: it has a value of its own for that metric and test.
 
     Not where another branch than the baseline's is checked out: what is accepted there is still to come.
@@ -138,6 +163,7 @@ def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
     Args:
         folder: the project's ``.opprof``.
         run: the run as it was stored, with its name.
+        is_committed: the baseline is a file of the work tree, so it goes where this branch goes.
 
     Returns:
         What was removed.
@@ -147,11 +173,14 @@ def prune(folder: Path, run: Run) -> tuple[Acceptance, ...]:
         DocumentError: it holds no list of accepted values that this release can use.
     """
     branch = run.commit.branch if run.commit else None
+    stored = {test.node_id for test in run.tests}
     measured = {test.node_id for test in run.tests if test.is_usable and test.carried_from is None}
     spent = tuple(
         entry
         for entry in read_accepted(folder).values()
-        if entry.test in measured and entry.baseline in {None, run.name} and branch in {None, run.name}
+        if (entry.test in measured or (entry.metric is None and entry.test not in stored))
+        and entry.baseline in {None, run.name}
+        and (is_committed or branch in {None, run.name})
     )
     if spent:
         gone = {entry.key for entry in spent}
@@ -169,7 +198,7 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
             "schema_version": Contract.ACCEPTED.schema_version,
             "accepted": [
                 _to_document(entries[key])
-                for key in sorted(entries, key=lambda key: (key[0], key[1] or "", key[2]))
+                for key in sorted(entries, key=lambda key: (key[0], key[1] or "", key[2] or ""))
             ],
         }
         validate(document, Contract.ACCEPTED, where=shown(path))
@@ -180,12 +209,16 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
 
 
 def _to_document(entry: Acceptance) -> Document:
-    return asdict(entry) | {"created": time_to_document(entry.created)}
+    document = asdict(entry) | {"created": time_to_document(entry.created)}
+    return {name: value for name, value in document.items() if name != "base" or value is not None}
 
 
 def _from_document(document: Document, *, where: str, path: str) -> Acceptance:
     known = TOTALS if document["op"] is None else OP_METRICS
-    if document["metric"] not in known:
+    of_test = (document["op"], document["metric"], document["value"]) == (None, None, None)
+    if not of_test and document["value"] is None:
+        raise contradiction(where, path=f"{path}.value", what="a metric needs a value")
+    if not of_test and document["metric"] not in known:
         raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
     commit = document["commit"]
     values = document | {

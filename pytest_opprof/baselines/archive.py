@@ -77,6 +77,11 @@ class Archive:
         """What may bring runs that are not here yet, as a command; empty where nothing does."""
         return self.store.hint
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether its runs are files of the work tree, which a branch brings into another one."""
+        return self.uri.startswith("counts:")
+
     def names(self) -> tuple[str, ...]:
         """The names that have at least one run, in alphabetical order.
 

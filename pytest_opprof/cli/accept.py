@@ -9,7 +9,7 @@ from pathlib import Path
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("accept", help="let a rise of the last comparison pass, and say why")
+    parser = subparsers.add_parser("accept", help="let a rise or a missing test pass, and say why")
     parser.add_argument("test", metavar="TEST", help="the test's node id, as its failure names it")
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for who reviews it")
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the project's list of accepted values, and say what may be committed.
 
     Raises:
-        UsageError: there is no such test or metric that regressed, or no reason.
+        UsageError: no such test or metric regressed or is missing, or there is no reason.
         OpprofError: a document cannot be read or written; what was accepted before is as it was.
     """
     from pytest_opprof.baselines.accepted import accept  # noqa: PLC0415
@@ -47,5 +47,5 @@ def run(args: argparse.Namespace) -> int:
         escaped(f"{shown(path)}: accepted of {args.test}, until the next baseline: commit it with the change")
     )
     for entry in entries:
-        print(escaped(f"    {entry.path} up to {entry.value_text}"))
+        print(escaped(f"    {entry.words}"))
     return 0

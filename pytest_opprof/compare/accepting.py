@@ -1,21 +1,26 @@
-"""From a failed comparison to what is accepted of it."""
+"""From a failed comparison to what is accepted of it, and when that ends."""
 
 from __future__ import annotations
 
 import difflib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.accepted import Acceptance
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import MetricPath
+from pytest_opprof.units import format_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+    from pytest_opprof.compare.gates import Rule
+    from pytest_opprof.results.run import TestResult
 
+SPENT = "the baseline was measured with it"
 _LONGEST_REASON = 1_000
 
 
@@ -23,6 +28,8 @@ def accepted_of(
     comparison: Comparison, node_id: str, *, metric: str | None, reason: str, created: datetime
 ) -> tuple[Acceptance, ...]:
     """What lets a test's rises pass: an entry for each gate that failed, or for one of them.
+
+    A test that is missing has one entry, for itself.
 
     Args:
         comparison: in which it failed.
@@ -42,6 +49,17 @@ def accepted_of(
         raise UsageError(
             f"the last comparison has no test {node_id!a}{_near(node_id, _node_ids(comparison))}"
         )
+    base, head = comparison.base, comparison.head
+    new = partial(
+        Acceptance,
+        test=node_id,
+        reason=why,
+        baseline=base.name if base else None,
+        created=created,
+        commit=head.commit,
+    )
+    if test.verdict is Verdict.MISSING and metric is None:
+        return (new(op=None, metric=None, value=None),)
     failed = _failed_gates(test)
     if not failed:
         raise UsageError(f"{node_id}: {_why_nothing(test)}")
@@ -49,21 +67,33 @@ def accepted_of(
         others = f" (what failed: {', '.join(failed)})"
         told = _near(metric, failed) or others
         raise UsageError(f"{metric!a} is no gate of {node_id} that failed in the last comparison{told}")
-    base, head = comparison.base, comparison.head
     return tuple(
-        Acceptance(
-            test=node_id,
+        new(
             op=change.op,
             metric=change.metric,
             value=change.head.high if change.head else 0,
-            reason=why,
-            baseline=base.name if base else None,
-            created=created,
-            commit=head.commit,
+            base=change.base.high if change.base else 0,
         )
         for path, change in failed.items()
         if metric in {None, path}
     )
+
+
+def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -> str:
+    """Why an acceptance no longer holds, in words; empty where it holds.
+
+    Args:
+        entry: what was accepted.
+        before: the test in the baseline.
+        base: the value there.
+        rule: how the metric is judged. What it allows is no improvement.
+    """
+    if entry.is_spent(before):
+        return SPENT
+    if entry.base is not None and not rule.allows(entry.about.rise(base, entry.base), base=base):
+        values = [format_quantity(value, unit=entry.about.unit) for value in (entry.base, base)]
+        return f"the baseline improved from {values[0]} to {values[1]} since"
+    return ""
 
 
 def _failed_gates(test: TestComparison) -> Mapping[str, Change]:

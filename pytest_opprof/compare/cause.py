@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pytest_opprof.compare.pairing import RowPair
     from pytest_opprof.results.run import TestResult
+
+_NOWHERE = -1
 
 
 class Causes:
@@ -23,6 +24,7 @@ class Causes:
         self._after = _callers(head)
         # Calls are over all steps: to compare them, each side counts as often as the other has steps.
         self._weights = (head.steps, base.steps)
+        self._sides = base, head
         self._ranges = {row.name for row in head.ops if row.kind is OpKind.RANGE}
 
     def of(self, pair: RowPair) -> str:
@@ -58,10 +60,28 @@ class Causes:
         }
         return max(rises, key=lambda place: rises[place])
 
-    def outermost(self, risen: Collection[str]) -> frozenset[str]:
-        """Of the ops that rose, those that no other one of them calls more often: where the rise begins."""
-        inner = {op for op in risen if op not in self._after or self._caller(op) in risen}
-        return frozenset(op for op in risen if op not in inner)
+    def above(self, op: str) -> frozenset[str] | None:
+        """All that was open around the place where an op is called more often now; None where nobody knows.
+
+        By the largest rise; of equal ones the place with the fewest callers.
+        """
+        if op not in self._after:
+            return None
+        before, after = self._paths
+        caller, (weight_before, weight_after) = self._caller(op), self._weights
+        places = {
+            place: after.calls[place] * weight_after - before.calls[place] * weight_before
+            for place in after.of_op[op]
+            if after.caller(place) == caller
+        }
+        return after.around(max(places, key=lambda place: (places[place], -len(after.around(place)))))
+
+    @cached_property
+    def _paths(self) -> tuple[_Paths, _Paths]:
+        """Of both sides, with the same numbers; most tests have no change that needs them."""
+        numbers: dict[tuple[int, str], int] = {}
+        base, head = self._sides
+        return _Paths(base, numbers), _Paths(head, numbers)
 
     def _caller(self, op: str) -> str:
         """Who calls an op more often than before, by the largest rise; "" for the test itself."""
@@ -72,6 +92,41 @@ class Causes:
         }
         most = max(rises.values(), default=0)
         return min((caller for caller, rise in rises.items() if rise == most), default="")
+
+
+class _Paths:
+    """The places of a call tree: an op below its callers, each place with a number.
+
+    Attributes:
+        calls: how often each was called, over all steps.
+        of_op: the places of each op.
+    """
+
+    def __init__(self, test: TestResult, numbers: dict[tuple[int, str], int]) -> None:
+        self.calls: Counter[int] = Counter()
+        self.of_op: defaultdict[str, set[int]] = defaultdict(set)
+        self._names: dict[int, str] = {}
+        self._parents: dict[int, int] = {}
+        places: list[int] = []
+        for node in test.tree:
+            parent = places[node.parent] if node.parent >= 0 else _NOWHERE
+            place = numbers.setdefault((parent, node.name), len(numbers))
+            places.append(place)
+            self.calls[place] += node.count
+            self.of_op[node.name].add(place)
+            self._names[place], self._parents[place] = node.name, parent
+
+    def caller(self, place: int) -> str:
+        """What calls the op there; "" for the test itself."""
+        name = self._names.get(self._parents[place], "")
+        return "" if name == STEP_NAME else name
+
+    def around(self, place: int) -> frozenset[str]:
+        """The ops and ranges around it, as far out as the test."""
+        found = set()
+        while (place := self._parents[place]) != _NOWHERE:
+            found.add(self._names[place])
+        return frozenset(found - {STEP_NAME})
 
 
 def _callers(test: TestResult) -> dict[str, Counter[str]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
@@ -91,13 +93,29 @@ class Change:
         return TOTALS[self.metric] if self.op is None else OP_METRICS[self.metric]
 
     @property
+    def is_constant(self) -> bool:
+        """Whether each side had one value in all of its steps."""
+        return all(side is None or side.is_constant for side in (self.base, self.head))
+
+    @property
     def rise(self) -> int:
-        """How much a step has more now than before; below zero for less, and 0 where the ranges overlap."""
+        """How much a step has more now than before; below zero for less, and 0 where the ranges overlap.
+
+        Of the background, which belongs to no step, the mean of a step, rounded away from zero.
+        """
+        if self.background:
+            return _rise_of_means(self.base, self.head)
         low, high = (self.base.low, self.base.high) if self.base else (0, 0)
         head_low, head_high = (self.head.low, self.head.high) if self.head else (0, 0)
         if head_low > high:
             return head_low - high
         return min(head_high - low, 0)
+
+
+def _rise_of_means(base: Samples | None, head: Samples | None) -> int:
+    before, after = (Fraction(side.total, side.steps or 1) if side else Fraction() for side in (base, head))
+    rise = after - before
+    return math.ceil(rise) if rise > 0 else math.floor(rise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

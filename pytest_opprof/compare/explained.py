@@ -57,7 +57,8 @@ class Book:
             if change.op is None or change.kind is None or change.background:
                 continue
             key = change.op, change.kind.is_on_device
-            is_count, is_known = change.metric == COUNT.name, change.verdict not in _UNKNOWN
+            is_count = change.metric == COUNT.name
+            is_known = change.verdict not in _UNKNOWN and change.is_constant
             if is_count and not is_known:
                 self._unknown.add(key)
             elif is_count and change.rule and change.rise > 0:

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.accepting import why_ended
+from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
+from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites import folded
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
@@ -30,7 +33,6 @@ from pytest_opprof.metrics import (
     Metric,
     MetricPath,
     Source,
-    Worse,
 )
 from pytest_opprof.metrics.device import (
     COPIES_COUNT,
@@ -41,18 +43,16 @@ from pytest_opprof.metrics.device import (
     TOTAL_OF_COUNT,
 )
 from pytest_opprof.results.run import CERTIFICATE, OpKind
-from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.samples import Samples, range_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pytest_opprof.baselines.accepted import Acceptance, Key
     from pytest_opprof.compare.trust import Trust
     from pytest_opprof.results.run import TestResult
 
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
-# Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
-_ENGINE = "autograd::engine::"
 _TOTAL_OF = {
     OpKind.OP: OPS_COUNT,
     OpKind.RANGE: RANGES_COUNT,
@@ -95,24 +95,28 @@ def judge(
         base=base, head=head, gates=gates, trust=trust, accepted=accepted, causes=Causes(base, head)
     )
     totals = [change for change in court.totals() if change is not None]
-    judged = sum(change.verdict not in {None, Verdict.INCONCLUSIVE} for change in totals)
     ops = [change for change in court.ops() if change is not None]
+    judged = _judged_gates((*totals, *ops), base, head)
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
-    # What devices did rises in all ops around too: that says nothing of where it begins.
-    risen_ops = {
-        change.op for change in ops if change.op and change.rise > 0 and change.metric not in TOTAL_OF_COUNT
-    }
-    outermost = court.causes.outermost(risen_ops)
-    changes = [
-        change
-        for change in (
-            *sorted(totals, key=_order_of_total),
-            *sorted(ops, key=lambda change: (_rank(change, outermost), _order(change))),
-        )
-        if change.verdict is not Verdict.PASS or change.rise
-    ]
+    found = ranked(with_moved_work((*totals, *ops)), court.causes)
+    changes = (change for change in found if change.verdict is not Verdict.PASS or change.rise)
     return Judgement(changes=tuple(changes), judged=judged)
+
+
+def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult) -> int:
+    """How many gates were judged. That nothing stayed nothing is one only where nothing else ran either."""
+    judged = [
+        change
+        for change in changes
+        if change.rule and change.verdict not in {None, Verdict.INCONCLUSIVE} and change.is_constant
+    ]
+    ran = any(pair.kind is not OpKind.CALL for pair in pair_rows(base, head))
+    return sum(not ran or _is_something(change) for change in judged)
+
+
+def _is_something(change: Change) -> bool:
+    return any(side is not None and side.high != 0 for side in (change.base, change.head))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +211,9 @@ class _Court:
         base = change.base or Samples.constant(0, steps=self.base.steps)
         head = change.head or Samples.constant(0, steps=self.head.steps)
         same = (base.low, base.high) == (head.low, head.high)
-        if change.background or (rule is not None and rule.kind is RuleKind.ADVISORY):
+        if change.background:
+            return change if change.rise else None
+        if rule is not None and rule.kind is RuleKind.ADVISORY:
             return None if same else change
         # A total tells what stands in its way even where nothing changed; one row of many does not repeat it.
         if same and change.op is not None and not (rule and rule.is_asked_for):
@@ -219,16 +225,52 @@ class _Court:
         if objection := self._objection(change, base, head):
             return replace(change, verdict=Verdict.INCONCLUSIVE, reason=objection)
         if not base.is_constant or _disagrees(self.base, change):
-            low, high = min(base.low, head.low), max(base.high, head.high)
-            reason = f"not the same in every step or repetition of the base: {low} to {high}"
-            return replace(change, reason=reason)
+            return self._beside_range(change, rule, base=base, head=head)
         if not head.is_constant or _disagrees(self.head, change):
             verdict = Verdict.INCONCLUSIVE if rule else None
             return replace(change, verdict=verdict, reason=self._instability(change, base.low, head))
         if base.low == head.low:
             return replace(change, verdict=Verdict.PASS)
-        accepted = self.accepted.get((self.head.node_id, change.op, change.metric))
-        return _ruled(change, rule, base=base.low, head=head.low, accepted=accepted)
+        return self._ruled(change, rule, base=base.low, head=head.low)
+
+    def _beside_range(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
+        """The verdict beside a base that was never the same: worse in each step than all it was is a rise.
+
+        Where its processes contradicted each other, or nobody asked a second one, another one may be as far
+        from these as they are from each other.
+        """
+        reach, is_sure = base.high - base.low, self.base.processes >= CERTIFICATE
+        if is_sure and not _disagrees(self.base, change):
+            highest: int | None = base.high
+        else:
+            highest = base.high + reach if reach else None
+        if highest is not None and head.low > highest:
+            return self._ruled(change, rule, base=base.high, head=head.low)
+        seen, now = (range_text(side, unit=change.about.unit) for side in (base, head))
+        return replace(change, reason=f"the baseline varies: {seen}; now {now}")
+
+    def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
+        """The verdict on two values that differ, each the same in every step of its side."""
+        rise = change.about.rise(base, head)
+        if rule is None:
+            return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
+        if rise < 0:
+            return replace(change, verdict=Verdict.IMPROVED)
+        if rule.allows(rise, base=base):
+            return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
+        return self._risen(change, rule, base=base, head=head)
+
+    def _risen(self, change: Change, rule: Rule, *, base: int, head: int) -> Change:
+        """The verdict on a gate that rose: whether somebody let it, and whether that still holds."""
+        entry = self.accepted.get((self.head.node_id, change.op, change.metric))
+        if entry is None:
+            return replace(change, verdict=Verdict.REGRESSED)
+        words = f"up to {entry.value_text} ({entry.reason})"
+        if ended := why_ended(entry, self.base, base=base, rule=rule):
+            return replace(change, verdict=Verdict.REGRESSED, reason=f"no longer accepted {words}: {ended}")
+        if entry.value is not None and rule.allows(change.about.rise(entry.value, head), base=entry.value):
+            return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
+        return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
 
     def _objection(self, change: Change, base: Samples, head: Samples) -> str:
         if unheard := self._unheard(change.about):
@@ -281,49 +323,9 @@ def _is_nothing(pair: RowPair, metric: Metric) -> bool:
     return metric.name in TOTAL_OF_COUNT and not any(metric.name in side.device for side in sides)
 
 
-def _ruled(change: Change, rule: Rule | None, *, base: int, head: int, accepted: Acceptance | None) -> Change:
-    """The verdict on two values that differ, each the same in every step of its side."""
-    rise = _rise(change, base, head)
-    if rule is None:
-        return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
-    if rise < 0:
-        return replace(change, verdict=Verdict.IMPROVED)
-    if rule.allows(rise, base=base):
-        return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
-    if accepted is None:
-        return replace(change, verdict=Verdict.REGRESSED)
-    words = f"up to {accepted.value_text} ({accepted.reason})"
-    if rule.allows(_rise(change, accepted.value, head), base=accepted.value):
-        return replace(change, verdict=Verdict.ACCEPTED, reason=f"accepted {words}")
-    return replace(change, verdict=Verdict.REGRESSED, reason=f"more than was accepted, {words}")
-
-
-def _rise(change: Change, base: int, head: int) -> int:
-    """How much worse a value is than another."""
-    return head - base if change.about.worse is Worse.HIGHER else base - head
-
-
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:
     """An op that rose is part of its total's regression, and its cause; so where the total was accepted."""
     total = _SUMMED_IN.get(change.metric) or (_TOTAL_OF.get(change.kind) if change.kind else None)
     if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
         return replace(change, verdict=risen[total.name].verdict)
     return change
-
-
-def _rank(change: Change, outermost: frozenset[str]) -> tuple[int, bool, bool]:
-    """The worst verdict first; then what user code calls more often, before what that calls in turn."""
-    severity = len(Verdict) if change.verdict is None else change.verdict.severity
-    return (severity, (change.op or "").startswith(_ENGINE), change.op not in outermost)
-
-
-def _order_of_total(change: Change) -> tuple[int, bool, int]:
-    """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
-    severity, has_no_rule, *_ = _order(change)
-    return (severity, has_no_rule, list(TOTALS).index(change.metric))
-
-
-def _order(change: Change) -> tuple[int, bool, int, str]:
-    """The worst verdict first, gates of their own before the rest, then the largest difference."""
-    severity = len(Verdict) if change.verdict is None else change.verdict.severity
-    return (severity, not change.rule, -abs(change.rise), change.op or change.metric)

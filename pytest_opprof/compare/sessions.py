@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
@@ -31,6 +33,7 @@ _MOST_TOLD = 3
 # These are shown with all that is known of them.
 _TOLD = (Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR)
 _NO_STEP = "no active step finished"
+_NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +83,13 @@ def compare_runs(
     not_run = 0
     pairs = list(pair_tests(base, head))
     notes += _nothing_in_common(base, pairs)
+    notes += _skipped(base, pairs, collected)
     for pair in pairs:
         if pair.head is not None:
             tests.append(compare_test(pair.head, pair.base, base=base, head=head, policy=policy))
             not_run += not _ran(pair.head)
         elif collected.lacks(pair.node_id):
-            tests.append(_missing(pair))
+            tests.append(_missing(pair, policy.accepted.get((pair.node_id, None, None))))
         else:
             not_run += 1
     tests = with_suggestions(tests)
@@ -177,12 +181,35 @@ def _nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str
     return (f"nothing was compared: none of the tests that ran {many} of {base.title}",)
 
 
+def _skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
+    """A note on tests of the baseline that were skipped, alone or with their file: no gate held them."""
+    names = [
+        pair.node_id
+        for pair in pairs
+        if pair.base is not None
+        and (
+            collected.leaves_out(pair.node_id) if pair.head is None else pair.head.outcome is Outcome.SKIPPED
+        )
+    ]
+    if base is None or not names:
+        return ()
+    many = "1 test" if len(names) == 1 else f"{len(names)} tests"
+    more = f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return (f"skipped, so no gate held {many} to {base.title}: {', '.join(names[:_MOST_TOLD])}{more}",)
+
+
 def _ran(test: TestResult) -> bool:
     return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
 
 
-def _missing(pair: TestPair) -> TestComparison:
-    reason = "its file was collected without it: if it was renamed or deleted, record the baseline anew"
+def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
+    reason = "its file was collected without it"
+    if entry is not None and pair.base is not None:
+        if not entry.is_spent(pair.base):
+            told = f"missing, as was accepted ({entry.reason})"
+            return TestComparison(node_id=pair.node_id, verdict=Verdict.ACCEPTED, reason=told, base=pair.base)
+        reason += f", which is no longer accepted ({entry.reason}): {SPENT}"
+    reason += f'; intended? opprof accept {shlex.quote(pair.node_id)} --reason "..."'
     return TestComparison(node_id=pair.node_id, verdict=Verdict.MISSING, reason=reason, base=pair.base)
 
 
@@ -224,21 +251,45 @@ def _sentence(
     verdict = _verdict(found)
     leading = next((change for change in found.changes if change.verdict is verdict), None)
     if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
-        steps = f"same in {test.steps} of {test.steps} steps"
-        many = min(before.processes, 1_000)
-        sure = f", certified in {many} processes" if many >= CERTIFICATE else ", not certified"
         beyond = f", {leading.reason}" if leading.reason else ""
-        sentences.append(f"{_difference(leading)} in each step than {base.title} ({steps}{sure}){beyond}")
+        than = _than(leading, base, before=before, test=test)
+        sentences.append(f"{_difference(leading)} in each step than {than}{beyond}")
     elif verdict is Verdict.ACCEPTED and leading is not None:
         sentences.append(f"{_difference(leading)} in each step than {base.title}, {leading.reason}")
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
-        sentences.append(f"other ops than {base.title}, and no total rose")
+        sentences.append(_moved(found, base) or f"other ops than {base.title}, and no total rose")
     elif verdict is None:
-        sentences.append("nothing was the same in every step, so nothing could be judged")
+        varies = any(change.reason and change.rule for change in found.changes)
+        sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
     sentences.append("" if is_broken else about_limits)
     return "; ".join(filter(None, sentences))
+
+
+def _moved(found: Judgement, base: Run) -> str:
+    """What left the steps and is in the background now; empty where nothing rose there."""
+    grown = next((change for change in found.changes if change.background and change.verdict), None)
+    fallen = next((change for change in found.changes if change.rise < 0 and not change.background), None)
+    if grown is None or fallen is None:
+        return ""
+    more = f"and more in the background ({grown.rise} of {grown.op})"
+    return f"{_difference(fallen)} in each step than {base.title}, {more}"
+
+
+def _than(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
+    """What a sentence compares with, and how sure that is."""
+    if change.base is not None and not change.base.is_constant:
+        return f"{base.title} ever had (it varies: {_seen(change)})"
+    many = min(before.processes, 1_000)
+    sure = f"certified in {many} processes" if many >= CERTIFICATE else "not certified"
+    return f"{base.title} (same in {test.steps} of {test.steps} steps, {sure})"
+
+
+def _seen(change: Change) -> str:
+    """``1 to 3; now 100``."""
+    sides = (side for side in (change.base, change.head) if side is not None)
+    return "; now ".join(range_text(side, unit=change.about.unit) for side in sides)
 
 
 def _difference(change: Change) -> str:
@@ -255,7 +306,9 @@ def name_of(change: Change) -> str:
     """How a sentence or a table calls what changed: ``aten::clone``, ``a -> b``, ``ops, total``."""
     if change.rewrite is not None:
         return str(change.rewrite)
-    return change.op if change.op is not None else f"{change.about.label}, total"
+    if change.op is None:
+        return f"{change.about.label}, total"
+    return f"{change.op} (background)" if change.background else change.op
 
 
 def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:
@@ -277,24 +330,19 @@ def _limit_words(limit: LimitResult) -> str:
 
 
 def _unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
-    """A note on gates that an uncertain base has taken away, and that are worse than it was ever seen at.
+    """A note on values over all that the baseline's processes had, by less than these differ.
 
-    They fail nothing, as the next value may be as far off by itself; nor do they pass without a word.
+    They fail nothing, as the next process may be as far off by itself; nor do they pass without a word.
     """
     told = [
-        f"{test.node_id} ({name_of(rise)}: {range_text(rise.base, unit=rise.about.unit)} before, "
-        f"{range_text(rise.head, unit=rise.about.unit)} now)"
+        f"{test.node_id} ({name_of(rise)}: {_seen(rise)})"
         for test in tests
         if test.verdict not in _TOLD
         for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]
-        if rise.base and rise.head
     ]
     if told:
         more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        yield (
-            "not judged, as the base is not the same in every step or repetition, and worse than it was in "
-            f"any: {', '.join(told[:_MOST_TOLD])}{more}"
-        )
+        yield f"not gated, as the baseline varies by the process: {', '.join(told[:_MOST_TOLD])}{more}"
 
 
 def _is_unjudged_rise(change: Change) -> bool:
@@ -305,7 +353,7 @@ def _is_unjudged_rise(change: Change) -> bool:
 
 def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:
     told = [
-        f"{name_of(change)}: {change.reason}: not judged"
+        f"{name_of(change)}: {change.reason}: not gated"
         for change in found.changes
         if change.verdict is None and change.reason
     ]
@@ -322,4 +370,4 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
             f"the baseline of this test is from {origin.commit or f'{origin.created:%Y-%m-%d %H:%M}'}"
         )
     cut = len(told) - _MOST_ADVISORIES
-    return (f"{cut + 1} more are not judged", *told[cut + 1 :]) if cut > 0 else tuple(told)
+    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)

@@ -124,6 +124,10 @@ class Metric:
         """Whether a rise fails a test without being asked for; ops have their own list, `WATCHED_OPS`."""
         return self.scope is Scope.TOTAL and self.family is not Family.TIME
 
+    def rise(self, base: int, head: int) -> int:
+        """How much worse a value is than another; below zero where it is better."""
+        return head - base if self.worse is Worse.HIGHER else base - head
+
     def answers(self, sources: Iterable[str]) -> bool:
         """Whether what was listened to can say the value of this metric."""
         return self.source is None or not ANSWERS[self.source].isdisjoint(sources)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +15,16 @@ from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.git import head_commit
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.capture import environment
+from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
+from pytest_opprof.compare.varying import varying_note
 from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange, baseline_digest
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import Commit, Environment, Run
+from pytest_opprof.results.run import Commit, Environment, Run, TestResult
 
 _MOST_SPENT: Final = 3
 
@@ -88,6 +90,7 @@ def save_run(
     collected: Collected,
     node_ids: Mapping[str, str],
     folder: Path,
+    gates_of: Callable[[TestResult], Gates],
     traces: SessionTraces,
 ) -> list[str]:
     """Certify a run in fresh processes, keep it, and drop from what was accepted what it stands for now.
@@ -99,6 +102,7 @@ def save_run(
         collected: What that session collected.
         node_ids: From a result's node id to pytest's own.
         folder: The project's ``.opprof``.
+        gates_of: The rules of a test.
         traces: Of the tests that were measured.
 
     Returns:
@@ -118,15 +122,16 @@ def save_run(
         kept = sum(test.carried_from is None for test in saved.run.tests)
         tests = "1 test" if kept == 1 else f"{kept} tests"
         notes.insert(0, f"saved {tests} as {saved.run.title}: {saved.place}")
-        notes += _spent(folder, saved.run)
+        notes += filter(None, [varying_note(certified.tests, gates_of)])
+        notes += _spent(folder, saved.run, is_committed=store.is_committed)
         notes += traces.keep(store, saved.run)
     return [*notes, *saved.notes]
 
 
-def _spent(folder: Path, run: Run) -> Iterator[str]:
+def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
     """What the new baseline stands for is no exception any more: drop it, and say so."""
     try:
-        spent = prune(folder, run)
+        spent = prune(folder, run, is_committed=is_committed)
     except OpprofError as error:
         yield str(error)
         return

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from pytest_opprof.baselines.accepted import with_acceptances
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.last import keep_last
 from pytest_opprof.compare.sessions import compare_runs
@@ -64,6 +65,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     measured_in = _join(session)
     session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
+    run = with_acceptances(run, session.policy.accepted)
     session.comparison = compare_runs(
         session.baseline.run,
         run,
@@ -157,7 +159,7 @@ def _keep_last(session: OpprofSession, comparison: Comparison) -> None:
     try:
         keep_last(session.folder, comparison)
     except OpprofError as error:
-        if comparison.counts[Verdict.REGRESSED]:  # else nobody will ask for it
+        if comparison.counts[Verdict.REGRESSED] or comparison.counts[Verdict.MISSING]:  # else nobody asks
             session.notes[f"`opprof accept` will not know of this comparison: {error}"] = None
 
 
@@ -194,6 +196,7 @@ def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
             collected=session.collected,
             node_ids=session.node_ids,
             folder=session.folder,
+            gates_of=session.policy.gates_of,
             traces=session.traces,
         )
     except OpprofError as error:

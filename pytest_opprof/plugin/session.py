@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_opprof.baselines.accepted import read_accepted
+from pytest_opprof.baselines.accepted import Acceptance, Key, read_accepted
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
@@ -111,7 +111,7 @@ class OpprofSession:
         self.policy = Policy(
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),
             command_line=parse_gate_options(options.gates, known_ops=names),
-            accepted=read_accepted(self.folder) if options.baseline else {},
+            accepted=self._accepted(),
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
@@ -127,6 +127,19 @@ class OpprofSession:
         """Remove what was not kept; a worker's folder is its controller's to remove."""
         if self.shared is not self.exchange and self.shared.is_of_this_process:
             self.shared.remove()
+
+    def _accepted(self) -> Mapping[Key, Acceptance]:
+        """What was accepted in this project; a damaged list is an error only where it decides something."""
+        options = self.options
+        if not (options.baseline or options.save or options.json):
+            return {}
+        try:
+            return read_accepted(self.folder)
+        except OpprofError as error:
+            if options.baseline:
+                raise
+            self.notes[str(error)] = None
+            return {}
 
     # ---- a test ------------------------------------------------------------------------------
 

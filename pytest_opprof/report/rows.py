@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,12 @@ class Row:
 def change_rows(test: TestComparison) -> list[Row]:
     """What changed of a test: the ops, the worst first, then the totals, as a sum stands last."""
     # What only informs, and says so among the advisories, is no row.
-    shown = [change for change in telling_changes(test) if change.verdict not in {None, Verdict.PASS}]
+    # The background blocks nothing, and is shown: what moved there is no less work.
+    shown = [
+        change
+        for change in telling_changes(test)
+        if (change.background and change.rise) or change.verdict not in {None, Verdict.PASS}
+    ]
     shown.sort(key=lambda change: change.op is None)
     return [_change_row(test.node_id, change) for change in shown]
 
@@ -84,6 +90,13 @@ def value_text(samples: Samples | None, *, unit: Unit) -> str:
     return format_quantity(0, unit=unit) if samples is None else range_text(samples, unit=unit)
 
 
+def side_text(change: Change, samples: Samples | None) -> str:
+    """One side of a change; of the background, which belongs to no step, the mean of a step, rounded up."""
+    if change.background and samples is not None:
+        samples = Samples.constant(math.ceil(samples.mean), steps=samples.steps)
+    return value_text(samples, unit=change.about.unit)
+
+
 def change_text(change: Change) -> str:
     """How much changed: ``+2``, ``-0.3 MiB``, ``0`` of another name; ``?`` where the ranges overlap."""
     is_known = change.rise or change.rewrite is not None
@@ -91,7 +104,6 @@ def change_text(change: Change) -> str:
 
 
 def _change_row(node_id: str, change: Change) -> Row:
-    unit = change.about.unit
     why = change.cause or change.reason
     if change.verdict is Verdict.INCONCLUSIVE:
         why = f"inconclusive: {change.reason}"
@@ -99,10 +111,10 @@ def _change_row(node_id: str, change: Change) -> Row:
         why = f"{change.cause}; {change.reason}"
     return Row(
         test=node_id,
-        what=name_of(change) + (" (background)" if change.background else ""),
+        what=name_of(change),
         metric=change.metric if change.op is not None else change.metric.rpartition(".")[2],
-        base=value_text(change.base, unit=unit),
-        head=value_text(change.head, unit=unit),
+        base=side_text(change, change.base),
+        head=side_text(change, change.head),
         change=change_text(change),
         why=why,
         verdict=change.verdict,

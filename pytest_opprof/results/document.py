@@ -75,6 +75,7 @@ def result_to_document(test: TestResult) -> Document:
     # Only where somebody asked for it, as the ops' rows below.
     timing = asdict(test.timing) | {"reason": bounded_text(test.timing.reason)}
     timed = {"timing": timing} if test.timing != Timing() else {}
+    moments = {path: time_to_document(created) for path, created in sorted(test.accepted.items())}
     return {
         "node_id": test.node_id,
         "outcome": test.outcome.value,
@@ -98,6 +99,7 @@ def result_to_document(test: TestResult) -> Document:
         "totals": {name: samples.to_document() for name, samples in test.totals.items()},
         "ops": [_op_to_document(row) for row in test.ops],
         "ops_omitted": test.ops_omitted,
+        **({"accepted": moments} if moments else {}),
         # Not by asdict, which copies deeply: a test has thousands of nodes, and it took half of all time.
         "tree": [
             {"parent": node.parent, "name": node.name, "count": node.count, "self_ns": node.self_ns}
@@ -189,6 +191,10 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         unstable=tuple(document["unstable"]),
         gates=dict(document["gates"]),
         limits=dict(document["limits"]),
+        accepted={
+            entry: time_from_document(created, where=where, path=f"{path}.accepted[{entry!r}]")
+            for entry, created in document.get("accepted", {}).items()
+        },
         totals={
             name: samples_from_document(
                 samples, steps=bare.steps_of(name), where=where, path=f"{path}.totals[{name!r}]"

@@ -39,11 +39,21 @@ class Collected:
 
     def lacks(self, node_id: str) -> bool:
         """Whether a test is known to be no more: its file, or a folder above it, was collected without it."""
-        file = PurePosixPath(node_id.partition("::")[0])
-        places = {str(path) for path in (file, *file.parents)}
+        places = _places(node_id)
         if node_id in self.node_ids or places & self.unread_paths:
             return False
         return bool(places & self.whole_paths)
+
+    def leaves_out(self, node_id: str) -> bool:
+        """Whether a test's file was to be collected whole, and was left out: skipped, ignored or broken."""
+        places = _places(node_id)
+        return bool(places & self.unread_paths and places & self.whole_paths)
+
+
+def _places(node_id: str) -> set[str]:
+    """A test's file, and the folders above it."""
+    file = PurePosixPath(node_id.partition("::")[0])
+    return {str(path) for path in (file, *file.parents)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -296,6 +296,7 @@ class TestResult:
         unstable: the paths of exact metrics that disagreed when the test was measured again.
         gates: the rules the test's marker set, path to rule; a comparison made later obeys them too.
         limits: the budgets the marker set, path to limit.
+        accepted: the rises that were accepted in the measured code, path to when. A baseline ends them.
         totals: by the names of `metrics.TOTALS`; only what the sources can answer for.
         ops: costliest first.
         ops_omitted: rows past the cap.
@@ -321,6 +322,7 @@ class TestResult:
     unstable: tuple[str, ...] = ()
     gates: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, int | str] = field(default_factory=dict)
+    accepted: Mapping[str, datetime] = field(default_factory=dict)
     totals: Mapping[str, Samples] = field(default_factory=dict)
     ops: tuple[OpRow, ...] = ()
     ops_omitted: int = 0

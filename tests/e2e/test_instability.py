@@ -166,4 +166,92 @@ def test_beside_a_demoted_count_another_still_fails(story: Story) -> None:
 def test_a_demoted_count_that_is_no_gate_is_advisory(story: Story) -> None:
     told = story.section("test_one_of_two")
     told.fnmatch_lines(["REGRESSED: 1 more call of sure in each step *"])
-    assert f"moody: {MOODY}: not judged" in " ".join(line.strip() for line in told.lines)
+    assert f"moody: {MOODY}: not gated" in " ".join(line.strip() for line in told.lines)
+
+
+VARYING = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    pytestmark = pytest.mark.profile(warmup=1, active=3)
+    CALLS = []
+
+    def work(times):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+
+    def turns():
+        CALLS.append(0)
+        return len(CALLS) % 3
+
+    def test_same(): work(1)
+    def test_by_step(): work(1 + turns())
+    def test_by_process(process): work(1 + 2 * (process % 2))
+"""
+
+
+@pytest.fixture
+def varying(project: Project) -> Project:
+    """A baseline of a count that is 1 to 3 by the step, and of one that is 3 or 1 by the process."""
+    project.write("conftest.py", CONFTEST)
+    project.write("test_it.py", VARYING)
+    saved = project.pytest("--opprof-save=main")
+    assert (
+        "opprof: 2 tests have counts that vary, so gates hold them to their range alone: "
+        "test_it.py::test_by_step (ranges.count 1 to 3), test_it.py::test_by_process (ranges.count 1 to 3)"
+    ) in saved.told
+    return project
+
+
+def test_more_than_a_varying_count_ever_was_fails(varying: Project) -> None:
+    varying.replace("test_it.py", "work(1 + turns())", "turns(); work(100)")
+    varying.replace("test_it.py", "work(1 + 2 * (process % 2))", "work(100)")
+    session = varying.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    for name in ("test_by_step", "test_by_process"):
+        told = pytest.LineMatcher(session.failures[name].splitlines())
+        told.fnmatch_lines(
+            [
+                "REGRESSED: 97 more ranges in each step than main ever had (it varies: 1 to 3; now 100)",
+                "work * count * 1 to 3 * 100 * +97 *",
+                "ranges, total * count * 1 to 3 * 100 * +97*",
+            ]
+        )
+    accept = ("-m", "pytest_opprof.cli.main", "accept", "test_it.py::test_by_step", "--reason", "so")
+    assert varying.python(*accept).returncode == 0
+    assert varying.pytest("--opprof-baseline=main", "-k", "by_step").exit_code == 0
+
+
+def test_a_count_in_its_range_is_measured_and_one_beyond_what_processes_showed_is_said(
+    varying: Project,
+) -> None:
+    session = varying.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines(["1 passed, 2 measured * nothing dropped"])
+    # Another process may well be as far from these two as they are from each other.
+    varying.replace("test_it.py", "work(1 + 2 * (process % 2))", "work(5)")
+    session = varying.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines(["1 passed, 2 measured * nothing dropped"])
+    note = "not gated, as the baseline varies by the process: test_it.py::test_by_process (ranges, total: 1 to 3; now 5)"
+    assert f"opprof: {note}" in session.told
+
+
+def test_where_no_gate_could_be_judged_nothing_passes(project: Project) -> None:
+    project.write("conftest.py", CONFTEST)
+    project.write("test_it.py", VARYING)
+    project.replace("test_it.py", "def test_same(): work(1)", "def test_empty(): pass")
+    marker = '@pytest.mark.profile(warmup=1, active=3, gates={"ranges.count": "off"})\n'
+    project.replace("test_it.py", "def test_by_step", f"{marker}def test_off(): work(1)\n\ndef test_by_step")
+    project.pytest("--opprof-save=main")
+    session = project.pytest("--opprof-baseline=main", "-v")
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines_random(
+        [
+            "test_empty * PASS *",
+            "test_off * measured *",
+            "test_by_step * measured *",
+            "1 passed, 3 measured *",
+        ]
+    )

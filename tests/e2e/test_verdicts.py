@@ -154,10 +154,10 @@ VERDICTS = {
     "test_removed": "MISSING",
     "test_added": "NEW",
     "test_other_steps": "PASS",
-    "test_varies": "PASS",
+    "test_varies": "measured",
     "test_varies_now": "INCONCLUSIVE",
-    "test_by_process": "PASS",
-    "test_first_of_two": "PASS",
+    "test_by_process": "measured",
+    "test_first_of_two": "measured",
     "test_cannot_be_repeated": "ERROR",
     "test_slow_start": "INCONCLUSIVE",
     "test_gate_off": "CHANGED",
@@ -185,12 +185,22 @@ def test_failures_come_first_in_the_summary(story: Story) -> None:
     _, _, summary = story.compared.stdout.partition("= opprof =")
     _, _, table = summary.partition("\ntest    ")
     verdicts = [line.split()[1] for line in table.splitlines()[1 : len(VERDICTS) + 1]]
-    order = ["ERROR", "REGRESSED", "MISSING", "INCONCLUSIVE", "CHANGED", "IMPROVED", "NEW", "PASS"]
+    order = [
+        "ERROR",
+        "REGRESSED",
+        "MISSING",
+        "INCONCLUSIVE",
+        "CHANGED",
+        "IMPROVED",
+        "NEW",
+        "PASS",
+        "measured",
+    ]
     assert verdicts == sorted(verdicts, key=order.index)
     story.compared.lines.fnmatch_lines(
         [
-            "1 in error, 3 regressed, 1 missing, 2 inconclusive, 5 changed, 1 improved, 1 new, 8 passed * "
-            "nothing dropped * 3 other tests not run"
+            "1 in error, 3 regressed, 1 missing, 2 inconclusive, 5 changed, 1 improved, 1 new, 5 passed, "
+            "3 measured * nothing dropped * 3 other tests not run"
         ]
     )
 

@@ -109,6 +109,48 @@ VERDICTS: Final = (
         test=_UNSTABLE,
     ),
     _judges(
+        name="more than a varying base ever had",
+        tells="That each step has more than the base had in any, though it was never the same.",
+        file=_JUDGE,
+        text="        if highest is not None and head.low > highest:",
+        without="        if False:",
+        test="tests/unit/compare/test_judge.py"
+        "::test_more_in_each_step_than_an_uncertain_base_ever_had_regresses",
+    ),
+    _judges(
+        name="a gate on a value that varies",
+        tells="Which saved tests have a gate on a value that is not the same each time.",
+        file="pytest_opprof/compare/varying.py",
+        text="        if not is_within or (samples.is_constant and str(path) in test.unstable):",
+        without="        if False:",
+        test="tests/unit/compare/test_varying.py::test_a_save_names_tests_with_a_gate_that_varies",
+    ),
+    _judges(
+        name="work that moved to the background",
+        tells="That a step has less because threads from before it have more.",
+        file=_JUDGE,
+        text="ranked(with_moved_work((*totals, *ops)), court.causes)",
+        without="ranked((*totals, *ops), court.causes)",
+        test="tests/unit/compare/test_judge.py"
+        "::test_fewer_ops_beside_more_in_the_background_are_no_improvement",
+    ),
+    _judges(
+        name="an acceptance that ended",
+        tells="That the baseline has what was accepted, and that it lets nothing pass since.",
+        file="pytest_opprof/compare/accepting.py",
+        text="    if entry.is_spent(before):",
+        without="    if False:",
+        test="tests/unit/compare/test_accepting.py::test_it_ends_with_a_baseline_that_was_measured_with_it",
+    ),
+    _judges(
+        name="a test that was skipped",
+        tells="That no gate held a test of the baseline, as it was skipped.",
+        file=_SESSIONS,
+        text="    notes += _skipped(base, pairs, collected)\n",
+        without="",
+        test="tests/unit/compare/test_sessions.py::test_skipped_and_failed_tests_are_not_run",
+    ),
+    _judges(
         name="a count that became uncertain",
         tells="That a gate is not the same in every step any more.",
         file=_JUDGE,
@@ -275,6 +317,14 @@ VERDICTS: Final = (
         text="    if found.judged:\n        verdicts.add(Verdict.PASS)",
         without="    verdicts.add(Verdict.PASS)",
         test="tests/unit/compare/test_judge.py::test_nothing_certain_is_no_pass",
+    ),
+    _judges(
+        name="nothing that stayed nothing",
+        tells="That no ops before and none now is no gate beside what did run.",
+        file=_JUDGE,
+        text="    return sum(not ran or _is_something(change) for change in judged)",
+        without="    return len(judged)",
+        test="tests/unit/compare/test_judge.py::test_nothing_that_stayed_nothing_is_no_pass_beside_what_ran",
     ),
     _judges(
         name="a base of times alone",

@@ -9,7 +9,7 @@ from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
 from pytest_opprof.report.lacking import calls_outside_tree, lacking
-from pytest_opprof.report.rows import change_text, unit_of, value_text
+from pytest_opprof.report.rows import change_text, side_text, unit_of, value_text
 from pytest_opprof.results.document import result_to_document
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ def _change(change: Change) -> dict[str, Any]:
         "op": change.op,
         "kind": change.kind,
         "background": change.background,
-        "name": name_of(change) + (" (background)" if change.background else ""),
+        "name": name_of(change),
         "label": about.label,
         "family": about.family,
         "worse": about.worse,
-        "base": value_text(change.base, unit=about.unit),
-        "head": value_text(change.head, unit=about.unit),
+        "base": side_text(change, change.base),
+        "head": side_text(change, change.head),
         "change": change_text(change),
         "before": change.base.mean if change.base else 0,
         "now": change.head.mean if change.head else 0,

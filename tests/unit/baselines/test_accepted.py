@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import BIGGEST, commits, moments, names, simple_run, simple_test
 
-from pytest_opprof.baselines.accepted import ACCEPTED, Acceptance, accept, prune, read_accepted
+from pytest_opprof.baselines.accepted import (
+    ACCEPTED,
+    Acceptance,
+    accept,
+    prune,
+    read_accepted,
+    with_acceptances,
+)
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results.run import CarriedFrom, Commit, Outcome
 
@@ -27,6 +34,7 @@ def entry(**others: Any) -> Acceptance:
         "op": None,
         "metric": "ops.count",
         "value": 355,
+        "base": 354,
         "reason": "clones its input, as the caller changes it",
         "baseline": "main",
         "created": NOW,
@@ -35,27 +43,33 @@ def entry(**others: Any) -> Acceptance:
     return Acceptance(**(values | others))
 
 
+GONE = entry(metric=None, value=None, base=None)
 CLONE = entry(op="aten::clone", metric="count", value=2)
 
-entries = st.builds(
-    Acceptance,
-    test=names.map("tests/test_a.py::{}".format),
-    op=st.just(None),
-    metric=st.sampled_from(["ops.count", "cpu_memory.allocated"]),
-    value=st.integers(-BIGGEST, BIGGEST),
-    reason=names,
-    baseline=st.none() | st.just("main"),
-    created=moments,
-    commit=st.none() | commits,
-) | st.builds(
-    Acceptance,
-    test=names.map("tests/test_a.py::{}".format),
-    op=names,
-    metric=st.sampled_from(["count", "flops"]),
-    value=st.integers(0, BIGGEST),
-    reason=names,
-    baseline=st.none(),
-    created=moments,
+entries = (
+    st.builds(
+        Acceptance,
+        test=names.map("tests/test_a.py::{}".format),
+        op=st.just(None),
+        metric=st.sampled_from(["ops.count", "cpu_memory.allocated"]),
+        value=st.integers(-BIGGEST, BIGGEST),
+        base=st.none() | st.integers(-BIGGEST, BIGGEST),
+        reason=names,
+        baseline=st.none() | st.just("main"),
+        created=moments,
+        commit=st.none() | commits,
+    )
+    | st.builds(
+        Acceptance,
+        test=names.map("tests/test_a.py::{}".format),
+        op=names,
+        metric=st.sampled_from(["count", "flops"]),
+        value=st.integers(0, BIGGEST),
+        reason=names,
+        baseline=st.none(),
+        created=moments,
+    )
+    | names.map(lambda name: replace(GONE, test=f"tests/test_a.py::{name}"))
 )
 
 
@@ -120,6 +134,8 @@ def test_a_corrupt_file_is_a_sentence_and_nothing_is_lost(tmp_path: Path, text: 
     [
         ({"metric": "ops.cuont"}, "accepted[0].metric: no metric 'ops.cuont'"),
         ({"value": 1.5}, "accepted[0].value: 1.5 is no integer"),
+        ({"value": None}, "accepted[0].value: a metric needs a value"),
+        ({"metric": None}, "accepted[0].metric: no metric None"),
         ({"reason": ""}, "accepted[0].reason: '' does not fit 1"),
         ({"created": "2026-02-31T00:00:00+00:00"}, "accepted[0].created"),
         ({"surprise": 1}, "accepted[0]: 'surprise' is not known here"),
@@ -178,6 +194,27 @@ def test_a_baseline_that_does_not_have_the_value_leaves_entries(tmp_path: Path, 
     before = path.read_bytes()
     assert prune(tmp_path, run) == ()
     assert path.read_bytes() == before
+
+
+def test_an_entry_of_a_missing_test_goes_where_a_baseline_lacks_it_or_has_it_again(tmp_path: Path) -> None:
+    elsewhere = replace(GONE, test="tests/test_b.py::test_y")
+    accept(tmp_path, [GONE, elsewhere])
+    carried = replace(RUN.tests[0], carried_from=CarriedFrom(run_id="a", created=RUN.created))
+    assert prune(tmp_path, replace(RUN, tests=(carried,))) == (elsewhere,)
+    assert prune(tmp_path, RUN) == (GONE,)
+
+
+def test_counts_to_commit_replace_entries_on_any_branch(tmp_path: Path) -> None:
+    accept(tmp_path, [entry()])
+    run = replace(RUN, commit=replace(MAIN, branch="topic"))
+    assert prune(tmp_path, run, is_committed=True) == (entry(),)
+
+
+def test_a_run_keeps_which_entries_its_tests_were_measured_with() -> None:
+    both = {one.key: one for one in (entry(), CLONE, entry(test="tests/test_a.py::test_y"))}
+    (test,) = with_acceptances(RUN, both).tests
+    assert test.accepted == {"ops.count": NOW, "aten::clone.count": NOW}
+    assert with_acceptances(RUN, {}) == RUN
 
 
 @pytest.mark.parametrize("commit", [None, replace(MAIN, branch=None)], ids=["no git", "a CI's checkout"])

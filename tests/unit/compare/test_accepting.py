@@ -1,7 +1,7 @@
 """What is accepted of a failed comparison, and what an acceptance lets pass."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ def test_every_gate_that_failed_is_accepted_with_its_value() -> None:
             op=None,
             metric="ops.count",
             value=7,
+            base=4,
             reason="the caller needs a copy",
             baseline="main",
             created=NOW,
@@ -63,6 +64,7 @@ def test_every_gate_that_failed_is_accepted_with_its_value() -> None:
             op="aten::clone",
             metric="count",
             value=2,
+            base=0,
             reason="the caller needs a copy",
             baseline="main",
             created=NOW,
@@ -111,6 +113,42 @@ def test_a_tolerance_holds_over_what_was_accepted_too() -> None:
     assert [entry.path for entry in entries] == ["cpu_memory.peak"]
     assert found(peak(1000), peak(2020), *entries).verdict is Verdict.ACCEPTED
     assert found(peak(1000), peak(2021), *entries).verdict is Verdict.REGRESSED
+
+
+ENDED = (
+    "3 more ops in each step than main (same in 3 of 3 steps, certified in 2 processes), no longer accepted"
+)
+
+
+def test_it_ends_with_a_baseline_that_was_measured_with_it() -> None:
+    entries = accepted(compared(BASE, HEAD))
+    again = replace(BASE, accepted={entry.path: entry.created for entry in entries})
+    test = found(again, HEAD, *entries)
+    assert test.verdict is Verdict.REGRESSED
+    assert test.reason == f"{ENDED} up to 7 (so): the baseline was measured with it"
+    later = [replace(entry, created=NOW + timedelta(seconds=1)) for entry in entries]
+    assert found(again, HEAD, *later).verdict is Verdict.ACCEPTED
+
+
+def test_it_ends_with_a_baseline_that_is_better_than_it_was() -> None:
+    entries = accepted(compared(BASE, HEAD))
+    fewer, more = simple_test({"aten::mul": 3}), simple_test({"aten::mul": 5})
+    test = found(fewer, HEAD, *entries)
+    assert test.verdict is Verdict.REGRESSED
+    assert test.reason.endswith("no longer accepted up to 7 (so): the baseline improved from 4 to 3 since")
+    assert found(more, HEAD, *entries).verdict is Verdict.ACCEPTED
+    older = [replace(entry, base=None) for entry in entries]
+    assert found(fewer, HEAD, *older).verdict is Verdict.ACCEPTED
+
+
+def test_what_a_tolerance_allows_does_not_end_it() -> None:
+    def peak(value: int) -> TestResult:
+        totals = {**BASE.totals, "cpu_memory.peak": Samples.constant(value, steps=3)}
+        return replace(BASE, sources=("ranges", "ops", "memory"), totals=totals)
+
+    entries = accepted(compared(peak(1000), peak(2000)))
+    assert found(peak(995), peak(2000), *entries).verdict is Verdict.ACCEPTED
+    assert found(peak(980), peak(2000), *entries).verdict is Verdict.REGRESSED
 
 
 def test_it_is_accepted_for_its_test_alone() -> None:

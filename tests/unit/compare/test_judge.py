@@ -103,6 +103,50 @@ def test_fewer_ops_improve() -> None:
     assert found.reason.startswith("2 fewer ops in each step than main")
 
 
+def in_background(test: TestResult, calls: int, *, kind: OpKind = OpKind.OP) -> TestResult:
+    """The test with so many calls in all, on a thread from before its steps."""
+    spread = Samples(steps=test.steps, total=calls, low=0, high=calls)
+    zeros = spread.zeros()
+    row = OpRow(
+        name="aten::mul",
+        kind=kind,
+        background=True,
+        count=spread,
+        cpu_time_total_ns=zeros,
+        self_cpu_time_total_ns=zeros,
+    )
+    return replace(test, ops=(*test.ops, row))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "verdict"),
+    [
+        (0, 6, OpKind.OP, Verdict.CHANGED),
+        (6, 7, OpKind.OP, Verdict.CHANGED),
+        (6, 6, OpKind.OP, Verdict.IMPROVED),
+        (6, 0, OpKind.OP, Verdict.IMPROVED),
+        (0, 6, OpKind.CALL, Verdict.IMPROVED),
+    ],
+)
+def test_fewer_ops_beside_more_in_the_background_are_no_improvement(
+    before: int, after: int, kind: OpKind, verdict: Verdict
+) -> None:
+    base = in_background(simple_test({"aten::mul": 10}), before, kind=kind)
+    found = compared(base, in_background(simple_test({"aten::mul": 8}), after, kind=kind))
+    assert found.verdict is verdict
+    assert found.reason.startswith("2 fewer ops in each step than main")
+    # It gates nothing: neither here nor where nothing fell.
+    assert compared(base, in_background(simple_test({"aten::mul": 10}), after)).verdict is Verdict.PASS
+
+
+def test_the_background_is_compared_by_the_step() -> None:
+    base, head = simple_test({"aten::mul": 10}), simple_test({"aten::mul": 8}, steps=5)
+    assert compared(in_background(base, 6), in_background(head, 10)).verdict is Verdict.IMPROVED
+    found = compared(in_background(base, 6), in_background(head, 11))
+    assert found.verdict is Verdict.CHANGED
+    assert [change.rise for change in found.changes if change.background] == [1]
+
+
 def test_uncertified_baseline_is_said() -> None:
     found = compared(simple_test({"aten::mul": 4}, processes=1), simple_test({"aten::mul": 5}))
     assert found.verdict is Verdict.REGRESSED
@@ -142,48 +186,70 @@ def test_times_never_block() -> None:
 
 def test_uncertain_baseline_is_advisory() -> None:
     base = with_counts(simple_test({"aten::mul": 4}), "aten::mul", Samples.of([4, 5, 4]))
-    found = compared(base, simple_test({"aten::mul": 9}))
-    assert found.verdict is Verdict.PASS
+    found = compared(base, simple_test({"aten::mul": 5}))
+    assert found.verdict is None
     assert found.changes[0].verdict is None
-    assert (
-        "ops, total: not the same in every step or repetition of the base: 4 to 9: not judged"
-        in found.advisories
-    )
+    assert found.reason == "nothing was the same in every step, so nothing could be judged"
+    fewer = compared(base, simple_test({"aten::mul": 3}))
+    assert fewer.verdict is None
+    assert fewer.changes[0].verdict is None
+    assert "ops, total: the baseline varies: 4 to 5; now 3: not gated" in fewer.advisories
+
+
+UNEVEN = with_counts(simple_test({"aten::mul": 4}), "aten::mul", Samples.of([4, 6, 4]))
+# Another process had another range, or there was no other.
+UNSURE = (replace(UNEVEN, unstable=("ops.count", "aten::mul.count")), replace(UNEVEN, processes=1))
+
+
+@pytest.mark.parametrize("now", [Samples.constant(7, steps=3), Samples.of([7, 9, 8])], ids=["even", "uneven"])
+def test_more_in_each_step_than_an_uncertain_base_ever_had_regresses(now: Samples) -> None:
+    found = compared(UNEVEN, with_counts(simple_test({"aten::mul": 4}), "aten::mul", now))
+    assert found.verdict is Verdict.REGRESSED
+    seen = "7" if now.is_constant else "7 to 9"
+    assert found.reason == f"1 more op in each step than main ever had (it varies: 4 to 6; now {seen})"
+    assert verdicts(found) == {"ops.count": Verdict.REGRESSED, "aten::mul": Verdict.REGRESSED}
 
 
 @pytest.mark.parametrize(
-    ("now", "notes"),
+    ("base", "now", "verdict", "notes"),
     [
-        (5, ()),
-        (3, ()),
-        (
-            9,
+        (UNEVEN, 6, None, ()),
+        (UNEVEN, 3, None, ()),
+        *(
             (
-                "not judged, as the base is not the same in every step or repetition, and worse than it was in "
-                "any: tests/test_a.py::test_x (ops, total: 4 to 5 before, 9 now)",
-            ),
+                base,
+                8,
+                None,
+                (
+                    "not gated, as the baseline varies by the process: tests/test_a.py::test_x "
+                    "(ops, total: 4 to 6; now 8)",
+                ),
+            )
+            for base in UNSURE
         ),
+        *((base, 9, Verdict.REGRESSED, ()) for base in UNSURE),
     ],
 )
-def test_rise_past_an_uncertain_base_is_no_silent_pass(now: int, notes: tuple[str, ...]) -> None:
-    base = with_counts(simple_test({"aten::mul": 4}), "aten::mul", Samples.of([4, 5, 4]))
+def test_rise_past_an_uncertain_base_is_no_silent_pass(
+    base: TestResult, now: int, verdict: Verdict | None, notes: tuple[str, ...]
+) -> None:
     found = compare_runs(
         simple_run(base, name="main"),
         simple_run(simple_test({"aten::mul": now})),
         created=datetime.now(UTC),
         opprof_version="1",
     )
-    assert (found.tests[0].verdict, found.notes) == (Verdict.PASS, notes)
+    assert (found.tests[0].verdict, found.notes) == (verdict, notes)
 
 
 def test_advisories_past_the_cap_are_counted() -> None:
     base = simple_test({f"aten::op{number}": 4 for number in range(30)})
     for number in range(30):
         base = with_counts(base, f"aten::op{number}", Samples.of([4, 5, 4]))
-    found = compared(base, simple_test({f"aten::op{number}": 9 for number in range(30)}))
+    found = compared(base, simple_test({f"aten::op{number}": 3 for number in range(30)}))
     *_, times = found.advisories
     assert len(found.advisories) == 20
-    assert found.advisories[0] == "13 more are not judged"  # of 30 ops, the total and the time
+    assert found.advisories[0] == "13 more are not gated"  # of 30 ops, the total and the time
     assert times.startswith("self CPU")
 
 
@@ -209,7 +275,7 @@ def test_count_that_disagreed_with_itself_is_inconclusive_where_it_gates() -> No
     assert found.verdict is Verdict.INCONCLUSIVE
     assert found.reason == f"ops, total: {reason}"
     assert verdicts(found) == {"ops.count": Verdict.INCONCLUSIVE, "aten::mul": None}
-    assert f"aten::mul: {reason}: not judged" in found.advisories
+    assert f"aten::mul: {reason}: not gated" in found.advisories
 
 
 def test_count_that_is_certain_still_regresses_beside_one_that_is_not() -> None:
@@ -226,11 +292,13 @@ def test_base_that_disagreed_with_itself_is_advisory() -> None:
     base = replace(
         with_counts(head, "aten::mul", Samples.of([4, 5, 6])), unstable=("ops.count", "aten::mul.count")
     )
-    assert compared(base, head).verdict is Verdict.PASS
+    assert compared(base, head).verdict is None
 
 
-@pytest.mark.parametrize(("side", "verdict"), [("head", Verdict.INCONCLUSIVE), ("base", Verdict.PASS)])
-def test_what_is_called_unstable_gates_nothing_though_it_looks_certain(side: str, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("side", "verdict"), [("head", Verdict.INCONCLUSIVE), ("base", None)])
+def test_what_is_called_unstable_gates_nothing_though_it_looks_certain(
+    side: str, verdict: Verdict | None
+) -> None:
     """As a document says that a later repetition did."""
     sides = {"base": simple_test({"aten::mul": 4}), "head": simple_test({"aten::mul": 5})}
     sides[side] = replace(sides[side], unstable=("ops.count", "aten::mul.count"))
@@ -245,6 +313,18 @@ def test_nothing_certain_is_no_pass() -> None:
     found = compared(base, base)
     assert found.verdict is None
     assert "nothing could be judged" in found.reason
+
+
+def test_nothing_that_stayed_nothing_is_no_pass_beside_what_ran() -> None:
+    ranges = simple_test({"forward": 4})
+    uneven = replace(ranges, totals={**ranges.totals, "ranges.count": Samples.of([1, 2, 3])})
+    assert compared(uneven, uneven).verdict is None
+    off = replace(ranges, gates={"ranges.count": "off"})
+    found = compared(off, off)
+    assert (found.verdict, found.reason) == (None, "no gate holds what it runs")
+    own = replace(off, gates={"ranges.count": "off", "forward.count": "exact"})
+    assert compared(own, own).verdict is Verdict.PASS
+    assert compared(simple_test({}), simple_test({})).verdict is Verdict.PASS
 
 
 def test_other_environment_is_inconclusive() -> None:

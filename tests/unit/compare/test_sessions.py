@@ -89,6 +89,7 @@ def test_skipped_and_failed_tests_are_not_run() -> None:
     found = compared(base, head)
     assert found.not_run == 2
     assert not found.counts
+    assert found.notes[-1] == f"skipped, so no gate held 1 test to {base.title}: tests/test_a.py::a"
 
 
 def test_failed_base_makes_a_test_new() -> None:

@@ -1,0 +1,46 @@
+"""Work of threads from before the steps: it belongs to no step, and so is no gate; but it did not go away.
+
+A test that hands its work to a pool of threads has less in its steps. That is no improvement while there is
+more in the background.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.results.run import OpKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.compare.comparison import Change
+
+_WHY = "there is more in the background"
+
+
+def with_moved_work(changes: Sequence[Change]) -> list[Change]:
+    """The judged changes of a test; falls beside more work in the background are CHANGED, and so is that.
+
+    Args:
+        changes: totals and ops, in any order; they keep it.
+    """
+    rises: Counter[OpKind | None] = Counter()
+    for change in changes:
+        if change.background and change.metric == COUNT.name and change.kind is not OpKind.CALL:
+            rises[change.kind] += change.rise
+    has_fallen = any(change.verdict is Verdict.IMPROVED for change in changes)
+    if not has_fallen or all(rise <= 0 for rise in rises.values()):
+        return list(changes)
+    return [_moved(change, grown={kind for kind, rise in rises.items() if rise > 0}) for change in changes]
+
+
+def _moved(change: Change, *, grown: set[OpKind | None]) -> Change:
+    if change.op is None and change.verdict is Verdict.IMPROVED:
+        return replace(change, verdict=Verdict.CHANGED, reason=_WHY)
+    if change.background and change.metric == COUNT.name and change.rise > 0 and change.kind in grown:
+        return replace(change, verdict=Verdict.CHANGED)
+    return change

@@ -1,0 +1,109 @@
+"""In which order changes are told: the worst first, and of those what the others come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import COUNT, TOTALS
+from pytest_opprof.metrics.device import TOTAL_OF_COUNT
+from pytest_opprof.results.run import OpKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.compare.cause import Causes
+    from pytest_opprof.compare.comparison import Change
+
+# Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
+_ENGINE = "autograd::engine::"
+_LEAST = len(Verdict)
+
+
+def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
+    """The totals, then the ops; the worst first in both, and the beginning of a rise before what follows."""
+    ops = [change for change in changes if change.op is not None]
+    places = _Places(ops, causes)
+    return [
+        *sorted((change for change in changes if change.op is None), key=_order_of_total),
+        *sorted(ops, key=lambda change: (places.rank(change), _order(change))),
+    ]
+
+
+class _Places:
+    """Which changed ops are inside of which, by where each is called more often now."""
+
+    def __init__(self, ops: Sequence[Change], causes: Causes) -> None:
+        # What devices did rises in all ops around too: that says nothing of where it begins.
+        tells = [change for change in ops if not change.background and change.metric not in TOTAL_OF_COUNT]
+        beginnings = [change for change in tells if change.rise > 0 or change.rewrite is not None]
+        self._heads = {name for change in beginnings for name in _names(change) if not _is_engine(name)}
+        self._above = {
+            name: causes.above(name) for name in self._heads | {_first(change) for change in tells}
+        }
+        # Of what is inside an op, the worst verdict, and how many more calls.
+        self._inside: dict[str, int] = {}
+        self._calls: Counter[str] = Counter()
+        for change in tells:
+            if change.rise > 0:
+                for name in self._above[_first(change)] or ():
+                    self._inside[name] = min(_severity(change), self._inside.get(name, _LEAST))
+                    self._calls[name] += change.rise if change.metric == COUNT.name else 0
+
+    def rank(self, change: Change) -> tuple[int, bool, bool, bool, int]:
+        """The worst verdict first; then the forward, before the backward that follows from it.
+
+        In both, what user code calls more often stands before what that calls in turn. Of the first, what
+        explains most calls leads: its own and those inside it.
+
+        What others are inside of comes with the worst of them: an op that stands for another one and is as
+        often there has risen by nothing itself. A range is a name, and the cause of nothing.
+        """
+        severity = _severity(change)
+        is_count = change.metric == COUNT.name and not change.background
+        is_inner, explained = self._is_inner(change), 0
+        if is_count and change.kind is not OpKind.RANGE and change.verdict is not None:
+            within = (self._inside.get(name, _LEAST) for name in _names(change) if name in self._heads)
+            severity = min(severity, *within, _LEAST)
+        if is_count and not is_inner and (inside := sum(self._calls[name] for name in _names(change))):
+            explained = inside + max(change.rise, 0)
+        is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
+        return (severity, _is_engine(_first(change)), is_backward, is_inner, -explained)
+
+    def _is_inner(self, change: Change) -> bool:
+        """Whether it is inside another change, or fell, or nobody knows where it is called."""
+        if _first(change) not in self._heads and not _is_engine(_first(change)):
+            return True
+        above = self._above.get(_first(change))
+        return above is None or not above.isdisjoint(self._heads - set(_names(change)))
+
+
+def _names(change: Change) -> tuple[str, ...]:
+    """The ops that a change is about, as they are called now."""
+    if change.rewrite is not None and change.rewrite.after:
+        return change.rewrite.after
+    return (_first(change),)
+
+
+def _first(change: Change) -> str:
+    return change.op or ""
+
+
+def _is_engine(name: str) -> bool:
+    return name.startswith(_ENGINE)
+
+
+def _order_of_total(change: Change) -> tuple[int, bool, int]:
+    """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
+    severity, has_no_rule, *_ = _order(change)
+    return (severity, has_no_rule, list(TOTALS).index(change.metric))
+
+
+def _order(change: Change) -> tuple[int, bool, int, str]:
+    """The worst verdict first, gates of their own before the rest, then the largest difference."""
+    return (_severity(change), not change.rule, -abs(change.rise), change.op or change.metric)
+
+
+def _severity(change: Change) -> int:
+    return _LEAST if change.verdict is None else change.verdict.severity

@@ -1,0 +1,52 @@
+"""Which gates of a measured test hold a value that varies: a save tells, while it can still be mended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.gates import RuleKind
+from pytest_opprof.metrics import COUNT, TOTALS, Family, MetricPath
+from pytest_opprof.results.samples import range_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pytest_opprof.compare.gates import Gates
+    from pytest_opprof.results.run import TestResult
+
+_MOST_TOLD = 3
+_JUDGED = frozenset({RuleKind.EXACT, RuleKind.TOLERANCE})
+
+
+def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], Gates]) -> str:
+    """A sentence that names the tests with a gate on a value that varies; empty where none has one.
+
+    Args:
+        tests: what was measured, in as many processes as it will be.
+        gates_of: the rules of a test.
+    """
+    found = {test.node_id: next(_varying(test, gates_of(test)), "") for test in tests if test.is_usable}
+    told = [f"{node_id} ({what})" for node_id, what in found.items() if what]
+    if not told:
+        return ""
+    who = "1 test has counts" if len(told) == 1 else f"{len(told)} tests have counts"
+    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    held = "it to its" if len(told) == 1 else "them to their"
+    return f"{who} that vary, so gates hold {held} range alone: {', '.join(told[:_MOST_TOLD])}{more}"
+
+
+def _varying(test: TestResult, gates: Gates) -> Iterator[str]:
+    """The gates, totals first: ``ops.count 1 to 3``."""
+    totals = (
+        (MetricPath(op=None, metric=TOTALS[name]), test.totals[name])
+        for name in TOTALS
+        if name in test.totals
+    )
+    ops = ((MetricPath(op=row.name, metric=COUNT), row.count) for row in test.ops if not row.background)
+    for path, samples in (*totals, *ops):
+        rule = gates.rule(path.op, path.metric)
+        if rule is None or rule.kind not in _JUDGED or path.metric.family is Family.TIME:
+            continue
+        is_within = rule.allows(samples.high - samples.low, base=samples.low)
+        if not is_within or (samples.is_constant and str(path) in test.unstable):
+            yield f"{path} {range_text(samples, unit=path.metric.unit)}"

@@ -1,0 +1,72 @@
+"""The first row of a failure is its cause: what user code runs more often, or runs instead."""
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Session
+
+TESTS = """\
+    import pytest
+    import torch
+    import torch.nn.functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    pytestmark = pytest.mark.profile(warmup=2, active=2)
+    FAST = True
+    X, Q = torch.ones(4, 16), torch.ones(1, 2, 8, 16)
+    IMAGE, WEIGHT = torch.ones(2, 16, 32, 32), torch.ones(32, 16, 3, 3)
+    NET = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+    def test_sort(): X.topk(3) if FAST else X.sort()
+
+    def test_attention():
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION if FAST else SDPBackend.MATH):
+            F.scaled_dot_product_attention(Q, Q, Q)
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_convolution():
+        weight = WEIGHT.clone().requires_grad_()
+        with torch.backends.mkldnn.flags(enabled=FAST):
+            F.conv2d(IMAGE, weight).sum().backward()
+
+    def test_einsum(): F.linear(X, X) if FAST else torch.einsum("bi,oi->bo", X, X)
+
+    def test_one_hot():
+        index, table = torch.arange(4), torch.ones(8, 3)
+        F.embedding(index, table) if FAST else F.one_hot(index, 8).float() @ table
+
+    def test_penalty():
+        NET.zero_grad()
+        x = torch.ones(4, 8, requires_grad=True)
+        loss = NET(x).sum()
+        if not FAST:
+            (grad,) = torch.autograd.grad(loss, x, create_graph=True)
+            loss = loss + grad.pow(2).sum()
+        loss.backward()
+"""
+# What takes the place of what, or begins; and one of the rows that only follow.
+CAUSES = {
+    "test_sort": ("aten::topk -> aten::sort", "aten::empty"),
+    "test_attention": ("aten::_scaled_dot_product_attention_math", "aten::_to_copy"),
+    "test_convolution": ("aten::thnn_conv2d", "aten::empty"),
+    "test_einsum": ("aten::linear -> aten::einsum", "aten::as_strided"),
+    "test_one_hot": ("aten::one_hot", "aten::_local_scalar_dense"),
+    "test_penalty": ("aten::pow", "aten::ones_like"),
+}
+
+
+@pytest.fixture(scope="module")
+def compared(make_project: MakeProject, torch_installed: None) -> Session:
+    project = make_project("causes")
+    project.write("test_it.py", TESTS)
+    project.pytest("--opprof-save=main")
+    project.replace("test_it.py", "FAST = True", "FAST = False")
+    return project.pytest("--opprof-baseline=main", env={"COLUMNS": "300"})
+
+
+@pytest.mark.parametrize(("name", "rows"), CAUSES.items(), ids=CAUSES)
+def test_the_cause_stands_first(compared: Session, name: str, rows: tuple[str, str]) -> None:
+    cause, follows = rows
+    _, _, table = compared.failures[name].partition("\nop  ")
+    first, *others = table.splitlines()[1:]
+    assert cause in first.partition(" count ")[0]
+    assert any(line.startswith(follows) for line in others)

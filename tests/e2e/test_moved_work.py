@@ -1,0 +1,70 @@
+"""Work that moves to a thread from before the steps: it is not gone, and nobody calls that better."""
+
+import pytest
+from e2e.project import Project
+
+POOLED = """\
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pytest
+    from pytest_opprof import record_function
+
+    POOL = ThreadPoolExecutor(1)
+    POOL.submit(int).result()  # its thread is there before any step
+
+    def work(times, name="work"):
+        for _ in range(times):
+            with record_function(name):
+                pass
+
+    @pytest.mark.profile(warmup=1, active=3)
+    def test_moved(): work(1, "step"); work(5)
+
+    @pytest.mark.profile(warmup=1, active=3)
+    def test_better(): work(5); POOL.submit(work, 2).result()
+
+    @pytest.mark.profile(warmup=1, active=3)
+    def test_worse(): work(5); POOL.submit(work, 2).result()
+"""
+
+
+@pytest.fixture
+def pooled(project: Project) -> Project:
+    project.write("test_it.py", POOLED)
+    project.pytest("--opprof-save=main")
+    return project
+
+
+def test_work_that_moves_to_the_background_is_no_improvement(pooled: Project) -> None:
+    pooled.replace("test_it.py", 'work(1, "step"); work(5)', 'work(1, "step"); POOL.submit(work, 5).result()')
+    pooled.replace("test_it.py", "def test_better(): work(5)", "def test_better(): work(4)")
+    session = pooled.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines_random(
+        [
+            "test_moved * CHANGED *1 (-5) *work (background) new, +5, work -5",
+            "test_better * IMPROVED *4 (-1) *work -1",
+            "1 changed, 1 improved, 1 passed * nothing dropped",
+        ]
+    )
+    compare = ("-m", "pytest_opprof.cli.main", "compare", "main", str(session.document))
+    told = " ".join(pooled.python(*compare).stdout.split())
+    assert "CHANGED: 5 fewer ranges in each step than main, and more in the background (5 of work)" in told
+
+
+def test_rows_of_the_background_are_shown_beside_a_failure(pooled: Project) -> None:
+    pooled.replace(
+        "test_it.py",
+        "def test_worse(): work(5); POOL.submit(work, 2)",
+        "def test_worse(): work(6); POOL.submit(work, 9)",
+    )
+    session = pooled.pytest("--opprof-baseline=main")
+    told = pytest.LineMatcher(session.failures["test_worse"].splitlines())
+    told.fnmatch_lines(
+        [
+            "REGRESSED: 1 more range in each step than main *",
+            "work * count * 5 * 6 * +1 *",
+            "work (background) * count * 2 * 9 * +7 *",
+            "ranges, total * count * 5 * 6 * +1",
+        ]
+    )

@@ -1,0 +1,51 @@
+"""In which order the ops of a failure stand: the cause first."""
+
+from strategies import calling, simple_run
+
+from pytest_opprof.compare.comparison import TestComparison
+from pytest_opprof.compare.sessions import compare_test, name_of
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.results.run import TestResult
+
+ENGINE = "autograd::engine::evaluate_function: MulBackward0"
+
+
+def compared(base: TestResult, head: TestResult) -> TestComparison:
+    return compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head))
+
+
+def order(base: TestResult, head: TestResult) -> list[str]:
+    return [name_of(change) for change in compared(base, head).changes if change.op is not None]
+
+
+def test_what_took_the_place_of_an_op_stands_above_what_it_runs() -> None:
+    sort = ("aten::sort", 1, ("aten::arange", 1, ("aten::empty", 1)), ("aten::copy_", 2))
+    assert order(calling(("aten::topk", 1)), calling(sort))[0] == "aten::topk -> aten::sort"
+
+
+def test_an_op_that_is_called_otherwise_and_as_often_stands_with_the_worst_inside_it() -> None:
+    base = calling(("outer", 1, ("aten::fused", 1, ("aten::t", 1), ("aten::mm", 1))))
+    math = ("aten::math", 1, ("aten::t", 1), ("aten::mm", 1), ("aten::to", 1, ("aten::copy_", 3)))
+    found = compared(base, calling(("outer", 1, math)))
+    first, *others = [change for change in found.changes if change.op is not None]
+    assert (name_of(first), first.verdict) == ("aten::fused -> aten::math", Verdict.CHANGED)
+    assert {change.verdict for change in others} == {Verdict.REGRESSED}
+
+
+def test_of_several_causes_the_one_that_explains_most_stands_first() -> None:
+    little, much = ("aten::item", 1), ("aten::layer", 1, ("aten::mul", 4), ("aten::add", 4))
+    assert order(calling(("aten::relu", 1)), calling(("aten::relu", 1), little, much))[:2] == [
+        "aten::layer",
+        "aten::item",
+    ]
+
+
+def test_the_backward_follows_the_forward_and_the_engine_is_last() -> None:
+    backward = (ENGINE, 1, ("my::MulBackward0", 1, ("aten::conj", 3), ("aten::neg", 3)))
+    found = order(calling(("aten::relu", 1)), calling(("aten::relu", 1), ("aten::mul", 1), backward))
+    assert (found[:2], found[-1]) == (["aten::mul", "my::MulBackward0"], ENGINE)
+
+
+def test_a_new_range_does_not_stand_above_the_op_that_is_new_inside_it() -> None:
+    base = calling(("aten::relu", 1))
+    assert order(base, calling(("block", 1, ("aten::relu", 1), ("aten::clone", 1))))[0] == "aten::clone"
