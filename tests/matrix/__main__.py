@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -32,23 +33,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="keep the page in docs/")
     args = parser.parse_args(arguments)
     args.folder.mkdir(parents=True, exist_ok=True)
-    kept, key = args.folder.resolve() / "results.json", sources()
+    kept, key = args.folder.resolve() / "results", sources()
     results = load(kept, key)
     for row in (row for row in ROWS if fnmatch.fnmatch(row.name, args.only)):
         cells = results.setdefault(row.name, {})
+        keep = partial(save, kept, key, row.name, cells)
         try:
-            tried(
-                row,
-                cells,
-                args.folder.resolve(),
-                columns=args.column,
-                again=args.again,
-                on_cell=lambda: save(kept, key, results),
-            )
+            tried(row, cells, args.folder.resolve(), columns=args.column, again=args.again, on_cell=keep)
         except UnavailableError as error:
-            results[row.name] = {"": Result(holds=False, detail=str(error))}
+            cells[""] = Result(holds=False, detail=str(error))
             print(f"{row.name}: {error}", file=sys.stderr, flush=True)
-        save(kept, key, results)
+        keep()
     text = page(ROWS, results, commit=commit(), day=f"{datetime.now(UTC):%Y-%m-%d}")
     print(text)
     if args.write:

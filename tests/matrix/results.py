@@ -61,26 +61,25 @@ def sources() -> str:
     return " ".join(_git("rev-parse", *(f"HEAD:{folder}" for folder in _SOURCES)).split())
 
 
-def load(path: Path, key: str) -> dict[str, dict[str, Result]]:
+def load(folder: Path, key: str) -> dict[str, dict[str, Result]]:
     """What is known of these sources: by row's name and column's title."""
-    try:
+    found: dict[str, dict[str, Result]] = {}
+    for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    rows: Mapping[str, Mapping[str, Mapping[str, object]]] = kept["rows"] if kept["sources"] == key else {}
-    return {
-        name: {
-            title: Result(holds=bool(cell["holds"]), detail=str(cell["detail"]))
-            for title, cell in row.items()
-        }
-        for name, row in rows.items()
-    }
+        if kept["sources"] == key:
+            cells: Mapping[str, Mapping[str, object]] = kept["cells"]
+            found[path.stem] = {
+                title: Result(holds=bool(cell["holds"]), detail=str(cell["detail"]))
+                for title, cell in cells.items()
+            }
+    return found
 
 
-def save(path: Path, key: str, results: Mapping[str, Mapping[str, Result]]) -> None:
-    """Keep it."""
-    rows = {name: {title: asdict(cell) for title, cell in row.items()} for name, row in results.items()}
-    path.write_text(json.dumps({"sources": key, "rows": rows}, indent=1), encoding="utf-8")
+def save(folder: Path, key: str, row: str, cells: Mapping[str, Result]) -> None:
+    """Keep a row's answers in a file of its own, so that runs of other rows may go on beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {"sources": key, "cells": {title: asdict(cell) for title, cell in cells.items()}}
+    (folder / f"{row}.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
 
 
 def _git(*words: str) -> str:

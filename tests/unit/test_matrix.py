@@ -48,11 +48,11 @@ def test_a_cell_is_what_its_command_said(tmp_path: Path, code: int, said: str, r
 
 
 def test_answers_are_kept_for_their_sources_alone(tmp_path: Path) -> None:
-    results = {ROW.name: {"ops": Result(holds=False, detail="1 failed")}}
-    save(tmp_path / "results.json", "these", results)
-    assert load(tmp_path / "results.json", "these") == results
-    assert load(tmp_path / "results.json", "others") == {}
-    assert load(tmp_path / "none.json", "these") == {}
+    cells = {"ops": Result(holds=False, detail="1 failed")}
+    save(tmp_path / "results", "these", ROW.name, cells)
+    save(tmp_path / "results", "others", "another", {})
+    assert load(tmp_path / "results", "these") == {ROW.name: cells}
+    assert load(tmp_path / "none", "these") == {}
 
 
 def test_the_page_says_what_was_not_asked_and_what_cannot_be() -> None:
