@@ -7,6 +7,7 @@ import fnmatch
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Final
 
 from matrix.environments import REPOSITORY, UnavailableError, environment_of
 from matrix.page import page
-from matrix.results import Result, commit, load, read, save, sources
+from matrix.results import Answers, Result, commit, load, read, save, sources
 from matrix.rows import COLUMNS, ROWS, Row
 
 PAGE: Final = REPOSITORY / "docs" / "compatibility.md"
@@ -33,22 +34,26 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="keep the page in docs/")
     args = parser.parse_args(arguments)
     args.folder.mkdir(parents=True, exist_ok=True)
-    kept, key = args.folder.resolve() / "results", sources()
-    results = load(kept, key)
+    kept = args.folder.resolve() / "results"
+    now = Answers(commit=f"{commit()}, {datetime.now(UTC):%Y-%m-%d}", sources=sources())
     for row in (row for row in ROWS if fnmatch.fnmatch(row.name, args.only)):
-        cells = results.setdefault(row.name, {})
-        keep = partial(save, kept, key, row.name, cells)
+        before = load(kept).get(row.name, now)
+        answers = before if before.sources == now.sources else now
+        cells = dict(answers.cells)
+        answers = replace(answers, cells=cells)
+        keep = partial(save, kept, row.name, answers)
         try:
             tried(row, cells, args.folder.resolve(), columns=args.column, again=args.again, on_cell=keep)
         except UnavailableError as error:
             cells[""] = Result(holds=False, detail=str(error))
             print(f"{row.name}: {error}", file=sys.stderr, flush=True)
-        keep()
-    text = page(ROWS, results, commit=commit(), day=f"{datetime.now(UTC):%Y-%m-%d}")
+            keep()
+    found = load(kept)
+    text = page(ROWS, found)
     print(text)
     if args.write:
         PAGE.write_text(text, encoding="utf-8")
-    return int(not all(cell.holds for row in results.values() for title, cell in row.items() if title))
+    return int(not all(cell.holds for row in found.values() for title, cell in row.cells.items() if title))
 
 
 def tried(

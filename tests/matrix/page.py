@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from matrix.results import Result
+from matrix.results import Answers, Result
 from matrix.rows import COLUMNS, Row
 
 from pytest_opprof.capture.torch_build import SUPPORTED
@@ -30,7 +30,7 @@ is optional.
 ## What was tried
 
 `make test-matrix` makes each environment, runs the tests of each column in it and prints this table. A cell is `yes`, or
-how many tests failed.
+how many tests failed; it is of the commit and the day that stand at the row's end.
 """
 _TAIL: Final = """
 - *compiles*: the observer and the emitter, by `opprof prepare`. *loads*: `opprof doctor` records an op with it.
@@ -42,42 +42,38 @@ _TAIL: Final = """
 """
 
 
-def page(rows: Sequence[Row], results: Mapping[str, Mapping[str, Result]], *, commit: str, day: str) -> str:
+def page(rows: Sequence[Row], answers: Mapping[str, Answers]) -> str:
     """The page.
 
     Args:
         rows: In order.
-        results: By row's name and column's title; a row that could not be made has one under "".
-        commit: The sources'.
-        day: On which the run ended.
+        answers: By row's name.
     """
     titles = [column.title for column in COLUMNS if not column.whole]
-    head = ["Python", "torch", *titles]
+    head = ["Python", "torch", *titles, "commit"]
     lines = [_line(head), _line(["---"] * len(head))]
-    lines += [_line(_cells(row, results.get(row.name, {}), titles)) for row in rows if not row.whole]
-    whole = [_line(["distribution", "Python", "make test"]), _line(["---"] * 3)]
-    whole += [
-        _line([row.suite, f"its own {row.python}", _cell(results.get(row.name, {}), "make test")])
-        for row in rows
-        if row.whole
-    ]
-    made = f"Commit {commit}, {day}.\n"
-    return "\n".join([_HEAD, made, *lines, "", *whole]) + "\n" + _TAIL
+    lines += [_line(_cells(row, answers.get(row.name), titles)) for row in rows if not row.whole]
+    whole = [_line(["distribution", "Python", "make test", "commit"]), _line(["---"] * 4)]
+    whole += [_line(_cells(row, answers.get(row.name), ["make test"])) for row in rows if row.whole]
+    return "\n".join([_HEAD, *lines, "", *whole]) + "\n" + _TAIL
 
 
-def _cells(row: Row, results: Mapping[str, Result], titles: Sequence[str]) -> list[str]:
-    python = f"{row.python} ({row.suite})" if row.suite else row.python
-    torch = row.torch or ("its own" if row.has_torch else "none")
-    if "" in results:
-        return [python, torch, results[""].detail, *[""] * (len(titles) - 1)]
+def _cells(row: Row, answers: Answers | None, titles: Sequence[str]) -> list[str]:
+    if row.whole:
+        head = [row.suite, f"its own {row.python}"]
+    else:
+        python = f"{row.python} ({row.suite})" if row.suite else row.python
+        head = [python, row.torch or ("its own" if row.has_torch else "none")]
     asked = {column.title for column in COLUMNS if column.is_asked(row)}
-    return [python, torch, *(_cell(results, title) if title in asked else "" for title in titles)]
+    if answers is None:
+        return [*head, *("not run" if title in asked else "" for title in titles), ""]
+    if "" in answers.cells:
+        return [*head, answers.cells[""].detail, *[""] * (len(titles) - 1), answers.commit]
+    said = (_cell(answers.cells.get(title)) if title in asked else "" for title in titles)
+    return [*head, *said, answers.commit]
 
 
-def _cell(results: Mapping[str, Result], title: str) -> str:
-    if "" in results:
-        return results[""].detail
-    result = results.get(title)
+def _cell(result: Result | None) -> str:
     return "not run" if result is None else "yes" if result.holds else result.detail
 
 

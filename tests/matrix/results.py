@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +38,21 @@ class Result:
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a row's environment answered.
+
+    Attributes:
+        commit: The one that was tried; with the day.
+        sources: What the answers depend on.
+        cells: By column's title; "" is the answer of an environment that cannot be had.
+    """
+
+    commit: str
+    sources: str
+    cells: dict[str, Result] = field(default_factory=dict)
+
+
 def read(code: int, log: Path) -> Result:
     """The cell of a command that has ended, from its exit code and the last lines of its log."""
     if code == STOPPED:
@@ -61,25 +75,20 @@ def sources() -> str:
     return " ".join(_git("rev-parse", *(f"HEAD:{folder}" for folder in _SOURCES)).split())
 
 
-def load(folder: Path, key: str) -> dict[str, dict[str, Result]]:
-    """What is known of these sources: by row's name and column's title."""
-    found: dict[str, dict[str, Result]] = {}
+def load(folder: Path) -> dict[str, Answers]:
+    """The last answers of each row, by its name."""
+    found = {}
     for path in sorted(folder.glob("*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["sources"] == key:
-            cells: Mapping[str, Mapping[str, object]] = kept["cells"]
-            found[path.stem] = {
-                title: Result(holds=bool(cell["holds"]), detail=str(cell["detail"]))
-                for title, cell in cells.items()
-            }
+        cells = {title: Result(**cell) for title, cell in kept["cells"].items()}
+        found[path.stem] = Answers(commit=kept["commit"], sources=kept["sources"], cells=cells)
     return found
 
 
-def save(folder: Path, key: str, row: str, cells: Mapping[str, Result]) -> None:
+def save(folder: Path, row: str, answers: Answers) -> None:
     """Keep a row's answers in a file of its own, so that runs of other rows may go on beside it."""
     folder.mkdir(parents=True, exist_ok=True)
-    document = {"sources": key, "cells": {title: asdict(cell) for title, cell in cells.items()}}
-    (folder / f"{row}.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    (folder / f"{row}.json").write_text(json.dumps(asdict(answers), indent=1), encoding="utf-8")
 
 
 def _git(*words: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from matrix.environments import requirements
 from matrix.page import page
-from matrix.results import Result, load, read, save
+from matrix.results import Answers, Result, load, read, save
 from matrix.rows import COLUMNS, ROWS, Row
 
 ROW = Row(python="3.11", torch="2.15.0")
@@ -47,24 +47,28 @@ def test_a_cell_is_what_its_command_said(tmp_path: Path, code: int, said: str, r
     assert read(code, tmp_path / "log") == result
 
 
-def test_answers_are_kept_for_their_sources_alone(tmp_path: Path) -> None:
-    cells = {"ops": Result(holds=False, detail="1 failed")}
-    save(tmp_path / "results", "these", ROW.name, cells)
-    save(tmp_path / "results", "others", "another", {})
-    assert load(tmp_path / "results", "these") == {ROW.name: cells}
-    assert load(tmp_path / "none", "these") == {}
+def test_answers_are_kept(tmp_path: Path) -> None:
+    answers = Answers(
+        commit="abc, 2026-11-23", sources="these", cells={"ops": Result(holds=False, detail="1 failed")}
+    )
+    save(tmp_path / "results", ROW.name, answers)
+    assert load(tmp_path / "results") == {ROW.name: answers}
+    assert load(tmp_path / "none") == {}
 
 
 def test_the_page_says_what_was_not_asked_and_what_cannot_be() -> None:
     fresh = Row(python="3.11", suite="bookworm", whole=True)
     gone = Row(python="3.12", torch="2.15.0")
-    results = {
-        ROW.name: {"ops": Result(holds=True), "shapes": Result(holds=False, detail="2 failed")},
-        gone.name: {"": Result(holds=False, detail="there is no python3.12 here")},
+    cells = {"ops": Result(holds=True), "shapes": Result(holds=False, detail="2 failed")}
+    answers = {
+        ROW.name: Answers(commit="abc, 2026-11-23", sources="", cells=cells),
+        gone.name: Answers(
+            commit="abd", sources="", cells={"": Result(holds=False, detail="there is no python3.12 here")}
+        ),
     }
-    text = page([ROW, gone, fresh], results, commit="abc", day="2026-11-23")
+    text = page([ROW, gone, fresh], answers)
     first, second = (line for line in text.splitlines() if "| 2.15.0 |" in line)
     assert first.startswith("| 3.11 | 2.15.0 | not run | not run | yes | 2 failed | not run |")
+    assert first.endswith("| abc, 2026-11-23 |")
     assert "there is no python3.12 here" in second
     assert "| bookworm | its own 3.11 | not run |" in text
-    assert "Commit abc, 2026-11-23." in text
