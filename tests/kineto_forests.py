@@ -18,6 +18,7 @@ DEVICES: dict[str | None, int] = {
 
 # What an event of Kineto's answers when nothing is known.
 UNKNOWN: dict[str, Any] = {
+    "typed_metadata": {},  # asked for since torch 2.14
     "activity_type": "cpu_op",
     "concrete_inputs": [],
     "correlation_id": 0,

@@ -38,7 +38,6 @@ _INJECTED: Final = {
     "nvtx": lib.OP_INJECTED_NVTX,
 }
 _MOST_FRAMES: Final = 256  # of a C++ stack; the most that the native side keeps
-_step_begin, _step_end = lib.op_step_begin, lib.op_step_end  # cffi makes them when first asked: not in a step
 
 
 class Collector:
@@ -275,7 +274,7 @@ class Collector:
         """
         if self._memory is not None:
             self._memory.settle()
-        check(_step_begin(number))
+        check(lib.op_step_begin(number))
 
     def step_end(self) -> None:
         """Say that the step ended.
@@ -283,7 +282,7 @@ class Collector:
         Raises:
             CollectorError: No window is open.
         """
-        check(_step_end())
+        check(lib.op_step_end())
 
     def _find_torch(self) -> None:
         """Torch may be imported at any time, so each window looks again; a way once found stays."""

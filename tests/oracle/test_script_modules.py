@@ -9,6 +9,9 @@ import pytest
 
 from pytest_opprof import profile
 
+# torch's own, of TorchScript and of what tells of it.
+pytestmark = pytest.mark.filterwarnings("ignore:.*(torch.jit|with_modules):FutureWarning")
+
 
 @pytest.fixture
 def torch() -> Any:
