@@ -93,7 +93,7 @@ class Environment:
                 "SSL_CERT_FILE": bundle,
                 "OPPROF_TORCH": "skip",
             }
-        return variables
+        return variables | {"OPPROF_CACHE_DIR": str(self.place / "observers")}
 
 
 def environment_of(row: Row, base: Path) -> Environment:

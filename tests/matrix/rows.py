@@ -78,7 +78,7 @@ _PYTEST: Final = "pytest -q -p no:cacheprovider -p no:randomly "
 _SEQUENCE: Final = "tests/oracle/test_torch_sequence.py"
 
 COLUMNS: Final = (
-    Column(title="compiles", command="opprof prepare"),
+    Column(title="compiles", command='rm -rf "$OPPROF_CACHE_DIR"; opprof prepare'),
     Column(
         title="loads",
         command="opprof doctor | grep -E '^torch ops +(ok|untested) '",
