@@ -24,6 +24,8 @@ needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler to build t
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 Library = Any
+# Distributions strip their builds: a function that is not exported has no name there.
+INTERPRETER = "_PyEval_EvalFrameDefault|^_?PyObject_(Vectorcall|MakeTpCall|Call)"
 CALLBACK = ctypes.CFUNCTYPE(None)
 
 
@@ -68,7 +70,7 @@ def test_a_range_knows_the_library_that_called_it(library: Library) -> None:
     with profile(with_stack="cpp") as prof:
         called(library, a_range("in the library"))
     event = one(prof.events(), "in the library")
-    assert in_order(functions(event), "_PyEval_EvalFrameDefault", "library_kernel", "library_entry")
+    assert in_order(functions(event), INTERPRETER, "library_kernel", "library_entry")
     kernel = next(frame for frame in event.cpp_frames if frame.function == "library_kernel")
     assert Path(kernel.module).name == "libcalling.so"
     assert f"{kernel.module}({kernel.offset:#x}): library_kernel" in event.cpp_stack
@@ -156,9 +158,9 @@ def test_a_forked_child_unwinds_for_itself() -> None:
         child.join()
         a_range("after")()
     assert child.exitcode == 0
-    assert in_order(found, "_PyEval_EvalFrameDefault", "Py_RunMain|main")
+    assert in_order(found, INTERPRETER, "Py_RunMain|main|_start")
     for name in ("before", "after"):
-        assert in_order(functions(one(prof.events(), name)), "_PyEval_EvalFrameDefault")
+        assert in_order(functions(one(prof.events(), name)), INTERPRETER)
 
 
 @needs_compiler
@@ -175,7 +177,7 @@ def test_a_trace_tells_the_functions_inside_of_python(library: Library, tmp_path
     (event,) = [event for event in trace["traceEvents"] if event.get("name") == "in the library"]
     told = event["args"]["C++ stack"].split(";")
     assert told
-    assert not any("_PyEval_EvalFrameDefault" in entry for entry in told)
+    assert not any(INTERPRETER in entry for entry in told)
     loaded = one(load_trace(path).events(), "in the library")
     assert functions(loaded) == [entry if entry != "??" else "" for entry in told]
     assert loaded.cpp_stack == told
@@ -227,8 +229,8 @@ def test_an_op_knows_the_functions_of_torch() -> None:
         r"at::_ops::mm::call",
         r"at::native::.*matmul",
         r"at::_ops::matmul::call",
-        r"THPVariable_matmul",
-        r"_PyEval_EvalFrameDefault",
+        *([] if "" in functions(product) else ["THPVariable_matmul"]),
+        INTERPRETER,
     )
     assert product.input_shapes == [[4, 4], [4, 4]]
     assert "libtorch" in product.cpp_stack[0]
