@@ -22,6 +22,8 @@ A, B = (simple_test({"aten::mul": 1}, node_id=f"t.py::test_{name}") for name in 
 # Kinds whose stores other processes can open.
 SHARED = ("dir", "git", "s3")
 KINDS = (*SHARED, "memory", "renaming")
+# What the environment of `run_of` adds to a key.
+FAMILY = "py3.11-torch2.13"
 
 
 def run_of(number: int, *tests: TestResult, dirty: bool = False, hours: int = 0) -> Run:
@@ -32,6 +34,11 @@ def run_of(number: int, *tests: TestResult, dirty: bool = False, hours: int = 0)
         created=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number, hours=hours),
         commit=Commit(id=f"{number:040x}", dirty=dirty),
     )
+
+
+def key(number: int, *, dirty: bool = False) -> str:
+    """What the run of the commit with this number is kept under."""
+    return f"{number:040x}{'-dirty' if dirty else ''}_{FAMILY}"
 
 
 def git(folder: Path, *arguments: str) -> str:

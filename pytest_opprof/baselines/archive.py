@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.keys import KEPT_RUNS, REVIEWED, check_name, is_name, key_of
+from pytest_opprof.baselines.counts import CountsStore
+from pytest_opprof.baselines.directory import DirectoryStore
+from pytest_opprof.baselines.family import family_of, joins
+from pytest_opprof.baselines.git import Git
+from pytest_opprof.baselines.keys import (
+    FAMILY,
+    IN_PROJECT,
+    KEPT_RUNS,
+    REVIEWED,
+    check_name,
+    family_in,
+    is_name,
+    key_of,
+    old_key_of,
+)
+from pytest_opprof.baselines.nearest import environment_of
 from pytest_opprof.baselines.store import Change, Entry, Put, Saved
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
@@ -22,23 +38,34 @@ if TYPE_CHECKING:
 _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
-def open_store(uri: str, *, root: Path) -> Archive:
+def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
     """The store that a URI names.
 
     Args:
         uri: ``dir:PATH`` or a path alone, ``counts:PATH``, ``git:`` or ``git:PATH``, or an address that
             fsspec knows, such as ``s3://bucket/folder``.
         root: the folder that a relative path starts from.
+        project: pytest's rootdir; None where it is ``root``.
 
     Raises:
         UsageError: a scheme that this release does not know, or that needs a library that is not there.
     """
+    project = project or root
+    place = Git(project).prefix
+    store = _store(uri, root=root)
+    if isinstance(store, DirectoryStore | CountsStore):
+        is_own = store.folder.resolve().is_relative_to(project.resolve())
+        return Archive(store, project=place, home=place if is_own else "")
+    return Archive(store, project=place)
+
+
+def _store(uri: str, *, root: Path) -> BaselineStore:
     found = _URI.fullmatch(uri)
     kind, rest = (found[1], found[2]) if found else ("dir", uri)
     if kind == "git":
         from pytest_opprof.baselines.git_ref import GitRefStore  # noqa: PLC0415  # each kind where it is used
 
-        return Archive(GitRefStore(root / rest, uri=uri))
+        return GitRefStore(root / rest, uri=uri)
     if kind == "file" and rest.startswith("//"):
         # A folder of this machine has a store that promises more than fsspec's files can.
         kind, rest = "dir", rest.removeprefix("//")
@@ -46,26 +73,29 @@ def open_store(uri: str, *, root: Path) -> Archive:
         if not rest:
             raise UsageError(f"--opprof-store={uri}: the path is missing: write it like {kind}:.opprof")
         if kind == "counts":
-            from pytest_opprof.baselines.counts import CountsStore  # noqa: PLC0415
-
-            return Archive(CountsStore(root / rest, uri=uri))
-        from pytest_opprof.baselines.directory import DirectoryStore  # noqa: PLC0415
-
-        return Archive(DirectoryStore(root / rest, uri=f"dir:{rest}"))
+            return CountsStore(root / rest, uri=uri)
+        return DirectoryStore(root / rest, uri=f"dir:{rest}")
     from pytest_opprof.baselines.remote import open_remote  # noqa: PLC0415
 
-    return Archive(open_remote(uri))
+    return open_remote(uri)
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Runs by name in a store.
+    """Runs by name in a store, as one project sees them.
+
+    A name of this project is the name alone. That of another one has its project before a colon,
+    ``packages/a:main``; the project at the repository's top is empty there, ``:main``.
 
     Attributes:
         store: where they are.
+        project: pytest's rootdir as seen from the repository's top; empty at the top.
+        home: the project whose names the store keeps without one.
     """
 
     store: BaselineStore
+    project: str = ""
+    home: str = ""
 
     @property
     def uri(self) -> str:
@@ -88,7 +118,8 @@ class Archive:
         Raises:
             StoreError: the store cannot be read.
         """
-        return tuple(sorted(name for name in self.store.names() if is_name(name)))
+        found = (kept for kept in self.store.names() if is_name(_parted(kept)[1]))
+        return tuple(sorted(self.name_of(kept) for kept in found))
 
     def entries(self, name: str) -> tuple[Entry, ...]:
         """The runs of a name, newest first.
@@ -96,7 +127,28 @@ class Archive:
         Raises:
             StoreError: the store cannot be read.
         """
-        return _newest_first(self.store.entries(name)) if is_name(name) else ()
+        return _newest_first(self.store.entries(self.kept_as(name))) if is_name(_parted(name)[1]) else ()
+
+    def older_entries(self, name: str) -> tuple[Entry, ...]:
+        """The runs of a name that an older release stored, which kept no project apart, newest first.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        entries = self.store.entries(name) if self.project != self.home and is_name(name) else ()
+        return _newest_first(entry for entry in entries if not entry.family and entry.key != REVIEWED)
+
+    def name_of(self, kept: str) -> str:
+        """What this project calls a name of the store."""
+        project, name = _parted(kept)
+        project = self.home if project is None else project
+        return name if project == self.project else f"{project}{IN_PROJECT}{name}"
+
+    def kept_as(self, name: str) -> str:
+        """What the store calls a name of this project, or one with its project before it."""
+        project, name = _parted(name)
+        project = self.project if project is None else project
+        return name if project == self.home else f"{project}{IN_PROJECT}{name}"
 
     def load(self, entry: Entry) -> Run:
         """Read a run.
@@ -107,10 +159,10 @@ class Archive:
         """
         parts = [run_from_bytes(part, where=entry.place) for part in self.store.read(entry)]
         # The place says the name: a folder may have been copied or renamed.
-        return replace(joined(parts), name=entry.name)
+        return replace(joined(parts), name=self.name_of(entry.name))
 
     def save(self, name: str, run: Run, *, collected: Collected) -> Saved:
-        """Keep a run under a name, in place of an earlier run of the same commit.
+        """Keep a run under a name, in place of an earlier run of its commit and environment family.
 
         Tests of the earlier run that did not run this time, and still exist, are kept.
 
@@ -127,7 +179,7 @@ class Archive:
         if left_out == len(run.tests):
             return Saved(place=None, run=replace(run, tests=()), notes=(*notes, "nothing was saved"))
         saving = _Saving(archive=self, run=run, collected=collected)
-        (place,) = self.store.change(name, saving.plan)
+        (place,) = self.store.change(self.kept_as(name), saving.plan)
         if run.commit is None:
             notes.append("there is no commit to keep it under, so it is kept under its time")
         elif run.commit.dirty:
@@ -147,29 +199,33 @@ class Archive:
             gone = tuple(entry for entry in _newest_first(entries) if is_meant(entry))
             return Change(drops=gone)
 
-        self.store.change(name, plan)
+        self.store.change(self.kept_as(name), plan)
         return gone
 
     def prune(self, name: str, *, keep: int, is_gone: Callable[[str], bool]) -> tuple[Entry, ...]:
-        """Let the oldest runs of a name go, and those of commits that are no more; those that went.
+        """Let the oldest runs of each environment family go, and those of commits that are no more.
 
         A run that is newer than every run of a commit that is known stays: its commit may not be fetched yet.
 
         Args:
             name: the baseline.
-            keep: how many runs stay at most, the newest.
+            keep: how many runs of a family stay at most, the newest.
             is_gone: whether a commit is no more.
 
         Raises:
             StoreError: the store cannot be written; what it held is as it was.
+
+        Returns:
+            The runs that went.
         """
         entries = self.entries(name)
         lost = {entry.commit for entry in entries if entry.commit and is_gone(entry.commit)}
         known = [entry.created for entry in entries if entry.commit and entry.commit not in lost]
+        old = _past(keep, entries)
         dropped = {
             entry.key
-            for place, entry in enumerate(entries)
-            if place >= keep or (entry.commit in lost and known and entry.created < max(known))
+            for entry in entries
+            if entry.key in old or (entry.commit in lost and known and entry.created < max(known))
         }
         return self.remove(name, is_meant=lambda entry: entry.key in dropped) if dropped else ()
 
@@ -186,7 +242,7 @@ class Archive:
         notes: list[str] = []
         for name in names:
             taking = _Taking(archive=self, name=name, others=_documents_of(other, name))
-            self.store.change(name, taking.plan)
+            self.store.change(self.kept_as(name), taking.plan)
             notes += taking.notes
         return tuple(notes)
 
@@ -202,28 +258,46 @@ class _Saving:
         self.notes: tuple[str, ...] = ()
 
     def plan(self, entries: tuple[Entry, ...]) -> Change:
-        key = key_of(self._run)
         ordered = _newest_first(entries)
-        previous, problem = self._previous(ordered, key=key)
+        earlier = self._earlier(ordered)
+        previous, problem = self._previous(ordered, earlier)
         result = merged(previous, self._run, collected=self._collected)
         self.stored, self.notes = result.run, (*problem, *result.notes)
+        key = key_of(result.run)
         # The run that is saved stays, however old: somebody measures an old commit.
         others = [entry for entry in ordered if entry.key != key]
+        own = [entry for entry in others if entry.family == family_in(key) and entry != earlier]
+        old = _past(KEPT_RUNS - 1, own) | ({earlier.key} if earlier else set())
         put = Put(key=key, created=result.run.created, data=run_to_bytes(result.run, where=key))
-        return Change(puts=(put,), drops=tuple(others[KEPT_RUNS - 1 :]))
+        return Change(puts=(put,), drops=tuple(entry for entry in others if entry.key in old))
 
-    def _previous(self, entries: tuple[Entry, ...], *, key: str) -> tuple[Run | None, tuple[str, ...]]:
+    def _earlier(self, entries: tuple[Entry, ...]) -> Entry | None:
+        """The run of this commit and environment family, or else one that it may join."""
+        exact = [entry for entry in entries if entry.key == key_of(self._run)]
+        measured = old_key_of(self._run)
+        of_commit = (entry for entry in entries if entry.key.partition(FAMILY)[0] == measured)
+        return next(iter(exact), None) or next(filter(self._joins, of_commit), None)
+
+    def _previous(
+        self, entries: tuple[Entry, ...], earlier: Entry | None
+    ) -> tuple[Run | None, tuple[str, ...]]:
         """The run to carry tests over from, of this commit or the newest, and what is wrong with it."""
-        for entry in entries:
-            if entry.key == key:
-                # It would be replaced, so a damaged one is for the user to look at first.
-                return self._archive.load(entry), ()
-        for entry in entries[:1]:
-            try:
-                return self._archive.load(entry), ()
-            except DocumentError as error:
-                return None, (f"no test was carried over: {error}",)
-        return None, ()
+        if earlier is not None:
+            # It would be replaced, so a damaged one is for the user to look at first.
+            return self._archive.load(earlier), ()
+        newest = next(filter(self._joins, entries), None)
+        try:
+            return self._archive.load(newest) if newest else None, ()
+        except DocumentError as error:
+            return None, (f"no test was carried over: {error}",)
+
+    def _joins(self, entry: Entry) -> bool:
+        """Whether a run may be joined with this one; one that an older release stored is read for that."""
+        if entry.family:
+            return joins(entry.family, self._run.environment)
+        environment = environment_of(entry, store=self._archive.store)
+        # A damaged run may be one: who reads it is told.
+        return environment is None or joins(family_of(environment), self._run.environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,12 +351,11 @@ class _Taking:
         count = "1 run" if len(puts) == 1 else f"{len(puts)} runs"
         self.notes = (f"{self._name}: {count} taken over", *notes, *self._others.problems)
         kept = {put.key for put in puts}
-        ranked = [(entry.created, entry.key) for entry in entries if entry.key not in kept]
-        ranked += [(put.created, put.key) for put in puts]
-        stay = {key for _, key in sorted(ranked, reverse=True)[:KEPT_RUNS]}
+        others = [entry for entry in entries if entry.key not in kept]
+        old = _past(KEPT_RUNS, [*others, *puts])
         return Change(
-            puts=tuple(put for put in puts if put.key in stay),
-            drops=tuple(entry for entry in entries if entry.key not in stay | kept),
+            puts=tuple(put for put in puts if put.key not in old),
+            drops=tuple(entry for entry in others if entry.key in old),
         )
 
     def _joined(self, entry: Entry, mine: Entry | None, parts: list[bytes]) -> tuple[Put, str]:
@@ -292,6 +365,24 @@ class _Taking:
         put = Put(key=entry.key, created=run.created, data=run_to_bytes(run, where=entry.key))
         which = "what was taken over" if entry.key == REVIEWED else "what was measured later"
         return put, f"{run.title} is on both sides: joined, {which} counts"
+
+
+def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:
+    """The keys of all but the newest runs of each environment family, of which so many are kept."""
+    counts: Counter[str] = Counter()
+    past = []
+    for one in sorted(ones, key=lambda one: (one.created, one.key), reverse=True):
+        family = family_in(one.key)
+        counts[family] += 1
+        if counts[family] > keep:
+            past.append(one.key)
+    return frozenset(past)
+
+
+def _parted(name: str) -> tuple[str | None, str]:
+    """A name's project, None where it has none before it, and the name alone."""
+    project, colon, alone = name.rpartition(IN_PROJECT)
+    return (project if colon else None), alone
 
 
 def _newest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:

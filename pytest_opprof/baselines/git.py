@@ -111,6 +111,11 @@ class Git:
         return self._ask("cat-file", "-e", f"{commit}^{{commit}}") is not None
 
     @property
+    def prefix(self) -> str:
+        """The folder as seen from the repository's top, ``packages/a``; empty at the top, and outside."""
+        return (self._ask("rev-parse", "--show-prefix") or "").rstrip("/")
+
+    @property
     def remote(self) -> str:
         """The remote that is fetched from: origin, or the only one; empty where there is none."""
         remotes = (self._ask("remote") or "").split()

@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import secrets
 import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.git import run_git
 from pytest_opprof.baselines.git_ref import REFS, GitRefStore
 from pytest_opprof.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pytest_opprof.baselines.archive import Archive
 
 # Not below refs/opprof/, of which users fetch and push all.
 _FETCHED = "refs/opprof-fetched/"
@@ -52,14 +54,14 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
     for _ in range(_MOST_TRIES):
         with _fetched(store, remote) as theirs:
             tips = theirs.tips()
-            both = Archive(theirs)
+            both = replace(archive, store=theirs)
             notes = both.take(archive, names)
             # A name of which no run can be read has none: git would push nothing at all for its sake.
             made = theirs.tips()
             refs = [
-                (theirs.ref(name), REFS + theirs.ref(name).removeprefix(theirs.refs))
-                for name in names
-                if theirs.ref(name) in made
+                (ref, REFS + ref.removeprefix(theirs.refs))
+                for ref in (theirs.ref(archive.kept_as(name)) for name in names)
+                if ref in made
             ]
             if not refs:
                 return notes
@@ -92,7 +94,7 @@ def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
     """
     store = _git_store(archive)
     with _fetched(store, remote) as theirs:
-        other = Archive(theirs)
+        other = replace(archive, store=theirs)
         return archive.take(other, names or other.names())
 
 

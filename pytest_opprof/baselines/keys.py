@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.family import family_of
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import UsageError
 
@@ -20,8 +21,12 @@ HEAD_BYTES = 4_096
 KEPT_RUNS = 200
 # Beside the names in a folder; what else is kept there.
 TRACES = "traces"
+# Before it stands the project of a name that is not in this one.
+IN_PROJECT = ":"
 _MAX_NAME = 100
 _COMMIT_KEY = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})(-dirty)?")
+# Between what was measured and the environment family.
+FAMILY = "_"
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,120}")
 _CREATED = re.compile(rb'"created":\s*"([0-9T:.+-]{19,40})"')
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,6 +40,7 @@ def is_name(name: str) -> bool:
         and 1 <= len(name) <= _MAX_NAME
         and not name.startswith(".")
         and name != TRACES
+        and IN_PROJECT not in name
     )
 
 
@@ -47,7 +53,7 @@ def check_name(name: str, *, where: str) -> None:
     if not is_name(name):
         raise UsageError(
             f"{where}{name!a}: a name has 1 to {_MAX_NAME} printable characters, does not "
-            f"start with a dot, and is not {TRACES!r}"
+            f"start with a dot, has no colon, and is not {TRACES!r}"
         )
 
 
@@ -57,18 +63,30 @@ def is_key(text: str) -> bool:
 
 
 def key_of(run: Run) -> str:
-    """What a run is kept under: its commit, or the time it was measured."""
+    """What a run is kept under: its commit, or the time it was measured, and its environment family."""
+    family = family_of(run.environment)
+    return old_key_of(run) + (f"{FAMILY}{family}" if family else "")
+
+
+def old_key_of(run: Run) -> str:
+    """What older releases kept a run under: its key without the environment family."""
     if run.commit is None:
         return f"{run.created.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z-{run.run_id[:8]}"
     return run.commit.id + ("-dirty" if run.commit.dirty else "")
 
 
+def family_in(key: str) -> str:
+    """The environment family in a key; empty where it has none."""
+    return key.partition(FAMILY)[2]
+
+
 def entry_of(name: str, key: str, *, created: datetime, place: str, parts: tuple[str, ...]) -> Entry:
     """An entry, with what its key says."""
-    commit = _COMMIT_KEY.fullmatch(key)
+    commit = _COMMIT_KEY.fullmatch(key.partition(FAMILY)[0])
     return Entry(
         name=name,
         key=key,
+        family=family_in(key),
         commit=commit[1] if commit else None,
         is_dirty=bool(commit and commit[2]),
         created=created,

@@ -7,6 +7,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.family import OTHER, distance
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.metrics.fingerprint import COUNT_FIELDS, SETTINGS
 from pytest_opprof.results.merge import differences
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.baselines.store import Entry
+    from pytest_opprof.baselines.store import BaselineStore, Entry
 
 # Of what counts depend on, all but what tests may set: a stored run has it as it was at its end.
 _FIELDS = COUNT_FIELDS - SETTINGS | {"compile"}
@@ -46,20 +47,21 @@ def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive)
     Returns:
         Its entry, unread but for where it was measured; None where none of the nearest is like that.
     """
-    for entry in itertools.islice(entries, MOST_RUNS):
-        environment = _environment(entry, store=store)
+    near = (entry for entry in entries if distance(entry.family, here) < OTHER)
+    for entry in itertools.islice(near, MOST_RUNS):
+        environment = environment_of(entry, store=store.store)
         if environment is not None and not differences_of_counts(environment, here):
             return entry
     return None
 
 
-def _environment(entry: Entry, *, store: Archive) -> Environment | None:
+def environment_of(entry: Entry, *, store: BaselineStore) -> Environment | None:
     """Where a run was measured, read without the rest of it; None where its document does not say.
 
     A damaged run is not taken for its environment. Where it is the one that is meant, reading it says so.
     """
     try:
-        head = store.store.read(entry)[0]
+        head = store.read(entry)[0]
         if head.startswith(_GZIP_MAGIC):
             head = zlib.decompressobj(_GZIP).decompress(head, _HEAD_BYTES)
         text = head[:_HEAD_BYTES].decode("utf-8", "replace")

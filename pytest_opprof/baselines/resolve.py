@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.counts import CountsStore
+from pytest_opprof.baselines.family import distance
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED
+from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, REVIEWED
 from pytest_opprof.baselines.nearest import differences_of_counts, nearest_like
-from pytest_opprof.errors import MissingBaselineError
+from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # How a run stands to HEAD that is no ancestor of it, as far as anybody knows.
 LATEST = "latest"
 _SHORT = 7
+_OF_NO_PROJECT = "it was stored by a release that did not keep projects apart"
 _CLOCKS_APART = timedelta(minutes=1)  # two machines may be
 
 
@@ -85,7 +87,7 @@ def resolve_baseline(
         DocumentError: the file holds no run that this release can use.
         StoreError: the store or the file cannot be read.
     """
-    found = candidates(store, wanted, repository=repository, start=start)
+    found = candidates(store, wanted, repository=repository, here=here, start=start)
     first = next(found)
     nearest = resolved(first, store=store, now=now)
     different = differences_of_counts(nearest.run.environment, here)
@@ -104,16 +106,18 @@ def resolve_baseline(
 
 
 def candidates(
-    store: Archive, wanted: str, *, repository: Path, start: str | None = None
+    store: Archive, wanted: str, *, repository: Path, here: Environment, start: str | None = None
 ) -> Iterator[Candidate]:
     """The runs that could be meant, nearest first; there is one at least, and none is read.
 
     First those of the merge-base and the commits before it, then, for a name, the others from the latest on.
+    Of one commit, and of the others, those of the environment's own family come first.
 
     Args:
         store: where baselines are kept.
         wanted: a baseline's name, or any revision that git knows.
         repository: a folder in the repository; it need not be one.
+        here: the environment to compare with, as far as it is known.
         start: the commit that the work began from, where that is known; else git is asked for the merge-base
             of HEAD, which is another one where the work is not checked out.
 
@@ -129,9 +133,13 @@ def candidates(
         if isinstance(store.store, CountsStore):
             yield from (Candidate(entry=entry, relation="reviewed counts") for entry in store.entries(wanted))
         else:
-            yield from _of_name(store.entries(wanted), wanted, git=git, start=start)
+            entries = _alike_first(store.entries(wanted), here)
+            yield from _of_name(entries, wanted, git=git, start=start)
+    elif older := store.older_entries(wanted):
+        for one in _of_name(_alike_first(older, here), wanted, git=git, start=start):
+            yield replace(one, note="; ".join(filter(None, (one.note, _OF_NO_PROJECT))))
     else:
-        yield from _of_revision(store, wanted, names, git=git, start=start)
+        yield from _of_revision(store, wanted, names, git=git, here=here, start=start)
 
 
 def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved:
@@ -168,7 +176,7 @@ def find_run(text: str, *, store: Archive) -> Run:
     if path.exists():
         return read_run(path)
     try:
-        return store.load(find_entries(text, store=store)[0])
+        return store.load(find_entry(text, store=store))
     except MissingBaselineError as error:
         raise MissingBaselineError(f"{text}: there is no such file, and {error}") from error
 
@@ -215,10 +223,33 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     name, _, commit = text.rpartition("@")
     found = store.entries(text)
     if not found and name and commit:
-        found = tuple(entry for entry in store.entries(name) if entry.key.startswith(commit))
+        commit, _, family = commit.partition(FAMILY)
+        found = tuple(
+            entry
+            for entry in store.entries(name)
+            if entry.key.startswith(commit) and family in {"", entry.family}
+        )
     if not found:
         raise MissingBaselineError(_no_baseline(text, store, store.names()))
     return found
+
+
+def find_entry(text: str, *, store: Archive) -> Entry:
+    """The newest run of a name, or that of ``name@commit``, of one environment family.
+
+    Raises:
+        MissingBaselineError: there is none.
+        UsageError: the commit has runs of several families, and none is named.
+        StoreError: the store cannot be read.
+    """
+    newest, *others = found = find_entries(text, store=store)
+    if any(newest.commit == entry.commit and newest.family != entry.family for entry in others) and (
+        newest.name != store.kept_as(text)
+    ):
+        families = {entry.family: entry for entry in found if entry.commit == newest.commit}
+        names = ", ".join(f"{text}{FAMILY}{family}" for family in sorted(filter(None, families)))
+        raise UsageError(f"{text} has runs of {len(families)} environments. Name one: {names}")
+    return newest
 
 
 def _of_name(entries: tuple[Entry, ...], wanted: str, *, git: Git, start: str | None) -> Iterator[Candidate]:
@@ -267,15 +298,23 @@ def _history(start: str | None, *, git: Git) -> list[str]:
 
 
 def _of_revision(
-    store: Archive, wanted: str, names: tuple[str, ...], *, git: Git, start: str | None
+    store: Archive,
+    wanted: str,
+    names: tuple[str, ...],
+    *,
+    git: Git,
+    here: Environment,
+    start: str | None,
 ) -> Iterator[Candidate]:
     head, tip = git.head(), git.commit_of(wanted)
     if head is None or tip is None:
         raise MissingBaselineError(f"{_no_baseline(wanted, store, names)}. {_remedy(wanted, store)}")
-    entries = [entry for name in names for entry in store.entries(name)]
+    own = (name for name in names if IN_PROJECT not in name)
+    entries = [entry for name in own for entry in store.entries(name)]
     start = start or git.merge_base(head.id, tip) or tip
     found = False
-    for entry, passed in _nearest(entries, _history(start, git=git)):
+    newest_first = sorted(entries, key=lambda entry: entry.created, reverse=True)
+    for entry, passed in _nearest(_alike_first(newest_first, here), _history(start, git=git)):
         found = True
         yield Candidate(entry=entry, relation="nearest ancestor" if passed else "merge-base")
     if not found:
@@ -286,14 +325,19 @@ def _of_revision(
 
 
 def _nearest(entries: Iterable[Entry], commits: Iterable[str]) -> Iterator[tuple[Entry, int]]:
-    """The runs of these commits in their order, with how many come before; of one commit the newest first."""
+    """The runs of these commits in their order, with how many come before; of one commit in this order."""
     of_commit: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.created, reverse=True):
+    for entry in entries:
         if entry.commit is not None:
             of_commit.setdefault(entry.commit, []).append(entry)
     for passed, commit in enumerate(commits):
         for entry in of_commit.get(commit, ()):
             yield entry, passed
+
+
+def _alike_first(entries: Iterable[Entry], here: Environment) -> tuple[Entry, ...]:
+    """The runs of an environment's own family first, then those that may compare with it, then the others."""
+    return tuple(sorted(entries, key=lambda entry: distance(entry.family, here)))
 
 
 def _remedy(wanted: str, store: Archive) -> str:
@@ -303,6 +347,9 @@ def _remedy(wanted: str, store: Archive) -> str:
 
 def _no_baseline(wanted: str, store: Archive, names: tuple[str, ...]) -> str:
     has = f"it has: {', '.join(names)}" if names else "it is empty"
+    elsewhere = [name for name in names if name.endswith(f"{IN_PROJECT}{wanted}")]
+    if elsewhere:
+        has = f"other projects have it. Name one: {', '.join(elsewhere)}"
     return f"no baseline {wanted!r} in {store.uri} ({has})"
 
 

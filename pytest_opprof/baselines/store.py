@@ -17,8 +17,10 @@ class Entry:
     """A stored run, before it is read.
 
     Attributes:
-        name: the baseline's name.
-        key: what the run is kept under: a commit, ``<commit>-dirty``, a time, or `keys.REVIEWED`.
+        name: the baseline's name in the store, with its project where that is not the store's own.
+        key: what the run is kept under: a commit, ``<commit>-dirty`` or a time, then ``_`` and the
+            environment family; or `keys.REVIEWED`.
+        family: the environment family in the key; empty for a run that an older release stored.
         commit: the commit in the key; None for a run without one.
         is_dirty: whether the commit had uncommitted changes.
         created: when the run was measured.
@@ -28,6 +30,7 @@ class Entry:
 
     name: str
     key: str
+    family: str
     commit: str | None
     is_dirty: bool
     created: datetime

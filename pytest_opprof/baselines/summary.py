@@ -79,6 +79,7 @@ def entry_to_document(entry: Entry) -> dict[str, Any]:
     """A stored run as JSON has it."""
     return {
         "key": entry.key,
+        "environment": entry.family or None,
         "commit": entry.commit,
         "dirty": entry.is_dirty,
         "created": time_to_document(entry.created),

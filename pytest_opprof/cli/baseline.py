@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import add_store, place_of, store_of
+from pytest_opprof.cli.project import Project, add_store, place_of, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _add_looking(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("name", nargs="?", metavar="NAME", help="list the runs of this baseline")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser = actions.add_parser("show", help="print the op tables of a run")
-    parser.add_argument("run", metavar="NAME[@COMMIT]", help="the newest run, or that of a commit")
+    parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="the newest run, or that of a commit")
     add_table_arguments(parser)
 
 
@@ -53,7 +53,7 @@ def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's file")
     parser.add_argument("--whole", action="store_true", help="all tests ran: what RUN lacks is no more")
     parser = actions.add_parser("remove", help="remove a baseline, or its runs of one commit")
-    parser.add_argument("run", metavar="NAME[@COMMIT]", help="what to remove")
+    parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="what to remove")
     parser = actions.add_parser("prune", help="remove old runs, and those of commits that are no more")
     parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
     parser.add_argument(
@@ -125,10 +125,10 @@ def _list(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _show(archive: Archive, args: argparse.Namespace) -> None:
+    from pytest_opprof.baselines.resolve import find_entry  # noqa: PLC0415
     from pytest_opprof.cli.show import run_lines  # noqa: PLC0415
 
-    entry, *_ = _meant(archive, args.run)
-    print_lines(run_lines(archive.load(entry), args))
+    print_lines(run_lines(archive.load(find_entry(args.run, store=archive)), args))
 
 
 def _save(archive: Archive, args: argparse.Namespace) -> None:
@@ -160,7 +160,7 @@ def _all_of(run: Run, *, where: Path) -> Collected:
 def _remove(archive: Archive, args: argparse.Namespace) -> None:
     entries = _meant(archive, args.run)
     keys = {entry.key for entry in entries}
-    _print_gone(archive.remove(entries[0].name, is_meant=lambda entry: entry.key in keys))
+    _print_gone(archive.remove(archive.name_of(entries[0].name), is_meant=lambda entry: entry.key in keys))
 
 
 def _prune(archive: Archive, args: argparse.Namespace) -> None:
@@ -181,7 +181,8 @@ def _push(archive: Archive, args: argparse.Namespace) -> None:
 
     names = _names(archive, args.names)
     if args.other is not None:
-        _print_notes(open_store(args.other, root=Path.cwd()).take(archive, names))
+        other = open_store(args.other, root=Path.cwd(), project=Project.here().root)
+        _print_notes(other.take(archive, names))
     else:
         _print_notes(push_refs(archive, names, remote=args.remote))
 
@@ -191,7 +192,7 @@ def _pull(archive: Archive, args: argparse.Namespace) -> None:
     from pytest_opprof.baselines.git_remote import pull_refs  # noqa: PLC0415
 
     if args.other is not None:
-        other = open_store(args.other, root=Path.cwd())
+        other = open_store(args.other, root=Path.cwd(), project=Project.here().root)
         _print_notes(archive.take(other, _names(other, args.names)))
     else:
         _print_notes(pull_refs(archive, args.names, remote=args.remote))

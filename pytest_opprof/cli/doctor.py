@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_opprof.capture.injection import ITT, NVTX, Injection, library_path
-from pytest_opprof.cli.project import add_store, place_of
+from pytest_opprof.cli.project import Project, add_store, place_of
 from pytest_opprof.errors import OpprofError
 
 
@@ -192,7 +192,7 @@ def _store(given: str | None) -> Finding:
 
     try:
         uri, root = place_of(given)
-        archive = open_store(uri, root=root)
+        archive = open_store(uri, root=root, project=Project.here().root)
         newest = [archive.entries(name)[0] for name in archive.names()]
     except OpprofError as error:
         return Finding(part="store", state="broken", text=str(error))

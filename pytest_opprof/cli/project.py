@@ -148,4 +148,4 @@ def store_of(given: str | None) -> Archive:
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
 
     uri, root = place_of(given)
-    return open_store(uri, root=root)
+    return open_store(uri, root=root, project=Project.here().root)

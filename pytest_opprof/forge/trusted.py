@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_opprof.forge.client import Api
     from pytest_opprof.forge.event import Completed
     from pytest_opprof.forge.github_runs import PullRequest
-    from pytest_opprof.results.run import Run
+    from pytest_opprof.results.run import Environment, Run
 
 ARTIFACT: Final = "opprof-run"
 TRACES: Final = "opprof-traces"
@@ -118,7 +118,7 @@ def compare_uploaded(
     if head is None:
         reason = f"the run that ended has uploaded no artifact {ARTIFACT}: look there for why"
         return NoResult(reason=reason, pull_request=pull_request)
-    base, notes = _baseline(api, event, pull_request, baselines=baselines, now=now)
+    base, notes = _baseline(api, event, pull_request, baselines=baselines, here=head.environment, now=now)
     head, held = _held_to(base, head)
     comparison = compare_runs(
         base,
@@ -182,18 +182,30 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
 
 
 def _baseline(
-    api: Api, event: Completed, pull_request: PullRequest, *, baselines: Baselines, now: datetime
+    api: Api,
+    event: Completed,
+    pull_request: PullRequest,
+    *,
+    baselines: Baselines,
+    here: Environment,
+    now: datetime,
 ) -> tuple[Run | None, tuple[str, ...]]:
     """The run of the commit that the pull request began from, or the nearest before it; and about that.
 
-    What GitHub says of the two commits decides, and not where the artifact says that it was measured: another
-    environment makes verdicts INCONCLUSIVE, and chooses no other baseline.
+    What GitHub says of the two commits decides. Where the artifact says that it was measured chooses only
+    among the runs of a commit: another environment makes verdicts INCONCLUSIVE, and chooses no other commit.
     """
     start = merge_base(api, event.repository, base=pull_request.base, head=event.head)
     name = baselines.name or pull_request.base_branch
     try:
         nearest = next(
-            candidates(baselines.store, name, repository=baselines.root, start=start or pull_request.base)
+            candidates(
+                baselines.store,
+                name,
+                repository=baselines.root,
+                here=here,
+                start=start or pull_request.base,
+            )
         )
         found = resolved(nearest, store=baselines.store, now=now)
     except MissingBaselineError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.keys import LONG_AGO
+from pytest_opprof.baselines.keys import FAMILY, LONG_AGO
 from pytest_opprof.baselines.resolve import age_in_words
 from pytest_opprof.report.text import Line, Style, escaped, table
 
@@ -53,8 +53,8 @@ def baseline_lines(found: Sequence[Summary], *, uri: str, now: datetime, width: 
 
 def entry_lines(entries: Sequence[Entry], *, now: datetime, width: int) -> Iterator[Line | str]:
     """A row for each run of a baseline, newest first."""
-    rows = [(short_key(entry), _age(entry, now), entry.place) for entry in entries]
-    first, *others = table(("run", "age", "place"), rows, width=width, names=2)
+    rows = [(short_key(entry), entry.family or "-", _age(entry, now), entry.place) for entry in entries]
+    first, *others = table(("run", "environment", "age", "place"), rows, width=width, names=3)
     yield Line(first, Style.BOLD)
     yield from others
 
@@ -62,7 +62,7 @@ def entry_lines(entries: Sequence[Entry], *, now: datetime, width: int) -> Itera
 def short_key(entry: Entry) -> str:
     """What a run is kept under, as people write it: ``1a2b3c4``, ``1a2b3c4+dirty``, or a time."""
     if entry.commit is None:
-        return entry.key
+        return entry.key.partition(FAMILY)[0]
     return entry.commit[:_SHORT] + ("+dirty" if entry.is_dirty else "")
 
 

@@ -1,9 +1,12 @@
 """Baselines over a project's life: commits, branches, selections, tests that come and go."""
 
+import subprocess
+
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import WORK_TWICE, Project
+from e2e.project import INI, WORK_TWICE, Project
 
+from pytest_opprof.baselines.keys import key_of
 from pytest_opprof.results.files import read_run
 
 
@@ -25,8 +28,9 @@ def test_a_branch_is_compared_with_where_it_began(repository: Project) -> None:
     base = repository.commit()
     saved = repository.pytest("--opprof-save=main")
     assert saved.exit_code == 0
-    assert [path.name for path in repository.stored()] == [f"{base}.json"]
-    assert f"opprof: saved 1 test as main@{base[:7]}: .opprof/main/{base}.json" in saved.told
+    key = key_of(saved.run)
+    assert [path.name for path in repository.stored()] == [f"{key}.json"]
+    assert f"opprof: saved 1 test as main@{base[:7]}: .opprof/main/{key}.json" in saved.told
     assert repository.git("status", "--porcelain") == "", "the store ignores itself"
 
     repository.git("checkout", "-q", "-b", "topic")
@@ -62,12 +66,76 @@ def test_refs_of_the_repository_keep_baselines(repository: Project) -> None:
     assert empty.exit_code == pytest.ExitCode.TESTS_FAILED
     assert any(line.startswith("opprof: no baseline 'main' in git: (it is empty)") for line in empty.told)
     saved = repository.pytest("--opprof-store=git:", "--opprof-save=main")
-    assert f"opprof: saved 1 test as main@{base[:7]}: refs/opprof/main:{base}.json" in saved.told
+    assert f"opprof: saved 1 test as main@{base[:7]}: refs/opprof/main:{key_of(saved.run)}.json" in saved.told
     assert repository.stored() == [], "nothing is in the folder"
     repository.replace("test_it.py", "range(2)", "range(3)")
     session = repository.pytest("--opprof-store=git:", "--opprof-baseline=main")
     assert f"REGRESSED: 1 more range in each step than main@{base[:7]} " in session.failures["test_it"]
     assert " · store git:" in header(session.stdout)[0]
+
+
+GIT = "--opprof-store=git:"
+
+
+@pytest.fixture
+def monorepo(project: Project) -> Project:
+    """Two projects of one repository, whose tests have the same names: a runs 2 ranges, b runs 4."""
+    project.git("init", "-q", "-b", "main")
+    for name, many in (("a", 2), ("b", 4)):
+        project.write(f"packages/{name}/pytest.ini", INI)
+        project.write(f"packages/{name}/test_it.py", WORK_TWICE.replace("range(2)", f"range({many})"))
+    project.commit()
+    return project
+
+
+@pytest.mark.parametrize("store", ["git:", "dir:../../shared"])
+def test_projects_of_a_repository_keep_their_own_baselines(monorepo: Project, store: str) -> None:
+    for name in "ab":
+        monorepo.pytest(f"--opprof-store={store}", "--opprof-save=main", cwd=f"packages/{name}")
+    for name, many in (("a", 2), ("b", 4)):
+        base = ("-q", f"--opprof-store={store}", "--opprof-baseline=main")
+        unchanged = monorepo.pytest(*base, cwd=f"packages/{name}")
+        assert unchanged.told == ["opprof: 1 passed · nothing dropped"]
+        monorepo.replace(f"packages/{name}/test_it.py", f"range({many})", f"range({many + 1})")
+        risen = monorepo.pytest(*base, cwd=f"packages/{name}")
+        assert "REGRESSED: 1 more range in each step than main@" in risen.failures["test_it"]
+    unknown = monorepo.pytest(f"--opprof-store={store}", "--opprof-baseline=other", cwd="packages/a")
+    assert "(it has: main, packages/b:main)" in unknown.told[0]
+
+
+def test_a_project_reads_what_an_older_release_stored(monorepo: Project) -> None:
+    top = monorepo.pytest(GIT, "--opprof-save=main", "--rootdir=.", "packages/a")
+    assert top.run.commit is not None
+    listed = monorepo.git("ls-tree", "refs/opprof/main")
+    old = monorepo.write("tree", listed.replace(key_of(top.run), top.run.commit.id) + "\n")
+    with old.open() as lines:
+        made = subprocess.run(
+            ["git", "mktree"], cwd=monorepo.folder, stdin=lines, check=True, capture_output=True
+        )
+    tree = monorepo.git("commit-tree", "-m", "x", made.stdout.decode().strip())
+    monorepo.git("update-ref", "refs/opprof/main", tree)
+    session = monorepo.pytest(GIT, "--opprof-baseline=main", "-q", cwd="packages/b")
+    assert "opprof: it was stored by a release that did not keep projects apart" in session.told
+    monorepo.pytest(GIT, "--opprof-save=main", cwd="packages/b")
+    session = monorepo.pytest(GIT, "--opprof-baseline=main", "-q", cwd="packages/b")
+    assert session.told == ["opprof: 1 passed · nothing dropped"]
+
+
+@pytest.mark.parametrize("store", ["git:", "dir:.opprof"])
+def test_jobs_of_a_matrix_keep_their_own_baselines(repository: Project, store: str) -> None:
+    repository.write("conftest.py", "import os, platform\nplatform.machine = lambda: os.environ['MACHINE']")
+    repository.replace("test_it.py", "import pytest", "import os, pytest")
+    repository.replace("test_it.py", "range(2)", "range(len(os.environ['MACHINE']))")
+    repository.commit()
+    machines = ("x86_64", "aarch64")
+    for machine in machines:
+        repository.pytest(f"--opprof-store={store}", "--opprof-save=main", env={"MACHINE": machine})
+    for machine in machines:
+        base = ("-q", f"--opprof-store={store}", "--opprof-baseline=main")
+        session = repository.pytest(*base, env={"MACHINE": machine})
+        assert session.told == ["opprof: 1 passed · nothing dropped"], machine
+    third = repository.pytest(*base, env={"MACHINE": "riscv64"})
+    assert any("was measured in another environment (machine architecture " in line for line in third.told)
 
 
 @pytest.mark.slow
@@ -118,7 +186,7 @@ def test_uncommitted_changes_are_kept_apart_and_said(repository: Project) -> Non
     base = repository.commit()
     repository.replace("test_it.py", "range(2)", "range(5)")
     saved = repository.pytest("--opprof-save=main")
-    assert [path.name for path in repository.stored()] == [f"{base}-dirty.json"]
+    assert [path.name.partition("_")[0] for path in repository.stored()] == [f"{base}-dirty"]
     assert "opprof: the work tree has uncommitted changes, so it is kept as '-dirty'" in saved.told
     session = repository.pytest("--opprof-baseline=main")
     assert session.exit_code == 0

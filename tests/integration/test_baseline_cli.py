@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, git, run_of
+from stores import FAMILY, NOBODY, A, B, git, key, run_of
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.cli.main import main
@@ -45,8 +45,34 @@ def test_list_has_a_row_for_each_baseline(store: Archive, capsys: pytest.Capture
 
 def test_list_of_a_name_has_its_runs(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     _, newest, oldest = told(capsys, "list", "main")
-    assert newest.endswith(f".opprof/main/{2:040x}.json")
-    assert oldest.endswith(f".opprof/main/{1:040x}.json")
+    assert newest.endswith(f".opprof/main/{key(2)}.json")
+    assert oldest.endswith(f".opprof/main/{key(1)}.json")
+    assert newest.split()[:2] == ["0000000", FAMILY]
+
+
+def test_runs_of_several_environments_are_named_apart(
+    store: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    another = Environment(fingerprint={"python": "3.12"})
+    store.save("main", replace(run_of(2, hours=1), environment=another), collected=NOBODY)
+    assert told(capsys, "show", "main@0000000", code=2) == [
+        f"opprof: main@0000000 has runs of 2 environments. Name one: main@0000000_{FAMILY}, main@0000000_py3.12"
+    ]
+    assert told(capsys, "show", "main@0000000_py3.12")[0].startswith("main@0000000")
+    assert told(capsys, "remove", "main@0000000_py3.12") == [f"removed .opprof/main/{2:040x}_py3.12.json"]
+    assert len(store.entries("main")) == 2
+
+
+def test_a_name_of_other_projects_only_is_one_error(
+    store: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for project in ("packages/a", "packages/b"):
+        replace(store, project=project).save("theirs", run_of(1), collected=NOBODY)
+    (line,) = told(capsys, "show", "theirs", code=6)
+    assert line.endswith("(other projects have it. Name one: packages/a:theirs, packages/b:theirs)")
+    told(capsys, "show", "packages/a:theirs")
+    told(capsys, "remove", "packages/a:theirs")
+    assert store.names() == ("main", "packages/b:theirs", "release-1")
 
 
 def test_list_prints_json(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,27 +81,28 @@ def test_list_prints_json(store: Archive, capsys: pytest.CaptureFixture[str]) ->
         "name": "main",
         "runs": 2,
         "newest": {
-            "key": f"{2:040x}",
+            "key": key(2),
+            "environment": FAMILY,
             "commit": f"{2:040x}",
             "dirty": False,
             "created": "2026-01-03T00:00:00+00:00",
-            "place": f".opprof/main/{2:040x}.json",
+            "place": f".opprof/main/{key(2)}.json",
         },
         "tests": 2,
         "fingerprint": run_of(2).environment.digest,
         "problem": None,
     }
     runs = json.loads("\n".join(told(capsys, "list", "release-1", "--json")))
-    assert [(run["key"], run["dirty"]) for run in runs] == [(f"{1:040x}-dirty", True)]
+    assert [(run["key"], run["dirty"]) for run in runs] == [(key(1, dirty=True), True)]
 
 
 def test_damaged_baseline_is_listed_with_its_fault(
     store: Archive, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path(f".opprof/main/{2:040x}.json").write_text('{"created": "2026-02-01T00:00:00+00:00"')
+    Path(f".opprof/main/{key(2)}.json").write_text('{"created": "2026-02-01T00:00:00+00:00"')
     lines = told(capsys, "list")
     assert lines[1].split()[-3:] == ["2", "?", "?"]
-    assert lines[-1].startswith(f".opprof/main/{2:040x}.json: this is no JSON")
+    assert lines[-1].startswith(f".opprof/main/{key(2)}.json: this is no JSON")
     assert "this is no JSON" in json.loads("\n".join(told(capsys, "list", "--json")))[0]["problem"]
 
 
@@ -97,7 +124,7 @@ def test_show_prints_op_tables(store: Archive, capsys: pytest.CaptureFixture[str
 def test_save_keeps_a_run_document(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(Path("run.json"), run_of(3, A))
     assert told(capsys, "save", "main", "run.json") == [
-        f"saved main@0000000: .opprof/main/{3:040x}.json",
+        f"saved main@0000000: .opprof/main/{key(3)}.json",
         "1 test that did not run kept from main@0000000",
     ]
     assert len(store.entries("main")) == 3
@@ -114,7 +141,7 @@ def test_save_of_a_whole_run_lets_go_what_it_lacks(
         "it is there, and fails"
     )
     write_run(Path("run.json"), run_of(4, A))
-    saved = f"saved main@0000000: .opprof/main/{4:040x}.json"
+    saved = f"saved main@0000000: .opprof/main/{key(4)}.json"
     assert told(capsys, "save", "main", "run.json", "--whole") == [saved]
     assert store.load(store.entries("main")[0]).tests == (A,)
 
@@ -166,7 +193,7 @@ def test_imported_times_leave_counts_in_place(store: Archive, capsys: pytest.Cap
 
 
 def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "remove", f"main@{1:040x}") == [f"removed .opprof/main/{1:040x}.json"]
+    assert told(capsys, "remove", f"main@{1:040x}") == [f"removed .opprof/main/{key(1)}.json"]
     told(capsys, "remove", "release-1")
     assert store.names() == ("main",)
     told(capsys, "remove", "release-1", code=6)
@@ -182,9 +209,9 @@ def test_prune_keeps_the_newest_and_what_git_knows(
     assert told(capsys, "prune") == [], "no run is of a commit that is known: nothing tells which are lost"
     write_run(Path("run.json"), replace(run_of(5), commit=Commit(id=known, dirty=False)))
     told(capsys, "save", "main", "run.json")
-    assert told(capsys, "prune", "main") == [f"removed .opprof/main/{number:040x}.json" for number in (2, 1)]
+    assert told(capsys, "prune", "main") == [f"removed .opprof/main/{key(number)}.json" for number in (2, 1)]
     store.save("main", run_of(9), collected=NOBODY)
-    assert told(capsys, "prune", "main", "--keep=1") == [f"removed .opprof/main/{known}.json"]
+    assert told(capsys, "prune", "main", "--keep=1") == [f"removed .opprof/main/{known}_{FAMILY}.json"]
     told(capsys, "prune", "--keep=0", code=2)
     told(capsys, "prune", "nothing", code=6)
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stores import KINDS, NOBODY, A, B, Place, place_of, run_of
+from stores import FAMILY, KINDS, NOBODY, A, B, Place, key, place_of, run_of
 from strategies import simple_run, simple_test
 
 from pytest_opprof.baselines import archive as archive_module
 from pytest_opprof.baselines.archive import Archive
-from pytest_opprof.baselines.store import Change, Entry
+from pytest_opprof.baselines.store import Change, Entry, Put
 from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.results.files import run_to_bytes
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus
 
@@ -35,7 +36,7 @@ def test_saved_run_is_found_again(store: Archive, place: Place) -> None:
     again = place.archive()
     assert again.names() == ("main",)
     (entry,) = again.entries("main")
-    assert (entry.key, entry.commit, entry.is_dirty) == (f"{1:040x}", f"{1:040x}", False)
+    assert (entry.key, entry.commit, entry.is_dirty) == (key(1), f"{1:040x}", False)
     assert entry.created == run_of(1).created
     assert entry.place == saved.place
     assert again.load(entry) == replace(run_of(1), name="main")
@@ -49,19 +50,19 @@ def test_nothing_saved_is_nothing_found(store: Archive) -> None:
 def test_newest_entry_comes_first(store: Archive) -> None:
     for number in (2, 3, 1):
         store.save("main", run_of(number), collected=NOBODY)
-    assert keys(store) == [f"{n:040x}" for n in (3, 2, 1)]
+    assert keys(store) == [key(n) for n in (3, 2, 1)]
 
 
 def test_uncommitted_changes_have_a_key_of_their_own(store: Archive) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     saved = store.save("main", run_of(1, dirty=True), collected=NOBODY)
     assert "the work tree has uncommitted changes, so it is kept as '-dirty'" in saved.notes
-    assert set(keys(store)) == {f"{1:040x}", f"{1:040x}-dirty"}
+    assert set(keys(store)) == {key(1), key(1, dirty=True)}
 
 
 def test_run_without_git_is_kept_under_its_time(store: Archive) -> None:
     saved = store.save("main", simple_run(A), collected=NOBODY)
-    assert keys(store) == ["20260102T000000.000000Z-abc"]
+    assert keys(store) == [f"20260102T000000.000000Z-abc_{FAMILY}"]
     assert "there is no commit to keep it under, so it is kept under its time" in saved.notes
 
 
@@ -95,9 +96,9 @@ def test_old_runs_go(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_module, "KEPT_RUNS", 3)
     for number in range(5):
         store.save("main", run_of(number), collected=NOBODY)
-    assert keys(store) == [f"{n:040x}" for n in (4, 3, 2)]
+    assert keys(store) == [key(n) for n in (4, 3, 2)]
     store.save("main", run_of(1), collected=NOBODY)
-    assert keys(store) == [f"{n:040x}" for n in (4, 3, 1)], "what was just saved stays"
+    assert keys(store) == [key(n) for n in (4, 3, 1)], "what was just saved stays"
 
 
 def test_prune_lets_old_and_lost_commits_go(store: Archive) -> None:
@@ -107,21 +108,21 @@ def test_prune_lets_old_and_lost_commits_go(store: Archive) -> None:
     lost = {f"{1:040x}", f"{4:040x}"}
     gone = store.prune("main", keep=5, is_gone=lost.__contains__)
     # 0 is the sixth; 1 is no more; 4 is newer than all commits that are known, and may not be fetched yet.
-    assert {entry.key for entry in gone} == {f"{n:040x}" for n in (0, 1)}
-    assert keys(store) == [f"{n:040x}" for n in (4, 3, 2)] + ["20260102T000000.000000Z-abc"]
+    assert {entry.key for entry in gone} == {key(n) for n in (0, 1)}
+    assert keys(store) == [key(n) for n in (4, 3, 2)] + [f"20260102T000000.000000Z-abc_{FAMILY}"]
 
 
 def test_runs_are_removed_and_the_name_with_the_last(store: Archive) -> None:
     for number in (1, 2):
         store.save("main", run_of(number), collected=NOBODY)
     store.remove("main", is_meant=lambda entry: entry.commit == f"{1:040x}")
-    assert keys(store) == [f"{2:040x}"]
+    assert keys(store) == [key(2)]
     store.remove("main", is_meant=lambda entry: True)
     assert store.names() == ()
 
 
 def test_names_of_branches_are_names(store: Archive) -> None:
-    names = ("100%", "a..b", "end.", "feature/x y", "x.lock", "x@{y}", "~^:?*[\\", "日本")
+    names = ("100%", "a..b", "end.", "feature/x y", "x.lock", "x@{y}", "~^?*[\\", "日本")
     for name in names:
         store.save(name, run_of(1), collected=NOBODY)
     assert store.names() == names
@@ -135,7 +136,7 @@ def test_a_name_may_begin_with_another(store: Archive) -> None:
 
 
 def test_what_is_no_name_is_refused(store: Archive) -> None:
-    for name in ("", ".", "..", ".git", "a\nb", " a", "x" * 101, "traces", "\x1b[31m"):
+    for name in ("", ".", "..", ".git", "a\nb", " a", "x" * 101, "traces", "\x1b[31m", "a:b"):
         with pytest.raises(UsageError, match="--opprof-save="):
             store.save(name, run_of(1), collected=NOBODY)
         assert store.entries(name) == ()
@@ -145,7 +146,7 @@ def test_what_is_no_name_is_refused(store: Archive) -> None:
 def test_damaged_run_is_one_sentence_and_not_replaced(store: Archive, place: Place) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     store.save("main", run_of(2), collected=NOBODY)
-    place.damage("main", f"{2:040x}")
+    place.damage("main", key(2))
     damaged, whole = store.entries("main")
     for act in (lambda: store.load(damaged), lambda: store.save("main", run_of(2), collected=NOBODY)):
         with pytest.raises(DocumentError, match="The file was not used"):
@@ -155,7 +156,7 @@ def test_damaged_run_is_one_sentence_and_not_replaced(store: Archive, place: Pla
     assert later.notes[0].startswith("no test was carried over: ")
     store.remove("main", is_meant=lambda entry: entry.key == damaged.key)
     store.save("main", run_of(2), collected=NOBODY)
-    assert keys(store) == [f"{n:040x}" for n in (3, 2, 1)]
+    assert keys(store) == [key(n) for n in (3, 2, 1)]
 
 
 def test_runs_of_two_stores_are_joined(store: Archive, tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_runs_of_two_stores_are_joined(store: Archive, tmp_path: Path) -> None:
     notes = store.take(other, ["main"])
     assert notes[0] == "main: 2 runs taken over"
     assert notes[1] == "main@0000000 is on both sides: joined, what was measured later counts"
-    assert keys(store) == [f"{n:040x}" for n in (3, 2, 1)]
+    assert keys(store) == [key(n) for n in (3, 2, 1)]
     assert {test.node_id for test in store.load(store.entries("main")[1]).tests} == {A.node_id, B.node_id}
     assert store.take(other, ["main"]) == ("main: 0 runs taken over",)
     other.take(store, ["main"])
@@ -191,22 +192,92 @@ def test_a_damaged_run_does_not_travel(store: Archive, place: Place, tmp_path: P
     other = archive_module.open_store("dir:other", root=tmp_path)
     store.save("main", run_of(1), collected=NOBODY)
     store.save("main", run_of(2), collected=NOBODY)
-    place.damage("main", f"{2:040x}")
+    place.damage("main", key(2))
     notes = other.take(store, ["main"])
     assert notes[0] == "main: 1 run taken over"
     assert notes[1].startswith("left out: ")
-    assert keys(other) == [f"{1:040x}"]
+    assert keys(other) == [key(1)]
 
 
-def test_of_two_environments_the_newer_stays(store: Archive, tmp_path: Path) -> None:
+def test_of_two_environments_of_a_family_the_newer_stays(store: Archive, tmp_path: Path) -> None:
     other = archive_module.open_store("dir:other", root=tmp_path)
-    elsewhere = Environment(fingerprint={"python": "3.11", "torch": "2.12.0"})
+    elsewhere = Environment(fingerprint={"python": "3.11", "torch": "2.13.1"})
     store.save("main", run_of(1, A), collected=NOBODY)
     other.save("main", replace(run_of(1, B, hours=1), environment=elsewhere), collected=NOBODY)
     store.take(other, ["main"])
     kept = store.load(store.entries("main")[0])
     assert [test.node_id for test in kept.tests] == [B.node_id]
     assert kept.environment == elsewhere
+
+
+ANOTHER = Environment(fingerprint={"python": "3.12", "torch": "2.13.0"})
+
+
+def test_runs_of_two_families_stand_side_by_side(store: Archive, tmp_path: Path) -> None:
+    other = archive_module.open_store("dir:other", root=tmp_path)
+    store.save("main", run_of(1, A), collected=NOBODY)
+    store.save("main", replace(run_of(1, B, hours=1), environment=ANOTHER), collected=NOBODY)
+    again = store.save("main", run_of(1, B, hours=2), collected=NOBODY)
+    assert again.notes == ("1 test that did not run kept from main@0000000",)
+    tests = {
+        entry.family: {test.node_id for test in store.load(entry).tests} for entry in store.entries("main")
+    }
+    assert tests == {FAMILY: {A.node_id, B.node_id}, "py3.12-torch2.13": {B.node_id}}
+    assert other.take(store, ["main"]) == ("main: 2 runs taken over",)
+    assert sorted(keys(other)) == sorted(keys(store))
+
+
+def test_each_family_has_room_of_its_own(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "KEPT_RUNS", 2)
+    store.save("main", replace(run_of(0), environment=ANOTHER), collected=NOBODY)
+    for number in range(4):
+        store.save("main", run_of(number), collected=NOBODY)
+    assert keys(store) == [key(3), key(2), f"{0:040x}_py3.12-torch2.13"]
+    store.prune("main", keep=1, is_gone=lambda commit: False)
+    assert keys(store) == [key(3), f"{0:040x}_py3.12-torch2.13"]
+
+
+@pytest.mark.parametrize("environment", [run_of(1).environment, ANOTHER], ids=["same family", "another"])
+def test_a_run_that_an_older_release_stored_is_read(store: Archive, environment: Environment) -> None:
+    old = replace(run_of(1, A), environment=environment)
+    put = Put(key=f"{1:040x}", created=old.created, data=run_to_bytes(old, where=""))
+    store.store.change("main", lambda entries: Change(puts=(put,)))
+    store.save("main", run_of(1, B, hours=1), collected=NOBODY)
+    kept = [{test.node_id for test in store.load(entry).tests} for entry in store.entries("main")]
+    both = environment != ANOTHER
+    assert kept == ([{A.node_id, B.node_id}] if both else [{B.node_id}, {A.node_id}])
+    assert keys(store) == [key(1)] + ([] if both else [put.key])
+
+
+def test_projects_of_a_store_are_apart(place: Place) -> None:
+    top = place.archive()
+    ours, theirs = replace(top, project="packages/a"), replace(top, project="packages/b")
+    for archive, test in ((top, A), (ours, B), (theirs, A)):
+        archive.save("main", run_of(1, test), collected=NOBODY)
+    assert top.names() == ("main", "packages/a:main", "packages/b:main")
+    assert ours.names() == (":main", "main", "packages/b:main")
+    (entry,) = ours.entries("main")
+    assert entry == top.entries("packages/a:main")[0]
+    assert ours.load(entry).name == "main"
+    assert [test.node_id for test in ours.load(entry).tests] == [B.node_id]
+    assert top.load(entry).title == "packages/a:main@0000000"
+    ours.remove(":main", is_meant=lambda entry: True)
+    assert top.names() == ("packages/a:main", "packages/b:main")
+
+
+def test_projects_stay_apart_on_the_way(store: Archive, tmp_path: Path) -> None:
+    ours = replace(store, project="packages/a")
+    own = replace(
+        archive_module.open_store("dir:own", root=tmp_path), project="packages/a", home="packages/a"
+    )
+    for archive, test in ((store, A), (own, B)):
+        archive.save("main", run_of(1, test), collected=NOBODY)
+    ours.take(own, own.names())
+    assert store.names() == ("main", "packages/a:main")
+    own.take(ours, ours.names())
+    assert own.names() == (":main", "main")
+    assert [test.node_id for test in own.load(own.entries("main")[0]).tests] == [B.node_id]
+    assert [test.node_id for test in own.load(own.entries(":main")[0]).tests] == [A.node_id]
 
 
 @pytest.mark.parametrize("place", ["git", "memory", "s3"], indirect=True)

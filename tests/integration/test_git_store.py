@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, git, place_of, run_of
+from stores import NOBODY, A, B, git, key, place_of, run_of
 from strategies import simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
@@ -49,7 +49,7 @@ def test_work_tree_and_branches_stay_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     assert git(folder, "status", "--porcelain") == ""
     assert git(folder, "branch", "--format=%(refname)") == "refs/heads/main"
-    assert git(folder, "ls-tree", "--name-only", "refs/opprof/main") == f"{1:040x}.json"
+    assert git(folder, "ls-tree", "--name-only", "refs/opprof/main") == f"{key(1)}.json"
     # What was pruned is not kept by history.
     store.save("main", run_of(2), collected=NOBODY)
     assert git(folder, "rev-list", "--count", "refs/opprof/main") == "1"
@@ -62,7 +62,7 @@ def test_ref_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
         command: list[str | bytes] = ["git", "update-ref", ref, "refs/opprof/main"]
         subprocess.run(command, cwd=tmp_path / "a", check=True)
     assert store.names() == ("main",)
-    assert keys(store) == [f"{1:040x}"]
+    assert keys(store) == [key(1)]
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_a_lock_that_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     lock.touch()
     os.utime(lock, (0, 0))
     store.save("main", run_of(2), collected=NOBODY)
-    assert {f"{1:040x}", f"{2:040x}"} == set(keys(store))
+    assert {key(1), key(2)} == set(keys(store))
     assert [path.name for path in lock.parent.iterdir()] == ["main"]
 
 
@@ -82,7 +82,7 @@ def test_a_folder_of_the_work_tree_has_the_same_baselines(tmp_path: Path) -> Non
     store.save("main", run_of(1), collected=NOBODY)
     folder = tmp_path / "a" / "package"
     folder.mkdir()
-    inner = open_store("git:", root=folder)
+    inner = open_store("git:", root=folder, project=tmp_path / "a")
     assert keys(inner) == keys(store)
     inner.save("main", run_of(2), collected=NOBODY)
     assert len(keys(store)) == 2
@@ -113,9 +113,9 @@ def test_refs_that_went_apart_are_joined(tmp_path: Path, bare: Path) -> None:
     assert "main@0000000 is on both sides: joined, what was measured later counts" in notes
     remote = open_store("git:", root=bare)
     assert remote.names() == ("main", "topic")
-    assert keys(remote) == [f"{n:040x}" for n in (3, 2, 1)]
+    assert keys(remote) == [key(n) for n in (3, 2, 1)]
     assert remote.load(remote.entries("main")[0]).test(A.node_id) == later
-    assert keys(theirs) == [f"{n:040x}" for n in (3, 2)], "a push changes nothing here"
+    assert keys(theirs) == [key(n) for n in (3, 2)], "a push changes nothing here"
 
     pull_refs(ours, [], remote="origin")
     assert ours.names() == ("main", "topic")
@@ -135,13 +135,13 @@ def test_a_fetch_that_is_set_up_leaves_what_is_here(
     push_refs(theirs, ["main"], remote="origin")
     ours.save("main", run_of(1), collected=NOBODY)
     push_refs(ours, ["main"], remote="origin")
-    assert keys(ours) == [f"{1:040x}"], "a push changes nothing here"
-    assert keys(open_store("git:", root=bare)) == [f"{n:040x}" for n in (2, 1)]
+    assert keys(ours) == [key(1)], "a push changes nothing here"
+    assert keys(open_store("git:", root=bare)) == [key(n) for n in (2, 1)]
     theirs.save("main", run_of(3), collected=NOBODY)
     push_refs(theirs, ["main"], remote="origin")
     ours.save("main", run_of(4), collected=NOBODY)
     pull_refs(ours, ["main"], remote="origin")
-    assert keys(ours) == [f"{n:040x}" for n in (4, 3, 2, 1)]
+    assert keys(ours) == [key(n) for n in (4, 3, 2, 1)]
 
 
 def test_a_ref_of_the_remote_whose_name_is_no_text_is_passed_over(tmp_path: Path, bare: Path) -> None:
@@ -168,7 +168,7 @@ def test_names_of_which_nothing_can_be_read_hold_no_push_up(
     store = place.archive()
     store.save("damaged", run_of(1), collected=NOBODY)
     git(tmp_path, "update-ref", "refs/opprof/team/main", "refs/opprof/damaged")
-    place.damage("damaged", f"{1:040x}")
+    place.damage("damaged", key(1))
     nothing = push_refs(store, store.names(), remote=str(bare))
     assert [note for note in nothing if "left out" not in note] == [
         "damaged: 0 runs taken over",
@@ -179,7 +179,7 @@ def test_names_of_which_nothing_can_be_read_hold_no_push_up(
     notes = push_refs(store, store.names(), remote=str(bare))
     assert "main: 1 run taken over" in notes
     (left_out,) = (note for note in notes if note.startswith("left out: "))
-    assert f"refs/opprof/damaged:{1:040x}.json: " in left_out
+    assert f"refs/opprof/damaged:{key(1)}.json: " in left_out
     assert open_store("git:", root=bare).names() == ("main",)
 
 
@@ -194,7 +194,7 @@ def test_a_push_that_comes_between_is_taken_in(tmp_path: Path, bare: Path) -> No
     hook.write_text(f"#!/bin/sh\nrm {hook}\n{other}\n")
     hook.chmod(0o755)
     push_refs(ours, ["main"], remote="origin")
-    assert keys(open_store("git:", root=bare)) == [f"{n:040x}" for n in (2, 1)]
+    assert keys(open_store("git:", root=bare)) == [key(n) for n in (2, 1)]
 
 
 def test_a_remote_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_shallow_clone_keeps_and_pushes(tmp_path: Path, bare: Path) -> None:
     store = clone(tmp_path, "a", "--depth=1")
     store.save("main", run_of(1), collected=NOBODY)
     push_refs(store, ["main"], remote="origin")
-    assert keys(open_store("git:", root=bare)) == [f"{1:040x}"]
+    assert keys(open_store("git:", root=bare)) == [key(1)]
 
 
 def test_where_git_has_nothing_to_say_is_one_sentence(
@@ -244,4 +244,4 @@ def test_what_others_put_into_the_ref_is_left_out(tmp_path: Path) -> None:
         "refs/opprof/main",
         git(folder, "commit-tree", "-m", "x", made.stdout.decode().strip()),
     )
-    assert keys(store) == [f"{1:040x}"]
+    assert keys(store) == [key(1)]

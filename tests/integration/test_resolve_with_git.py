@@ -131,7 +131,7 @@ def test_candidates_come_nearest_first_and_unread(project: Project) -> None:
     project.save("main", None)
     for entry in project.store.entries("main"):
         os.truncate(entry.place, 200)  # enough to tell its time, and not to be read
-    found = list(candidates(project.store, "main", repository=project.folder))
+    found = list(candidates(project.store, "main", repository=project.folder, here=HERE))
     assert [(one.entry.commit, one.entry.is_dirty, one.relation) for one in found] == [
         (second, False, "merge-base"),
         (second, True, "merge-base"),
@@ -147,22 +147,22 @@ def test_start_that_is_known_stands_in_for_what_is_checked_out(project: Project)
     first, second, third = (project.commit(text) for text in ("one", "two", "three"))
     for commit in (first, third):
         project.save("main", commit)
-    found = list(candidates(project.store, "main", repository=project.folder, start=second))
+    found = list(candidates(project.store, "main", repository=project.folder, here=HERE, start=second))
     assert [(each.entry.commit, each.relation) for each in found] == [
         (first, "nearest ancestor"),
         (third, "latest"),
     ]
     assert found[1].note.endswith(f"it was stored under is no ancestor of {second[:7]}")
-    (exact, *_) = candidates(project.store, "main", repository=project.folder, start=third)
+    (exact, *_) = candidates(project.store, "main", repository=project.folder, here=HERE, start=third)
     assert (exact.entry.commit, exact.relation) == (third, "merge-base")
-    (by_revision, *_) = candidates(project.store, "HEAD", repository=project.folder, start=first)
+    (by_revision, *_) = candidates(project.store, "HEAD", repository=project.folder, here=HERE, start=first)
     assert by_revision.entry.commit == first
 
 
 def test_start_that_git_does_not_have_is_found_by_its_name(project: Project) -> None:
     project.save("main", project.commit("one"))
     project.save("main", "f" * 40)
-    (found, *_) = candidates(project.store, "main", repository=project.folder, start="f" * 40)
+    (found, *_) = candidates(project.store, "main", repository=project.folder, here=HERE, start="f" * 40)
     assert (found.entry.commit, found.relation) == ("f" * 40, "merge-base")
 
 
@@ -307,7 +307,7 @@ def test_counts_taken_over_are_the_last_to_be_chosen(project: Project) -> None:
     )
     project.save("main", commit)
     assert "(merge-base, " in project.resolve("main").label
-    found = list(candidates(project.store, "main", repository=project.folder))
+    found = list(candidates(project.store, "main", repository=project.folder, here=HERE))
     assert [one.relation for one in found] == ["merge-base", "latest"]
 
 

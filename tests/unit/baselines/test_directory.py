@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, run_of
+from stores import NOBODY, A, key, run_of
 
 from pytest_opprof.baselines import directory
 from pytest_opprof.baselines.archive import Archive, open_store
@@ -19,7 +19,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
 
 def test_run_is_a_file_named_by_its_commit(store: Archive, tmp_path: Path) -> None:
     saved = store.save("main", run_of(1), collected=NOBODY)
-    assert saved.place == f".opprof/main/{1:040x}.json"
+    assert saved.place == f".opprof/main/{key(1)}.json"
     assert (tmp_path / saved.place).is_file()
 
 
@@ -27,8 +27,8 @@ def test_large_runs_are_packed(store: Archive, monkeypatch: pytest.MonkeyPatch) 
     store.save("main", run_of(1), collected=NOBODY)
     monkeypatch.setattr(directory, "_PACKED_FROM", 0)
     saved = store.save("main", run_of(1), collected=NOBODY)
-    assert saved.place == f".opprof/main/{1:040x}.json.gz"
-    assert [path.name for path in Path(".opprof/main").iterdir()] == [f"{1:040x}.json.gz"]
+    assert saved.place == f".opprof/main/{key(1)}.json.gz"
+    assert [path.name for path in Path(".opprof/main").iterdir()] == [f"{key(1)}.json.gz"]
     (entry,) = store.entries("main")
     assert entry.created == run_of(1).created
     assert store.load(entry).tests == (A,)
@@ -39,7 +39,7 @@ def test_entry_of_a_damaged_file_has_its_time(store: Archive) -> None:
     damaged = Path(".opprof/main/damaged.json.gz")
     damaged.write_bytes(b"\x1f\x8bxx")
     os.utime(damaged, (0, 0))
-    assert [entry.key for entry in store.entries("main")] == [f"{1:040x}", "damaged"]
+    assert [entry.key for entry in store.entries("main")] == [key(1), "damaged"]
 
 
 def test_traces_are_no_baseline(store: Archive, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_store_ignores_itself(store: Archive, tmp_path: Path) -> None:
 def test_packed_run_that_a_killed_save_left_is_no_second_one(store: Archive) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     folder = Path(".opprof/main")
-    (folder / f"{1:040x}.json.gz").write_bytes((folder / f"{1:040x}.json").read_bytes())
+    (folder / f"{key(1)}.json.gz").write_bytes((folder / f"{key(1)}.json").read_bytes())
     (entry,) = store.entries("main")
     assert store.load(entry).tests == (A,)
     store.remove("main", is_meant=lambda entry: True)

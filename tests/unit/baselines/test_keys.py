@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stores import run_of
+from stores import FAMILY, key, run_of
 from strategies import simple_run
 
 from pytest_opprof.baselines.git_ref import name_of, part_of_ref
@@ -31,9 +31,9 @@ def test_key_says_the_commit(key: str, commit: str | None, *, is_dirty: bool) ->
 
 
 def test_run_is_kept_under_its_commit_or_its_time() -> None:
-    assert key_of(run_of(1)) == f"{1:040x}"
-    assert key_of(run_of(1, dirty=True)) == f"{1:040x}-dirty"
-    assert key_of(simple_run()) == "20260102T000000.000000Z-abc"
+    assert key_of(run_of(1)) == key(1)
+    assert key_of(run_of(1, dirty=True)) == key(1, dirty=True)
+    assert key_of(simple_run()) == f"20260102T000000.000000Z-abc_{FAMILY}"
     assert is_key(key_of(simple_run()))
 
 

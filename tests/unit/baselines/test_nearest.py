@@ -61,8 +61,12 @@ def test_the_first_that_counts_can_be_compared_with_is_taken(
 
 
 def test_far_runs_are_not_looked_into(store: Archive) -> None:
-    save(store, *[OLD] * MOST_RUNS, NEW)
-    assert found(store, NEW) is None
+    far = replace(NEW, fingerprint={**NEW.fingerprint, "cpu_capability": "AVX2"})
+    here = replace(NEW, fingerprint={**NEW.fingerprint, "cpu_capability": "AVX512"})
+    save(store, *[OLD] * MOST_RUNS, *[far] * (MOST_RUNS - 1), here)
+    assert found(store, here) == 2 * MOST_RUNS - 1, "runs of another family are not looked into"
+    save(store, *[far] * (2 * MOST_RUNS))
+    assert found(store, here) is None
 
 
 def test_a_damaged_run_is_passed_over(store: Archive, tmp_path: Path) -> None:

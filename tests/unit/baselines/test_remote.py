@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, run_of
+from stores import NOBODY, A, B, key, run_of
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.nearest import nearest_like
@@ -98,7 +98,7 @@ def test_impossible_time_in_a_name_is_long_ago(opened: MakeStore) -> None:
     folder = remote(store)._folder("main")
     remote(store)._filesystem.pipe_file(f"{folder}/x.20269999T000000000000Z.0123456789abcdef.json.gz", b"x")
     keys: list[str] = [entry.key for entry in store.entries("main")]
-    assert keys == [f"{1:040x}", "x"]
+    assert keys == [key(1), "x"]
 
 
 def test_damaged_object_is_passed_over_on_the_way_to_the_nearest(opened: MakeStore) -> None:
@@ -173,7 +173,7 @@ def test_places_and_faults_hide_passwords(opened: MakeStore, monkeypatch: pytest
     (entry,) = store.entries("main")
     assert store.uri == "ftp://me:***@host/folder/"
     assert saved.place == entry.place
-    assert entry.place.startswith(f"ftp://me:***@host/folder/main/{1:040x}.")
+    assert entry.place.startswith(f"ftp://me:***@host/folder/main/{key(1)}.")
 
     def fail(*arguments: object, **options: object) -> None:
         raise RuntimeError("530 me may not log in with 's3 cret'")

@@ -1,0 +1,64 @@
+"""Which environments a commit has runs of side by side: one for each job of a CI matrix."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_opprof.results.run import Environment
+
+# How each part of a family begins. The machine's begins with nothing, so it is the last.
+_GPU = "gpu"
+_TAGS = {"python": "py", "torch": "torch", "gpu_arch": _GPU, "machine": ""}
+# How far a run is from an environment: of its family, maybe comparable, of another family.
+OWN, LIKE, OTHER = range(3)
+_MINOR = re.compile(r"\d+\.\d+")
+_UNSAFE = re.compile(r"[^0-9A-Za-z._]+")
+_MAX_PART = 20
+
+
+def family_of(environment: Environment) -> str:
+    """What counts most depend on, as a part of a key: ``py3.11-torch2.13-x86_64``.
+
+    It has the minor versions of Python and torch, the GPU architecture and the machine architecture, each
+    where it is known.
+    """
+    return "-".join(_parts(environment).values())
+
+
+def distance(family: str, here: Environment) -> int:
+    """How far a stored run is from an environment: `OWN`, `LIKE` or `OTHER`.
+
+    Args:
+        family: of the stored run; empty where it was stored before runs had one.
+        here: the environment, as far as it is known.
+    """
+    stored, parts = _parts_of(family), _parts(here)
+    if any(parts.get(tag, part) != part for tag, part in stored.items()):
+        return OTHER
+    return OWN if stored == parts else LIKE
+
+
+def joins(family: str, here: Environment) -> bool:
+    """Whether runs of one commit may become one: what is known of both is the same, and so is the GPU."""
+    gpus = [_parts_of(one).get(_GPU) for one in (family, family_of(here))]
+    return distance(family, here) < OTHER and gpus[0] == gpus[1]
+
+
+def _parts(environment: Environment) -> dict[str, str]:
+    values = ((tag, environment.fingerprint.get(field)) for field, tag in _TAGS.items())
+    return {tag: tag + _shortened(value) for tag, value in values if value}
+
+
+def _parts_of(family: str) -> dict[str, str]:
+    return {_tag(part): part for part in family.split("-") if part}
+
+
+def _shortened(value: str) -> str:
+    minor = _MINOR.match(value)
+    return minor[0] if minor else _UNSAFE.sub("_", value)[:_MAX_PART]
+
+
+def _tag(part: str) -> str:
+    return next(tag for tag in _TAGS.values() if part.startswith(tag))
