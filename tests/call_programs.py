@@ -9,6 +9,16 @@ from collections.abc import AsyncIterator, Generator, Iterator
 from pytest_opprof import record_function
 
 
+class Nested:
+    @staticmethod
+    def run() -> None:
+        pass
+
+
+def run() -> None:
+    pass
+
+
 def leaf(value: object = None) -> object:
     return value
 

@@ -13,6 +13,7 @@ from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
 from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
+from pytest_opprof.events.names import summed_name
 
 USER_SCOPE = 7
 # An eighth of a microsecond has an exact binary fraction: sums of such times are the same in any order, in
@@ -170,6 +171,9 @@ class HandMadeRecording:
 
     def name(self, event: int) -> str:
         return self.spans[event].name
+
+    def row_name(self, event: int) -> str:
+        return summed_name(self.name(event))
 
     def overload_name(self, event: int) -> str:
         del event

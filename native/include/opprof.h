@@ -154,6 +154,7 @@ int op_cuda_synchronize(void);
 uint64_t op_speed_probe(void);
 
 const char *op_name_text(uint32_t id, uint32_t *length);
+uint32_t op_name_group(uint32_t id); /* the name of the row that its events are summed up in */
 const char *op_last_error(void);
 /* cffi: end */
 

@@ -117,6 +117,11 @@ static int add_event(op_trace_reader *r, op_read_event **out) {
     return OP_OK;
 }
 
+static uint32_t interned(const op_read_event *e, const op_span *name) {
+    return e->kind == OP_PYTHON_CALL ? op_names_intern_call(name->text, name->length)
+                                     : op_names_intern(name->text, name->length);
+}
+
 static int take_event(op_trace_reader *r, const op_members *m, const op_span *name,
                       const op_read_event *is) {
     op_read_event *e = NULL;
@@ -130,7 +135,7 @@ static int take_event(op_trace_reader *r, const op_members *m, const op_span *na
     if (rc != OP_OK)
         return rc;
     *e = *is;
-    e->name = op_names_intern(name->text, name->length);
+    e->name = interned(e, name);
     if (op_names_count() > MOST_NAMES)
         return op_error_set(OP_ELIMIT, "more than %u distinct names", MOST_NAMES);
     if (e->name == OP_NAME_OVERFLOW)
@@ -167,7 +172,7 @@ static int end_async(op_trace_reader *r, const op_members *m, const op_span *nam
     *found = false;
     if (m->others != 1 || m->args.length)
         return OP_OK;
-    end->name = op_names_intern(name->text, name->length);
+    end->name = interned(end, name);
     if (end->name == OP_NAME_OVERFLOW)
         return op_trace_no_memory();
     int rc = op_trace_find_lane(r, &m->pid, &m->tid, 0, &end->lane);

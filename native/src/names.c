@@ -17,6 +17,7 @@
 typedef struct entry {
     const char *text;
     uint32_t length, hash;
+    uint32_t given; /* the group that it was interned in; 0: none */
     uint32_t group; /* 0 until asked for */
 } entry;
 
@@ -59,13 +60,14 @@ static entry *entry_of(uint32_t id) {
     return &block[id % BLOCK_ENTRIES];
 }
 
-static uint32_t find(const table *t, const char *text, uint32_t length, uint32_t hash) {
-    for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
+static uint32_t find(const table *t, const entry *wanted) {
+    for (uint32_t i = wanted->hash & t->mask;; i = (i + 1) & t->mask) {
         uint32_t id = __atomic_load_n(&t->ids[i], __ATOMIC_ACQUIRE);
         if (id == 0)
             return 0;
         const entry *e = entry_of(id);
-        if (e->hash == hash && e->length == length && memcmp(e->text, text, length) == 0)
+        if (e->hash == wanted->hash && e->length == wanted->length && e->given == wanted->given &&
+            memcmp(e->text, wanted->text, wanted->length) == 0)
             return id;
     }
 }
@@ -112,17 +114,18 @@ static void log_name(uint32_t id, const entry *e) {
         names.log_broken = true;
         return;
     }
-    char record[8 + OP_NAME_MAX_BYTES];
+    char record[OP_NAME_RECORD_BYTES + OP_NAME_MAX_BYTES];
     memcpy(record, &id, 4);
     memcpy(record + 4, &e->length, 4);
-    memcpy(record + 8, e->text, e->length);
-    size_t bytes = 8 + (size_t)e->length;
+    memcpy(record + 8, &e->given, 4);
+    memcpy(record + OP_NAME_RECORD_BYTES, e->text, e->length);
+    size_t bytes = OP_NAME_RECORD_BYTES + (size_t)e->length;
     if (op_write(names.log.fd, record, bytes) != (ssize_t)bytes)
         names.log_broken = true; /* ids after a torn record would be read wrongly */
 }
 
 /* With the lock held. */
-static uint32_t add(const char *text, uint32_t length, uint32_t hash) {
+static uint32_t add(const entry *wanted) {
     if (names.count + 1 >= OP_NAME_MAX_COUNT)
         return 0;
     if ((!names.table || (names.count + 1) * 4 > (names.table->mask + 1) * 3) && !grow())
@@ -135,16 +138,17 @@ static uint32_t add(const char *text, uint32_t length, uint32_t hash) {
             return 0;
         __atomic_store_n(block, fresh, __ATOMIC_RELEASE);
     }
-    char *copy = arena_take((size_t)length + 1);
+    char *copy = arena_take((size_t)wanted->length + 1);
     if (!copy)
         return 0;
-    memcpy(copy, text, length);
-    copy[length] = 0;
+    memcpy(copy, wanted->text, wanted->length);
+    copy[wanted->length] = 0;
     entry *e = entry_of(id);
-    *e = (entry){.text = copy, .length = length, .hash = hash};
+    *e = *wanted;
+    e->text = copy;
     __atomic_store_n(&names.count, id, __ATOMIC_RELEASE);
     log_name(id, e);
-    place(names.table, id, hash);
+    place(names.table, id, wanted->hash);
     return id;
 }
 
@@ -153,7 +157,9 @@ static bool ready(void) {
     if (names.count)
         return true;
     uint32_t length = sizeof overflow_text - 1;
-    return add(overflow_text, length, hash_of(overflow_text, length)) == OP_NAME_OVERFLOW;
+    const entry overflow = {
+        .text = overflow_text, .length = length, .hash = hash_of(overflow_text, length)};
+    return add(&overflow) == OP_NAME_OVERFLOW;
 }
 
 static size_t cut_at_character(const char *text, size_t length) {
@@ -165,11 +171,16 @@ static size_t cut_at_character(const char *text, size_t length) {
     return length;
 }
 
-uint32_t op_names_intern(const char *utf8, size_t bytes) {
+uint32_t op_names_intern_in(const char *utf8, size_t bytes, uint32_t group) {
+    if (group == OP_NAME_OVERFLOW)
+        return OP_NAME_OVERFLOW;
     uint32_t length = (uint32_t)cut_at_character(utf8, bytes);
-    uint32_t hash = hash_of(utf8, length);
+    const entry wanted = {.text = utf8,
+                          .length = length,
+                          .hash = hash_of(utf8, length) ^ group * 0x9e3779b9u,
+                          .given = group};
     const table *t = __atomic_load_n(&names.table, __ATOMIC_ACQUIRE);
-    uint32_t id = t ? find(t, utf8, length, hash) : 0;
+    uint32_t id = t ? find(t, &wanted) : 0;
     if (id)
         return id;
     int cancelling;
@@ -177,13 +188,44 @@ uint32_t op_names_intern(const char *utf8, size_t bytes) {
                            &cancelling); /* to write the log may be a thread's last act */
     pthread_mutex_lock(&names.lock);
     if (ready()) {
-        id = find(names.table, utf8, length, hash);
+        id = find(names.table, &wanted);
         if (!id)
-            id = add(utf8, length, hash);
+            id = add(&wanted);
     }
     pthread_mutex_unlock(&names.lock);
     pthread_setcancelstate(cancelling, NULL);
     return id ? id : OP_NAME_OVERFLOW;
+}
+
+uint32_t op_names_intern(const char *utf8, size_t bytes) {
+    return op_names_intern_in(utf8, bytes, OP_NAME_NONE);
+}
+
+/* Where the last `(LINE): ` of a text begins, and where it ends; false where it has none. */
+static bool find_line(const char *text, size_t bytes, size_t *begin, size_t *end) {
+    for (size_t at = bytes; at-- > 3;) {
+        if (memcmp(text + at - 2, "): ", 3) != 0)
+            continue;
+        size_t digit = at - 2;
+        while (digit > 0 && text[digit - 1] >= '0' && text[digit - 1] <= '9')
+            digit--;
+        if (digit == at - 2 || digit == 0 || text[digit - 1] != '(')
+            continue;
+        *begin = digit - 1;
+        *end = at - 1;
+        return true;
+    }
+    return false;
+}
+
+uint32_t op_names_intern_call(const char *utf8, size_t bytes) {
+    size_t begin, end, length = cut_at_character(utf8, bytes);
+    if (!find_line(utf8, length, &begin, &end))
+        return op_names_intern(utf8, length);
+    char group[OP_NAME_MAX_BYTES];
+    memcpy(group, utf8, begin);
+    memcpy(group + begin, utf8 + end, length - end);
+    return op_names_intern_in(utf8, length, op_names_intern(group, begin + length - end));
 }
 
 const char *op_names_text(uint32_t id, uint32_t *length) {
@@ -204,7 +246,7 @@ uint32_t op_names_group(uint32_t id) {
     uint32_t group = __atomic_load_n(&e->group, __ATOMIC_RELAXED);
     if (group)
         return group;
-    group = id;
+    group = e->given ? e->given : id;
     if (e->length >= sizeof step - 1 && memcmp(e->text, step, sizeof step - 1) == 0)
         group = op_names_intern(all_steps, sizeof all_steps - 1);
     __atomic_store_n(&e->group, group, __ATOMIC_RELAXED);

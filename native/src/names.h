@@ -16,12 +16,21 @@ extern "C" {
 
 /* Id of a name given in UTF-8 (surrogates allowed); OP_NAME_OVERFLOW when the table is full. */
 uint32_t op_names_intern(const char *utf8, size_t length);
+/* The same for a name whose events are grouped under another: one text may be a name in several groups.
+ * OP_NAME_NONE as the group is no group. */
+uint32_t op_names_intern_in(const char *utf8, size_t length, uint32_t group);
+/* The name of a Python call, `file(line): function` as torch writes it. Its group is without the line,
+ * which moves when code above it changes; a text without a line has no group. */
+uint32_t op_names_intern_call(const char *utf8, size_t length);
 const char *op_names_text(uint32_t id, uint32_t *length);
-/* The id under which events of this name are grouped: `ProfilerStep#7` is `ProfilerStep*`. */
+/* The id under which events of this name are grouped: `ProfilerStep#7` is `ProfilerStep*`, a call its
+ * function. */
 uint32_t op_names_group(uint32_t id);
 uint32_t op_names_count(void);
 
-/* Append every name, known and new, to a file (a reader of a dead process needs them); -1 ends it. */
+/* Append every name, known and new, to a file (a reader of a dead process needs them); -1 ends it.
+ * A record is the id, the length of the text and the group, 0 for none; then the text. */
+#define OP_NAME_RECORD_BYTES 12u
 int op_names_log(int fd);
 
 void op_names_lock(void); /* for fork */

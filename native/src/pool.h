@@ -15,7 +15,7 @@
 #define OP_HEADER_BYTES 4096u
 #define OP_DROPS_TOLD 1024u
 #define OP_FILE_MAGIC "OPPROF\x1a\n"
-#define OP_FILE_VERSION 5u
+#define OP_FILE_VERSION 6u
 
 /* First page of the session file; the segments follow. What a reader of a dead process's file
  * needs, written before the process can die with anything to read. */

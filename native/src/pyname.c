@@ -34,15 +34,17 @@ static size_t place_of(const void *pointer, size_t places) {
 
 /* Takes the text, which may be NULL: then there was no memory for it. A path that is no UTF-8 has
  * lone surrogates, which pass as "surrogatepass" makes them. */
-static uint32_t interned(PyObject *text) {
+static uint32_t interned_in(PyObject *text, uint32_t group) {
     PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass") : NULL;
     uint32_t id = OP_NAME_OVERFLOW;
     if (bytes)
-        id = op_names_intern(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
+        id = op_names_intern_in(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes), group);
     Py_XDECREF(bytes);
     Py_XDECREF(text);
     return id;
 }
+
+static uint32_t interned(PyObject *text) { return interned_in(text, OP_NAME_NONE); }
 
 /* ---- Python functions ------------------------------------------------------------------- */
 
@@ -57,14 +59,18 @@ static PyObject *short_path(PyObject *path) {
     return Py_NewRef(path);
 }
 
+/* A call's name is torch's. Its group is the function wherever it stands in the file. */
 static uint32_t name_of_code(PyCodeObject *code) {
     if (PyUnicode_Tailmatch(code->co_filename, hidden, 0, PY_SSIZE_T_MAX, -1) == 1)
         return OP_NAME_NONE;
     PyObject *path = short_path(code->co_filename), *text = NULL;
-    if (path)
+    uint32_t group = OP_NAME_OVERFLOW;
+    if (path) {
+        group = interned(PyUnicode_FromFormat("%U: %U", path, code->co_qualname));
         text = PyUnicode_FromFormat("%U(%d): %U", path, code->co_firstlineno, code->co_name);
+    }
     Py_XDECREF(path);
-    return interned(text);
+    return interned_in(text, group);
 }
 
 /* The user's function goes on whatever happens here, and with the exception it had. */

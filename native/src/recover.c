@@ -103,16 +103,19 @@ static int read_names(recovery *r) {
     r->ids = op_calloc(OP_NAME_MAX_COUNT, sizeof *r->ids);
     if (!r->ids)
         return op_error_set(OP_ENOMEM, "no memory for the recording's names");
-    for (uint64_t at = 0; at + 8 <= r->names.bytes;) {
-        uint32_t id, length;
+    for (uint64_t at = 0; at + OP_NAME_RECORD_BYTES <= r->names.bytes;) {
+        uint32_t id, length, group;
         memcpy(&id, r->names.base + at, 4);
         memcpy(&length, r->names.base + at + 4, 4);
-        if (id >= OP_NAME_MAX_COUNT || length > OP_NAME_MAX_BYTES || at + 8 + length > r->names.bytes)
+        memcpy(&group, r->names.base + at + 8, 4);
+        at += OP_NAME_RECORD_BYTES;
+        if (id >= OP_NAME_MAX_COUNT || length > OP_NAME_MAX_BYTES || at + length > r->names.bytes)
             break; /* the process died inside this record */
-        r->ids[id] = op_names_intern((const char *)r->names.base + at + 8, length);
+        r->ids[id] = op_names_intern_in((const char *)r->names.base + at, length,
+                                        group < r->id_count ? r->ids[group] : OP_NAME_NONE);
         if (id >= r->id_count)
             r->id_count = id + 1;
-        at += 8 + length;
+        at += length;
     }
     return OP_OK;
 }

@@ -272,3 +272,5 @@ uint64_t op_window_dropped(void) {
 }
 
 const char *op_name_text(uint32_t id, uint32_t *length) { return op_names_text(id, length); }
+
+uint32_t op_name_group(uint32_t id) { return op_names_group(id); }

@@ -66,6 +66,32 @@ static void profiler_steps_group_together(void) {
     CHECK_EQ(op_names_group(OP_NAME_NONE), OP_NAME_NONE);
 }
 
+static uint32_t call_id(const char *text) { return op_names_intern_call(text, strlen(text)); }
+
+static void calls_group_without_their_line(void) {
+    uint32_t group = name_id("a (2): b.py: f");
+    CHECK_EQ(op_names_group(call_id("a (2): b.py(41): f")), group);
+    CHECK_EQ(op_names_group(call_id("a (2): b.py(7): f")), group);
+    CHECK(call_id("a.py(41): f") != call_id("a.py(7): f"));
+    check_name(call_id("a.py(41): f"), "a.py(41): f", 11);
+    const char *const without[] = {"", "a.py: f", "a.py(): f", "a.py(x1): f", "a.py(1) f", "1): f"};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        CHECK_EQ(call_id(without[i]), name_id(without[i]));
+}
+
+/* Two lambdas of one line. */
+static void one_text_may_be_in_several_groups(void) {
+    const char *text = "a.py(1): <lambda>";
+    uint32_t groups[] = {OP_NAME_NONE, name_id("a.py: <lambda>"), name_id("a.py: f.<locals>.<lambda>")};
+    for (size_t i = 0; i < 3; i++) {
+        uint32_t id = op_names_intern_in(text, strlen(text), groups[i]);
+        CHECK_EQ(op_names_intern_in(text, strlen(text), groups[i]), id);
+        CHECK_EQ(op_names_group(id), groups[i] ? groups[i] : id);
+        check_name(id, text, strlen(text));
+    }
+    CHECK_EQ(op_names_intern_in(text, strlen(text), OP_NAME_OVERFLOW), OP_NAME_OVERFLOW);
+}
+
 static void names_survive_growth(void) {
     static uint32_t ids[30000];
     const unsigned n = COUNT(30000);
@@ -107,14 +133,17 @@ static void log_holds_every_name(void) {
     uint32_t early = name_id("before the log");
     CHECK_EQ(op_names_log(fileno(file)), 0);
     uint32_t late = name_id("while logging");
+    uint32_t call = op_names_intern_call("a.py(3): f", 10);
     CHECK_EQ(op_names_log(-1), 0);
     uint32_t after = name_id("after the log");
     bool seen_early = false, seen_late = false;
-    uint32_t head[2], expected = 1;
+    uint32_t head[3], expected = 1;
     char text[OP_NAME_MAX_BYTES + 1];
     rewind(file);
     while (fread(head, sizeof head, 1, file) == 1) {
         CHECK_EQ(head[0], expected++);
+        if (head[0] == call)
+            CHECK_EQ(head[2], name_id("a.py: f"));
         CHECK(head[1] <= OP_NAME_MAX_BYTES && fread(text, 1, head[1], file) == head[1]);
         check_name(head[0], text, head[1]);
         seen_early |= head[0] == early;
@@ -166,6 +195,8 @@ int main(void) {
     RUN(unknown_ids_have_no_text);
     RUN(long_names_are_cut_at_a_character);
     RUN(profiler_steps_group_together);
+    RUN(calls_group_without_their_line);
+    RUN(one_text_may_be_in_several_groups);
     RUN(names_survive_growth);
     RUN(threads_agree_on_ids);
     RUN(log_holds_every_name);

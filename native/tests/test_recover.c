@@ -116,7 +116,7 @@ static void newer_versions_are_refused(void) {
     remains left = killed_by(SIGKILL, &here);
     op_result *r;
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION + 1}, 4, NULL);
-    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 6; this release reads 5");
+    CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "version 7; this release reads 6");
     overwrite(left.pool, offsetof(op_file_header, version), &(uint32_t){OP_FILE_VERSION}, 4, NULL);
     overwrite(left.pool, offsetof(op_file_header, segments), &(uint32_t){4}, 4, NULL);
     CHECK_FAILS(op_recover(left.pool, &r), OP_EFORMAT, "does not fit its size");

@@ -154,6 +154,10 @@ class Recording:
         """An event's name."""
         return name_text(self.name_id[event])
 
+    def row_name(self, event: int) -> str:
+        """The name of the row that an event is summed up in."""
+        return name_text(lib.op_name_group(self.name_id[event]))
+
     def overload_name(self, event: int) -> str:
         """The overload of a torch op, such as ``int`` of ``aten::transpose.int``; "" where it has none.
 

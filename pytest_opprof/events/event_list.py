@@ -25,6 +25,7 @@ from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
 from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, average_of_events, device_times
 from pytest_opprof.events.kineto_rows import kineto_events
+from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.table_row import survey
@@ -321,9 +322,18 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         has_stacks = any(OpKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
         depth = _WHOLE_STACKS if has_stacks else 0
         facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
+        if has_stacks:  # the row of a Python call has a name of its own
+            facts = replace(facts, name_length=_longest_name(forests))
         return build_table(
             self._recorded, self._columns(options), facts=facts, notes=losses_of(self._recorded.forests)
         )
 
     def _columns(self, options: TableOptions) -> TableOptions:
         return replace(options, profile_memory=self._profile_memory, with_flops=self._with_flops)
+
+
+def _longest_name(forests: Sequence[EventForest]) -> int:
+    """How many characters the longest name of an event has."""
+    recordings = [forest.recording for forest in forests]
+    names = {recording.name(event) for recording in recordings for event in range(len(recording))}
+    return max(len(summed_name(name)) for name in names)

@@ -192,7 +192,8 @@ def _row_of(event: RecordedEvent, grouping: Grouping) -> FunctionEventAvg:
     background = bool(event.forest.recording.flags[event.index] & FLAG_BACKGROUND)
     row = FunctionEventAvg().add(event)
     row.counters = {}
-    row.key = _key(event.name, apart=grouping.background and background)
+    row.name = event.forest.recording.row_name(event.index)
+    row.key = _key(row.name, apart=grouping.background and background)
     row.is_background = background
     _keep_only_what_parts(row, grouping)
     return row

@@ -21,8 +21,9 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.events.attribution import flops_with_inner, with_inner
 from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType
 from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult, device_of, kind_of, told
-from pytest_opprof.events.names import STEP_PREFIX
+from pytest_opprof.events.names import STEP_PREFIX, summed_name
 from pytest_opprof.events.row_sums import sum_up
+from pytest_opprof.events.stacks import without_line
 
 # A lane is a thread of the host, or a stream of a device: type, index, number.
 _Lane = tuple[int, int, int]
@@ -294,6 +295,11 @@ class KinetoRecording:
     def name(self, event: int) -> str:
         """An event's name."""
         return self._rows[event].event.name()
+
+    def row_name(self, event: int) -> str:
+        """The name of the row that an event is summed up in. Kineto tells no qualified names."""
+        name = summed_name(self.name(event))
+        return without_line(name) if self._rows[event].kind is OpKind.PYTHON_CALL else name
 
     def kineto_event(self, event: int) -> KinetoEvent:
         """What Kineto told of an event."""

@@ -110,6 +110,9 @@ class RecordingView(Protocol):
     def name(self, event: int) -> str:
         """An event's name."""
 
+    def row_name(self, event: int) -> str:
+        """The name of the row that an event is summed up in; a Python call's has no line."""
+
     def overload_name(self, event: int) -> str:
         """The overload of a torch op; "" where it has none, or where that was not recorded."""
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_BACKGROUND, FLAG_CREDITED, USER_SCOPE, OpKind
 from pytest_opprof.events.attribution import device_work
-from pytest_opprof.events.names import summed_name
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -100,7 +99,7 @@ def sum_up(
 def _key(recording: RecordingView, row: int, *, by_inputs: bool, by_values: bool) -> tuple[object, ...]:
     inputs = recording.inputs(row) if by_inputs or by_values else None
     return (
-        summed_name(recording.name(row)),
+        recording.row_name(row),
         _is_annotation(recording, row),
         bool(recording.flags[row] & FLAG_BACKGROUND),
         recording.threads[recording.thread[row]].device_type,
@@ -115,7 +114,7 @@ def _is_annotation(recording: RecordingView, row: int) -> bool:
 def _finished(recording: RecordingView, group: _Group) -> OpGroup:
     first, of_step = group.first, group.of_step
     return OpGroup(
-        name=summed_name(recording.name(first)),
+        name=recording.row_name(first),
         kind=OpKind(recording.kind[first]),
         scope=recording.scope[first],
         is_user_annotation=_is_annotation(recording, first),

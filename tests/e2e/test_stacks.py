@@ -1,9 +1,10 @@
 """Stacks in a user's project: a failed gate says the line, and what is counted stays the same."""
 
 import gzip
+import textwrap
 
 import pytest
-from e2e.project import Project
+from e2e.project import Project, Session
 
 from pytest_opprof.results.run import OpKind
 
@@ -18,6 +19,14 @@ PIPELINE = """\
     def transform():
         with record_function("load"):
             pass
+"""
+CLASSES = """
+    class Loader:
+        def read(self):
+            for _ in range(2):
+                (lambda: 1)()
+            (lambda: 2)()
+            (lambda: 3)()
 """
 TESTS = """\
     import pytest
@@ -74,7 +83,7 @@ def test_calls_are_rows_but_no_ops(pipeline: Project) -> None:
     def counts(kind: OpKind) -> dict[str, int]:
         return {row.name: row.count.total for row in with_calls.ops if row.kind is kind}
 
-    assert counts(OpKind.CALL)["pipeline.py(3): load"] == 2
+    assert counts(OpKind.CALL)["pipeline.py: load"] == 2
     assert counts(OpKind.CALL)["<built-in function sorted>"] == 6
     assert "python" in with_calls.sources
     assert with_calls.totals["ranges.count"] == without.totals["ranges.count"]
@@ -130,8 +139,41 @@ def test_what_a_call_and_a_range_share_leaves_their_caller_once(project: Project
     session = project.pytest("--opprof-save=main")
     assert session.exit_code == 0
     test = session.result("test_it")
-    (caller,) = (op for op in test.ops if op.name.endswith(": caller"))
+    (caller,) = (op for op in test.ops if op.name == "test_it.py: caller")
     (scope,) = (op for op in test.ops if op.name == "scope")
     assert caller.self_cpu_time_total_ns.low >= 0
     assert caller.self_cpu_time_total_ns.high < scope.cpu_time_total_ns.low
     assert all(node.self_ns >= 0 for node in test.tree)
+
+
+def test_a_comment_above_a_function_changes_no_row(pipeline: Project) -> None:
+    """A gate on calls, of a function of the file and of a method."""
+    pipeline.write("pipeline.py", PIPELINE)
+    pipeline.write("pipeline.py", (pipeline.folder / "pipeline.py").read_text() + textwrap.dedent(CLASSES))
+    pipeline.replace("test_it.py", "transform()\n", "transform()\n    Loader().read()\n")
+    pipeline.replace("test_it.py", "import load,", "import Loader, load,")
+    gate = "--opprof-gate=pipeline.py: *.count=exact"
+    saved = pipeline.pytest("--opprof-save=main", gate)
+    pipeline.write("pipeline.py", "# A comment.\n" + (pipeline.folder / "pipeline.py").read_text())
+    session = pipeline.pytest("--opprof-baseline=main", gate)
+    assert session.exit_code == 0, session.stdout
+
+    def calls(session: Session) -> dict[str, int]:
+        rows = session.result("test_pipeline").ops
+        return {
+            row.name: row.count.total
+            for row in rows
+            if row.kind is OpKind.CALL and row.name.startswith("pipeline")
+        }
+
+    expected = {
+        "pipeline.py: load": 2,
+        "pipeline.py: transform": 2,
+        "pipeline.py: Loader.read": 2,
+        "pipeline.py: Loader.read.<locals>.<lambda>": 8,
+    }
+    assert calls(saved) == calls(session) == expected
+    pipeline.replace("pipeline.py", "_ in range(2)", "_ in range(3)")
+    more = pipeline.pytest("--opprof-baseline=main", gate)
+    assert more.exit_code == 1
+    more.lines.fnmatch_lines(["*pipeline.py: Loader.read.<locals>.<lambda>*4*5*"])

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,6 +18,8 @@ from children import answer_of
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.events.event_list import EventList
+from pytest_opprof.traces.kineto import load_trace
 
 MONITORING: Any = getattr(sys, "monitoring", None)
 needs_monitoring = pytest.mark.skipif(MONITORING is None, reason="sys.monitoring came with Python 3.12")
@@ -55,6 +58,39 @@ def test_calls_say_whether_they_are_python_or_c() -> None:
     assert recording.name(builtin) == "<built-in function len>"
     line = program.measure_length.__code__.co_firstlineno
     assert recording.name(python).endswith(f"call_programs.py({line}): measure_length")
+
+
+def test_rows_of_calls_have_no_line(tmp_path: Path) -> None:
+    """Events keep torch's name; their rows have the file and the qualified name, also in a trace of them."""
+
+    def run() -> None:
+        functions: list[Callable[[], object]] = [lambda: 1, lambda: 2]
+        for function in functions:
+            function()
+        program.Nested.run()
+        program.run()
+
+    recording = recorded(run)
+    here, there = Path(__file__).name, Path(program.__file__).name
+    around = f"{test_rows_of_calls_have_no_line.__name__}.<locals>.run"
+    rows_of = {group.name.rpartition("/")[2]: group.count for group in recording.groups()}
+    assert rows_of == {
+        f"{here}: {around}": 1,
+        f"{here}: {around}.<locals>.<lambda>": 2,
+        f"{there}: Nested.run": 1,
+        f"{there}: run": 1,
+    }
+    assert len({recording.name(event) for event in rows(recording)}) == 4, "the lambdas are on one line"
+    assert recording.call_tree()[0].name.endswith(f"{here}: {around}")
+    events = EventList([recording])
+    assert events.table(row_limit=-1) == EventList(list(events)).table(row_limit=-1), (
+        "its columns are as wide"
+    )
+    recording.write_chrome_trace(tmp_path / "trace.json")
+    read = load_trace(tmp_path / "trace.json").recording
+    assert {event.name for event in EventList([read])} == {event.name for event in events}
+    in_trace = {group.name.rpartition("/")[2]: group.count for group in read.groups()}
+    assert in_trace == {f"{here}: run": 1, f"{here}: <lambda>": 2, f"{there}: run": 2}
 
 
 def test_builtin_methods_are_named_by_type_not_by_object() -> None:

@@ -27,9 +27,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def recording_of_the_dead(folder: Path, *, imports: str = "", arguments: str = "") -> Recording:
+def recording_of_the_dead(
+    folder: Path, *, source: str = DIES, imports: str = "", arguments: str = ""
+) -> Recording:
     done = run_python(
-        DIES.format(imports=imports, arguments=arguments), environment={"OPPROF_DIR": str(folder)}
+        source.format(imports=imports, arguments=arguments), environment={"OPPROF_DIR": str(folder)}
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     return recovered(Path(done.stdout.strip()))
@@ -45,6 +47,17 @@ def test_the_share_of_ops_is_kept(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     recording = recording_of_the_dead(tmp_path, imports="import torch", arguments="sampling=0.25")
     assert recording.stats.sampling == 0.25
+
+
+def test_calls_keep_the_names_of_their_rows(tmp_path: Path) -> None:
+    started = "collector.start({arguments})\n"
+    called = "class Nested:\n    def run(self): pass\nNested().run()\n"
+    source = DIES.replace('"ranges", "ops"', '"ranges", "python"').replace(started, started + called)
+    recording = recording_of_the_dead(tmp_path, source=source)
+    names = {recording.name(row): recording.row_name(row) for row in range(len(recording))}
+    (name,) = (name for name in names if name.endswith(": run"))
+    assert names[name].endswith(": Nested.run")
+    assert "(" not in names[name]
 
 
 @pytest.mark.skipif(counters.refusal("task-clock") is not None, reason="the kernel counts nothing here")
