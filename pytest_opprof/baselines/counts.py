@@ -15,7 +15,7 @@ from pytest_opprof.baselines.directory import listed, locked
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Family, Source
-from pytest_opprof.metrics.fingerprint import NUMPY_FIELDS
+from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, NUMPY_FIELDS
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpKind, OpRow, Run, TestResult, Timing
@@ -122,8 +122,10 @@ def _fields_of(tests: Iterable[TestResult]) -> frozenset[str]:
     """What of an environment the kept totals depend on; what they do not is another host's affair."""
     names = {name for test in tests for name in test.totals}
     fields = frozenset[str]().union(*(TOTALS[name].depends_on for name in names & _EXACT))
-    counts_numpy = any(not _OF_NUMPY.isdisjoint(test.sources) for test in tests)
-    return fields if counts_numpy else fields - NUMPY_FIELDS
+    watched = {source for test in tests for source in test.sources}
+    if _OF_NUMPY.isdisjoint(watched):
+        fields -= NUMPY_FIELDS
+    return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
 
 
 def _these(fields: frozenset[str], values: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pytest_opprof.capture.expected_gpus import expected_architecture
 from pytest_opprof.capture.gpus import gpu_fields
 from pytest_opprof.capture.numpy_build import numpy_fields
+from pytest_opprof.capture.torch_build import installed_torch
 from pytest_opprof.capture.torch_ops import imported_torch
 
 _OF_COMPILERS: Final = ("TORCHINDUCTOR_", "TORCHDYNAMO_", "TORCH_COMPILE_", "TRITON_")
@@ -32,15 +33,18 @@ _SHARD_VARIABLES = (
 def fingerprint() -> dict[str, str]:
     """The fields that metrics depend on, as `metrics.FINGERPRINT_FIELDS` names them; only those known here.
 
-    What torch says of itself is there only where the process has imported it, and devices where it has
-    started CUDA.
+    Versions are those installed. What a library says of itself is there only where the process has imported
+    it, and devices where it has started CUDA.
     """
     fields = {
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "implementation": platform.python_implementation(),
         "machine": platform.machine(),
+        "torch": installed_torch(),
+        "triton": _version("triton"),
         "numpy": _version("numpy"),
         **numpy_fields(),
+        "python_malloc": _python_malloc(),
         "cpu_model": _cpu_model(),
         "cpu_count": str(len(os.sched_getaffinity(0))),
         **gpu_fields(),
@@ -68,10 +72,7 @@ def expected_fingerprint() -> dict[str, str]:
     known, where all of this machine have the same.
     """
     known = fingerprint()
-    expected = {"torch": _version("torch")}
-    if "gpu_arch" not in known:
-        expected["gpu_arch"] = expected_architecture()
-    return {**_not_empty(expected), **known}
+    return known if "gpu_arch" in known else _not_empty({**known, "gpu_arch": expected_architecture()})
 
 
 def details() -> dict[str, str]:
@@ -102,7 +103,6 @@ def _of_torch(torch: Any) -> dict[str, str]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": str(torch.version.cuda or ""),
         "cudnn": _cudnn(torch),
-        "triton": _version("triton"),
         **_settings_of(torch),
     }
 
@@ -156,6 +156,12 @@ def _compile_flags() -> str:
 
 def _set(*variables: str) -> list[str]:
     return [f"{name}={os.environ[name]}" for name in variables if name in os.environ]
+
+
+def _python_malloc() -> str:
+    """What Python's allocators were set to, where that is not the default."""
+    told = "" if sys.flags.ignore_environment else os.environ.get("PYTHONMALLOC", "")
+    return told or ("debug" if sys.flags.dev_mode else "")
 
 
 def _version(package: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +81,18 @@ def torch_build(folder: Path) -> TorchBuild:
         standard=_STANDARDS.get(max(_MINIMUM.findall(header), default=""), "c++20"),
         digest=hashlib.sha256(library).hexdigest(),
     )
+
+
+@functools.cache
+def installed_torch() -> str:
+    """The installed torch, as ``torch.__version__``, which is not imported for it; "" where there is none."""
+    try:
+        found = importlib.util.find_spec("torch")
+        folders = found.submodule_search_locations if found else None
+        said = Path(folders[0], "version.py").read_text(encoding="utf-8") if folders else ""
+    except (ImportError, OSError, ValueError):
+        return ""
+    return _said(said, "__version__") if said else ""
 
 
 def _said(text: str, name: str) -> str:

@@ -129,7 +129,7 @@ class _Court:
     trust: Trust
     accepted: Mapping[Key, Acceptance]
     causes: Causes
-    objections: dict[tuple[str, OpKind | None, bool], str] = field(default_factory=dict)
+    objections: dict[tuple[str, OpKind | None, bool, bool], str] = field(default_factory=dict)
 
     def totals(self) -> Iterator[Change | None]:
         for metric in TOTALS.values():
@@ -279,10 +279,11 @@ class _Court:
         is_lost = change.op is None and change.head is None
         is_nothing = base.high == head.high == 0 and not is_lost
         # The same for all ops of a kind, of which there may be thousands.
-        asked = change.metric, change.kind, is_nothing
+        is_same = (base.low, base.high) == (head.low, head.high)
+        asked = change.metric, change.kind, is_nothing, is_same
         if asked not in self.objections:
             self.objections[asked] = self.trust.objection(
-                change.about, kind=change.kind, is_nothing=is_nothing
+                change.about, kind=change.kind, is_nothing=is_nothing, is_same=is_same
             )
         objection = self.objections[asked]
         return objection or ("it was not measured in this run" if is_lost else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,7 @@ def compare_runs(
         opprof_version=opprof_version,
         base=None if base is None else replace(base, tests=(), notes=()),
         head=replace(head, tests=(), notes=()),
-        notes=(*notes, *_unjudged_rises(tests)),
+        notes=(*notes, *_unjudged_rises(tests), *_elsewhere(tests, base, head)),
         not_run=not_run,
         tests=tuple(tests),
     )
@@ -343,6 +344,25 @@ def _unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
     if told:
         more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
         yield f"not gated, as the baseline varies by the process: {', '.join(told[:_MOST_TOLD])}{more}"
+
+
+def _elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> Iterator[str]:
+    """A note on what differs between the environments of tests that pass, as their values are equal."""
+    found = Counter(
+        words
+        for test in tests
+        if base is not None and test.base is not None and test.verdict is Verdict.PASS
+        for words in Trust.between(
+            test.base, test.head or test.base, environments=(base.environment, head.environment)
+        ).passed_over
+    )
+    if found:
+        told = ", ".join(f"{words} ({_tests(many)})" for words, many in found.most_common(_MOST_TOLD))
+        yield f"measured in another environment, with the same values: {told}"
+
+
+def _tests(many: int) -> str:
+    return "1 test" if many == 1 else f"{many} tests"
 
 
 def _is_unjudged_rise(change: Change) -> bool:

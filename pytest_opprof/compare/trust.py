@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, Family, Metric, Scope, Source
+from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, TOTALS, Family, Metric, Scope, Source
 from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
-from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, NUMPY_FIELDS, SETTINGS
+from pytest_opprof.metrics.fingerprint import (
+    COMPILE_CACHE,
+    MALLOC_FIELDS,
+    NUMPY_FIELDS,
+    OF_PACKAGES,
+    SETTINGS,
+)
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Environment, OpKind
 from pytest_opprof.units import EVERY_PPM, format_share
@@ -25,24 +31,50 @@ _OF_NUMPY = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What stands between two sides of one test."""
+    """What stands between two sides of one test.
+
+    Attributes:
+        base: the test in the baseline.
+        head: the test in this run.
+        environment: by field, words for what differs.
+        harmless: fields of these that change nothing where two values are equal.
+    """
 
     base: TestResult
     head: TestResult
     environment: Mapping[str, str]
+    harmless: frozenset[str] = frozenset()
 
     @classmethod
     def between(
         cls, base: TestResult, head: TestResult, *, environments: tuple[Environment, Environment]
     ) -> Trust:
         """Look at both sides' sources, completeness and environments (the base's first)."""
-        different = differences(_around(environments[0], base), _around(environments[1], head))
+        sides = _around(environments[0], base), _around(environments[1], head)
+        different = differences(*sides)
+        # Who knows nothing of a package has not imported it, or does without.
+        harmless = OF_PACKAGES & (sides[0].fingerprint.keys() ^ sides[1].fingerprint.keys()) | {"threads"}
         if not (_used_devices(base) or _used_devices(head)):
             # Whether a session has met its devices by then may depend on the order of its tests.
             different = {field: words for field, words in different.items() if field not in _OF_DEVICES}
-        return cls(base=base, head=head, environment=different)
+        return cls(base=base, head=head, environment=different, harmless=harmless & different.keys())
 
-    def objection(self, metric: Metric, *, kind: OpKind | None = None, is_nothing: bool = False) -> str:
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """What differs, in words, and stands in the way of no exact value that is the same on both sides."""
+        metrics = (TOTALS[name] for name in self.base.totals if name in TOTALS)
+        exact = (metric.depends_on for metric in metrics if metric.family is not Family.TIME)
+        fields = self._of_memory(frozenset[str]().union(*exact)) & self.harmless
+        return tuple(words for field, words in self.environment.items() if field in fields)
+
+    def objection(
+        self,
+        metric: Metric,
+        *,
+        kind: OpKind | None = None,
+        is_nothing: bool = False,
+        is_same: bool = False,
+    ) -> str:
         """Why a metric's two values must not be compared; empty where they may.
 
         Args:
@@ -50,6 +82,7 @@ class Trust:
             kind: what the op is, for a metric of one op.
             is_nothing: neither side has any of it. What did not run ran in no environment; but what was
                 lost may have run.
+            is_same: both sides have the same value: some differences of their environments are harmless.
         """
         # An op's count needs what the total of its kind needs.
         through = metric
@@ -61,7 +94,7 @@ class Trust:
         return (
             self._other_sources(through)
             or (self._other_sources(_total_of(kind)) if metric.scope is Scope.OP else "")
-            or self._other_environment(depends_on, family=metric.family)
+            or self._other_environment(depends_on, family=metric.family, is_same=is_same)
             or self._other_compile_cache(depends_on)
             or self._lost(metric)
             or self._nameless(metric)
@@ -83,9 +116,16 @@ class Trust:
         here = f"{_listed(after)} here{f' ({reason})' if reason else ''}"
         return f"captured by {_listed(before)} in the base, by {here}"
 
-    def _other_environment(self, fields: frozenset[str], *, family: Family) -> str:
-        if family is not Family.TIME and not (_counts_numpy(self.base) or _counts_numpy(self.head)):
+    def _of_memory(self, fields: frozenset[str]) -> frozenset[str]:
+        """The fields without what matters only to memory that neither side watched."""
+        watched = {*self.base.sources, *self.head.sources}
+        if _OF_NUMPY.isdisjoint(watched):
             fields -= NUMPY_FIELDS
+        return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
+
+    def _other_environment(self, fields: frozenset[str], *, family: Family, is_same: bool) -> str:
+        if family is not Family.TIME:
+            fields = self._of_memory(fields) - (self.harmless if is_same else frozenset())
         different = [words for field, words in self.environment.items() if field in fields]
         return f"measured in another environment: {', '.join(different)}" if different else ""
 
@@ -140,11 +180,6 @@ def _around(environment: Environment, test: TestResult) -> Environment:
     """Where a test was measured: what its run says was so at its end, and a setting may have come later."""
     fields = {name: value for name, value in environment.fingerprint.items() if name not in SETTINGS}
     return Environment(fingerprint=fields | dict(test.settings))
-
-
-def _counts_numpy(test: TestResult) -> bool:
-    """Whether NumPy's arrays are in its memory: they are no tensors."""
-    return not _OF_NUMPY.isdisjoint(test.sources)
 
 
 def _used_devices(test: TestResult) -> bool:

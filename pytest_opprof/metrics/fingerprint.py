@@ -21,6 +21,7 @@ FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
         "numpy": "NumPy",
         "blas": "BLAS of NumPy",
         "numpy_cpu": "CPU features of NumPy",
+        "python_malloc": "PYTHONMALLOC",
         "cpu_capability": "CPU capability",
         "gpu_arch": "GPU architecture",
         "cuda": "CUDA",
@@ -56,8 +57,12 @@ COUNT_FIELDS = RANGE_FIELDS | {
 }
 # NumPy's arrays and the scratch memory of its BLAS: in the memory of Python and of malloc, not of tensors.
 NUMPY_FIELDS = frozenset({"numpy", "blas", "numpy_cpu"})
+# Which allocator Python's objects come from: some of them take it from malloc.
+MALLOC_FIELDS = frozenset({"python_malloc"})
 # Some kernels take scratch memory for each thread.
-MEMORY_FIELDS = COUNT_FIELDS | NUMPY_FIELDS | {"threads"}
+MEMORY_FIELDS = COUNT_FIELDS | NUMPY_FIELDS | MALLOC_FIELDS | {"threads"}
+# Known where the package is installed, or once it is imported.
+OF_PACKAGES = NUMPY_FIELDS | {"torch", "triton", "cpu_capability"}
 # Scratch memory of libraries goes by how many multiprocessors there are.
 DEVICE_MEMORY_FIELDS = COUNT_FIELDS | {"gpu_model"}
 TIME_FIELDS = frozenset(FINGERPRINT_FIELDS)

@@ -159,3 +159,58 @@ def test_what_one_test_sets_does_not_matter_to_those_before(project: Project) ->
     project.replace("test_it.py", "torch.use_deterministic_algorithms(True); ", "")
     changed = project.pytest("--opprof-baseline=main")
     assert "determinism flags deterministic -> unknown" in " ".join(changed.failures["test_sets"].split())
+
+
+WITH_MEMORY = TEST.replace("profile", "profile(profile_memory=True)")
+MEMORY = "--opprof-capture=ranges,memory-python"
+
+
+def test_what_another_test_imported_does_not_matter(project: Project) -> None:
+    pytest.importorskip("numpy")
+    project.write("test_it.py", WITH_MEMORY)
+    assert project.pytest("--opprof-save=main", MEMORY).exit_code == 0
+    project.write("test_before.py", "import numpy\n\ndef test_it(): pass")
+    session = project.pytest("--opprof-baseline=main", MEMORY, "test_before.py", "test_it.py")
+    assert session.exit_code == 0, session.stdout
+    (told,) = (line for line in session.told if "with the same values" in line)
+    assert "BLAS of NumPy unknown -> " in told
+
+
+def test_malloc_of_another_allocator_is_inconclusive(project: Project) -> None:
+    project.write("test_it.py", WITH_MEMORY)
+    malloc = "--opprof-capture=ranges,memory-malloc"
+    assert project.pytest("--opprof-save=main", malloc, "--opprof-save-processes=1").exit_code == 0
+    session = project.pytest("--opprof-baseline=main", malloc, env={"PYTHONMALLOC": "malloc"})
+    if "memory-malloc" not in session.result("test_it").sources:
+        pytest.skip("malloc cannot be watched here")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "PYTHONMALLOC unknown -> malloc" in " ".join(session.failures["test_it"].split())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("torch_installed")
+def test_other_threads_pass_where_values_are_equal(project: Project) -> None:
+    project.write(
+        "test_it.py",
+        """\
+        import os
+
+        import pytest
+        import torch
+
+        torch.set_num_threads(int(os.environ["THREADS"]))
+
+        @pytest.mark.profile(profile_memory=True)
+        def test_it():
+            torch.ones(int(os.environ["THREADS"]) if "MORE" in os.environ else 1) * 2
+        """,
+    )
+    assert project.pytest("--opprof-save=main", env={"THREADS": "1"}).exit_code == 0
+    same = project.pytest("--opprof-baseline=main", env={"THREADS": "2"})
+    assert same.exit_code == 0, same.stdout
+    (told,) = (line for line in same.told if "with the same values" in line)
+    assert told.endswith("threads of torch 1 -> 2 (1 test)")
+    other = project.pytest("--opprof-baseline=main", env={"THREADS": "64", "MORE": ""})
+    assert other.exit_code == pytest.ExitCode.TESTS_FAILED
+    assert "INCONCLUSIVE" in other.failures["test_it"]
+    assert "threads of torch 1 -> 64" in " ".join(other.failures["test_it"].split())

@@ -33,10 +33,11 @@ def test_torch_is_described_where_it_was_imported() -> None:
     assert fields["cpu_capability"]
 
 
-def test_torch_is_not_imported_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert "torch" not in fingerprint()
-    assert "torch" not in sys.modules
+def test_torch_is_told_and_not_imported_for_it() -> None:
+    torch = pytest.importorskip("torch")
+    program = f"{PRINTS.format('torch')}; import sys; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [torch.__version__, "False"]
 
 
 def test_determinism_is_told() -> None:
