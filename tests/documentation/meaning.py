@@ -12,6 +12,7 @@ from collections.abc import Sequence
 _ANY = "..."
 _VARYING = (
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
+    (re.compile(r"(?<=[0-9a-f]{40})_py[\w.-]+?(?=\.json)"), " FAMILY"),
     (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b"), "COMMIT"),
     (re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2})?( UTC)?"), "DATE"),
     (re.compile(r"(?<![0-9.])[+-]?[0-9]+(\.[0-9]+)? (ns|us|ms|s)\b"), "TIME"),

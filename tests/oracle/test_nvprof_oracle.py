@@ -15,6 +15,7 @@ def facts(events: list[Any]) -> list[str]:
     return [f"{event!r} {[tuple(kernel) for kernel in event.kernels]}" for event in events]
 
 
+@pytest.mark.filterwarnings("ignore:.torch.autograd.profiler.parse_nvprof_trace:FutureWarning")  # since 2.15
 def test_ranges_and_kernels_are_torchs(tmp_path: Path, large_counts: bool) -> None:
     kernels = 0
     for seed in range(500 if large_counts else 40):
