@@ -296,7 +296,7 @@ class _Saving:
         if entry.family:
             return joins(entry.family, self._run.environment)
         environment = environment_of(entry, store=self._archive.store)
-        # A damaged run may be one: who reads it is told.
+        # A damaged run may be one: reading it says so.
         return environment is None or joins(family_of(environment), self._run.environment)
 
 
@@ -368,7 +368,7 @@ class _Taking:
 
 
 def _past(keep: int, ones: Iterable[Entry | Put]) -> frozenset[str]:
-    """The keys of all but the newest runs of each environment family, of which so many are kept."""
+    """The keys of all runs but the newest ones that each environment family keeps."""
     counts: Counter[str] = Counter()
     past = []
     for one in sorted(ones, key=lambda one: (one.created, one.key), reverse=True):

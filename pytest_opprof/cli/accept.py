@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the project's list of accepted values, and say what may be committed.
 
     Raises:
-        UsageError: no such test or metric regressed or is missing, or there is no reason.
+        UsageError: The named test or metric neither regressed nor is missing, or no reason was given.
         OpprofError: a document cannot be read or written; what was accepted before is as it was.
     """
     from pytest_opprof.baselines.accepted import accept  # noqa: PLC0415

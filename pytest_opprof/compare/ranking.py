@@ -1,4 +1,4 @@
-"""In which order changes are told: the worst first, and of those what the others come from."""
+"""Order changes for the reader: the worst first, and a cause before what it causes."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Stepping:
 
     @contextlib.contextmanager
     def _repeating(self) -> Iterator[None]:
-        """What runs inside was run before: pytest has heard of it once, and is told nothing more."""
+        """Run the test again without reporting to pytest, which has its first result already."""
         assert self._item is not None, "a test is measured inside of `around`"
         self._is_repeating = True
         try:

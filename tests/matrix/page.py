@@ -13,8 +13,8 @@ from pytest_opprof.capture.torch_build import SUPPORTED
 _HEAD: Final = f"""\
 # Compatibility
 
-torch {SUPPORTED} (CPU and CUDA builds) and CPython 3.11 to 3.15 are supported, on Linux with glibc, on x86-64 and aarch64. torch
-is optional.
+torch {SUPPORTED} (CPU and CUDA builds) and CPython 3.11 to 3.15 are supported, on Linux with glibc. torch is
+optional. All that stands below was tried on x86-64, CUDA builds without a GPU.
 
 - **Supported** means: the table below is made for it before each release of ours, and what fails in it is a defect.
 - A minor release of torch is supported for two years, and the newest within two weeks of its release. CPython's are
@@ -23,7 +23,7 @@ is optional.
   is enough it is recorded as ever; where it is not, a sentence says what to do, and tests are INCONCLUSIVE.
 - A Python that is newer than these is refused by pip: the collector reads the interpreter's frames, whose layout changes with
   each minor release.
-- Free-threaded builds of CPython are refused: see [decision 76](decisions.md).
+- On free-threaded builds of CPython nothing is measured: see [decision 76](decisions.md). This was not tried.
 - Elsewhere (macOS, Windows, musl, PyPy) the package installs and stands aside: tests run unmeasured, and commands that
   work on stored runs work.
 

@@ -171,5 +171,6 @@ def test_calls_in_a_trace_are_kinetos(both: tuple[Any, EventList], tmp_path: Pat
         return [(*rest, re.sub(r" at 0x[0-9a-f]+", "", str(parent))) for *rest, parent in found]
 
     expected = without_addresses(calls(tmp_path / "theirs.json"))
-    assert len(expected) > 90
+    # An older torch's modules make fewer calls of the same step.
+    assert len(expected) > (100 if hasattr(theirs.events()[0], "is_python_function") else 90)
     assert without_addresses(calls(tmp_path / "ours.json")) == expected
