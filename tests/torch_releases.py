@@ -28,3 +28,11 @@ def credits_memory_exactly(torch: Any) -> bool:
     """
     parameters = inspect.signature(torch.autograd.profiler_util.MemRecordsAcc.in_interval).parameters
     return "start_us" not in parameters
+
+
+def sums_as_ours(torch: Any) -> bool:
+    """Whether this torch sums events up by the rules that ``compat="torch"`` has: those of torch 2.13.
+
+    Earlier releases' events had no metadata of their own. Since 2.15 what no op began has no kernels.
+    """
+    return "metadata_json" in inspect.signature(torch.autograd.profiler_util.FunctionEvent).parameters
