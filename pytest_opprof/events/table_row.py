@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, Final, Protocol, SupportsInt
 
 from pytest_opprof.events.device import DeviceType
@@ -101,8 +103,9 @@ def survey(rows: Sequence[TableRow]) -> Survey:
     shaped = any(row.input_shapes is not None and len(row.input_shapes) > 0 for row in rows)
     return Survey(
         device=next((row.use_device for row in rows if row.use_device), None),
-        self_cpu_us=sum(row.self_cpu_time_total for row in rows),
-        self_device_us=sum(row.self_device_time_total for row in rows if _counts_on_device(row)),
+        # One by one, as torch adds: since Python 3.12 sum() rounds once, and a share's last digit may differ.
+        self_cpu_us=reduce(add, (row.self_cpu_time_total for row in rows), 0),
+        self_device_us=reduce(add, (row.self_device_time_total for row in rows if _counts_on_device(row)), 0),
         has_device_time=any(row.self_device_time_total > 0 for row in rows),
         has_device_memory=any(row.self_device_memory_usage > 0 for row in rows),
         has_overloads=any(row.overload_name for row in rows),

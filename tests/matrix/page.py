@@ -38,6 +38,9 @@ _TAIL: Final = """
   *tables, traces*: the same answers as torch.profiler's.
 - *compiled*: models that torch.compile compiled. *sessions*: whole pytest sessions. *A/B*: `opprof ab`.
 - *cost*: the time that recording adds to ops, within the bounds of `make bench` beside that torch's profiler.
+- Tests are left out where a release has no answer to compare with. `compat="torch"` follows the profiler of 2.13: older
+  ones' events had no metadata, and since 2.15 a table leaves out Python functions, and kernels that no op began. Since
+  2.14 there is no `BasicEvaluation`. Debian builds torch without ITT.
 - *make test*: the suite of this repository, as a newcomer runs it by the README, in a distribution made for it alone.
 """
 
