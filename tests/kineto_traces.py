@@ -33,7 +33,11 @@ def written_by_both(
     collector = Collector.instance()
     shapes = bool(options.get("record_shapes"))
     collector.open(sources=RANGES_AND_OPS)
-    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options)
+    profiler = torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        acc_events=True,  # torch 2.12 warns in each process of what it does without
+        **options,
+    )
     if ours_first:
         collector.start(record_shapes=shapes)
         profiler.start()

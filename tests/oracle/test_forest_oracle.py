@@ -16,6 +16,7 @@ from torch_releases import sums_as_ours
 
 from pytest_opprof import EventList, KinetoRecording
 from pytest_opprof.events.event_facts import EventFacts
+from pytest_opprof.events.event_metadata import EventMetadata
 
 torch = pytest.importorskip("torch")
 if not sums_as_ours(torch):
@@ -34,6 +35,10 @@ LEAST_SHARE = 0.05
 ATTRIBUTES = [
     name for name in EventFacts.__slots__ if name not in ("cpu_children", "cpu_parent", "device_type")
 ]
+
+
+# Torch 2.12 reads fewer fields of it, and one of them otherwise.
+TELLS_METADATA = torch.autograd.profiler_util.EventMetadata._fields == EventMetadata._fields
 
 
 class Tables(NamedTuple):
@@ -90,7 +95,7 @@ def facts(event: Any) -> dict[str, Any]:
     """All that an event says, in a form that can be compared."""
     plain = {name: getattr(event, name) for name in ATTRIBUTES}
     plain["time_range"] = (event.time_range.start, event.time_range.end)
-    plain["event_metadata"] = event.event_metadata and tuple(event.event_metadata)
+    plain["event_metadata"] = event.event_metadata and TELLS_METADATA and tuple(event.event_metadata)
     plain["kernels"] = [tuple(kernel) for kernel in event.kernels]
     return plain | {
         "device_type": int(event.device_type),
