@@ -36,3 +36,12 @@ def sums_as_ours(torch: Any) -> bool:
     Earlier releases' events had no metadata of their own. Since 2.15 what no op began has no kernels.
     """
     return "metadata_json" in inspect.signature(torch.autograd.profiler_util.FunctionEvent).parameters
+
+
+def skip_unless_overloads(torch: Any) -> None:
+    """Skips the test where the profiler's events and tables do not know overloads, as before torch 2.7."""
+    if (
+        "group_by_overload_name"
+        not in inspect.signature(torch.autograd.profiler_util.EventList.key_averages).parameters
+    ):
+        pytest.skip(f"the profiler of torch {torch.__version__} knows no overloads")

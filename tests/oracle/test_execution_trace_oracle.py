@@ -157,10 +157,12 @@ def test_attributes_are_torchs(torch: Any, tmp_path: Path, program: Callable[[An
     nodes = {node["id"]: node for node in our_trace["nodes"]}
     numbers = {their["id"]: our["id"] for our, their in zip(ops(our_trace), ops(their_trace), strict=True)}
     for our, their in zip(ops(our_trace), ops(their_trace), strict=True):
-        assert [(a["name"], a["type"]) for a in our["attrs"]] == [
+        ours, theirs = attributes(our), attributes(their)
+        new = {"tensor_range"} - theirs.keys()  # since torch 2.7
+        assert [(a["name"], a["type"]) for a in our["attrs"] if a["name"] not in new] == [
             (a["name"], a["type"]) for a in their["attrs"]
         ]
-        ours, theirs = attributes(our), attributes(their)
+        ours = {name: value for name, value in ours.items() if name not in new}
         theirs["fw_parent"] = numbers.get(theirs["fw_parent"], theirs["fw_parent"] and -1)
         if ours["fw_parent"] in nodes and nodes[ours["fw_parent"]]["name"].endswith("|thread]"):
             ours["fw_parent"] = -1
@@ -191,6 +193,8 @@ def test_launched_kernels_are_named(torch: Any, tmp_path: Path, backend: str | N
         for trace in traced_by_both(torch, program, tmp_path)
     )
     ours, theirs = attributes(our), attributes(their)
+    if "tensor_range" not in theirs:
+        pytest.skip(f"torch {torch.__version__} notes other inputs of a kernel than its successors")
     for name in ("kernel_backend", "kernel_file", "tensor_range", "op_schema", "scope"):
         assert ours[name] == theirs[name], name
     assert ours["kernel_file"] == ("kernel.py" if backend == "triton" else "")

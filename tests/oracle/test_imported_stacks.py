@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_releases import experimental
 
 from pytest_opprof import EventList, load_trace
 
@@ -27,7 +28,7 @@ def torch() -> Any:
 
 
 def traced(torch: Any, path: Path, program: Callable[[], object]) -> EventList:
-    config = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    config = experimental(torch, profile_all_threads=True)
     with torch.profiler.profile(with_stack=True, experimental_config=config) as theirs:
         program()
     theirs.export_chrome_trace(str(path))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from nvidia_databases import random_nvprof, write_nvprof
+from torch_releases import skip_unless_overloads
 
 from pytest_opprof import parse_nvprof_trace
 
@@ -27,6 +28,7 @@ def parsed_by_torch(path: Path) -> Any:
 
 @pytest.mark.filterwarnings("ignore:.torch.autograd.profiler.parse_nvprof_trace:FutureWarning")  # since 2.15
 def test_ranges_and_kernels_are_torchs(tmp_path: Path, large_counts: bool) -> None:
+    skip_unless_overloads(torch)
     kernels = 0
     for seed in range(500 if large_counts else 40):
         path = write_nvprof(tmp_path / f"{seed}.db", random_nvprof(seed))

@@ -12,6 +12,7 @@ from forests import USER_SCOPE, HandMadeRecording, Span, forests
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from kineto_forests import KinetoEvent, KinetoResult
+from torch_releases import skip_unless_overloads
 
 from pytest_opprof.events import EventList
 from pytest_opprof.events.columns import TableOptions
@@ -199,6 +200,7 @@ def test_table_of_torchs_averages_is_torchs(
     recorded: dict[str, Any],
     grouping: dict[str, Any],
 ) -> None:
+    skip_unless_overloads(torch)
     finished = torch_profile(run, **recorded)
     finished.use_device = device
     averages = finished.key_averages(**grouping)

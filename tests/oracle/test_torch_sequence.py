@@ -4,6 +4,7 @@ O1: both record one and the same execution, and must agree event by event. O2: t
 program, and must agree on how often each op ran.
 """
 
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -338,4 +339,6 @@ def test_both_count_the_same_ops_of_a_compiled_model(torch: Any) -> None:
     check_counts(torch, lambda: compiled(batch).sum().backward())
     counts = counted_by_us(lambda: compiled(batch).sum().backward())
     assert counts["Torch-Compiled Region: 0/0"] == 1
-    assert sum(count for name, count in counts.items() if name.startswith("## Call CompiledFxGraph")) == 2
+    graphs = "## Call CompiledFxGraph"  # of which torch 2.6 does not tell
+    tells = graphs in inspect.getsource(torch._inductor.output_code)
+    assert sum(count for name, count in counts.items() if name.startswith(graphs)) == 2 * tells
