@@ -64,7 +64,9 @@ def open_cuda() -> CudaAnswer:
     The first time may take a second, in which CUPTI is set up; later ones cost a look.
     """
     named = os.environ.get(_PATH)
-    held = [ffi.new("char[]", os.fsencode(path)) for path in _candidates()]
+    # Looking for it takes longer than opening a window: only where it is about to be loaded.
+    is_to_load = is_started() and not library()
+    held = [ffi.new("char[]", os.fsencode(path)) for path in (_candidates() if is_to_load else ())]
     paths = ffi.new("char *[]", held)
     name = ffi.new("char[]", os.fsencode(named)) if named else ffi.NULL
     state = CudaState(lib.op_cuda_open(name, paths, len(held)))

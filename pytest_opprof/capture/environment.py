@@ -164,6 +164,7 @@ def _python_malloc() -> str:
     return told or ("debug" if sys.flags.dev_mode else "")
 
 
+@functools.cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)

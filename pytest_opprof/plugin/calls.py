@@ -7,14 +7,37 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+
+if TYPE_CHECKING:
+    from pytest_opprof.plugin.stepping import Stepping
 
 _REPORTS: Final[tuple[str, ...]] = ("pytest_runtest_logreport", "pytest_exception_interact")
 
 # One for each call, to be held open around it.
 Calls = Generator[AbstractContextManager[None], None, None]
+
+
+class MeasuredCall:
+    """Held open around a call, which is a step. A class, as a generator would allocate between the two."""
+
+    __slots__ = ("_decides", "_stepping")
+
+    def __init__(self, stepping: Stepping, *, decides: bool) -> None:
+        self._stepping = stepping
+        self._decides = decides
+
+    def __enter__(self) -> None:
+        self._stepping.begin_step()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self._stepping.end_step()
+        return self._stepping.call_ended(error, decides=self._decides)
 
 
 @contextlib.contextmanager

@@ -125,6 +125,10 @@ def pytest_collection_modifyitems(
     options = config.stash[OPTIONS]
     if options.mode == "off":
         return result
+    if options.marks:
+        from pytest_opprof.plugin.opening import mark_tests  # noqa: PLC0415  # loaded where it is needed
+
+        mark_tests(config, {*collected, *items})
     chosen = [item for item in items if _is_marked(item)]
     if options.mode == "only":
         _deselect(config, items, keep=chosen)
@@ -164,7 +168,10 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Have the process say which test runs, for whoever finds what it left when it died."""
     session = item.config.stash.get(SESSION, None)
-    if session is None or not session.watches(item):
+    if session is None:
+        return (yield)
+    session.prepare_heap(item)
+    if not session.watches(item):
         return (yield)
     from pytest_opprof.plugin.flight import recorded  # noqa: PLC0415  # as above
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -89,9 +89,21 @@ class ProfileRequest:
     missing: tuple[str, ...] = ()
     steps_itself: bool = False
 
+    def with_one_active_step(self) -> ProfileRequest:
+        """The same with no more than is needed to see whether something changed; itself where that is all."""
+        numbers = self.numbers
+        if numbers is None or numbers.active == 1 or numbers.repeat > 1 or self.steps_itself or self.trace:
+            return self
+        fewer = replace(numbers, active=1)
+        return replace(self, schedule=_scheduled(fewer), numbers=fewer, calls=_calls(fewer))
 
-def request_of(item: pytest.Item) -> ProfileRequest:
+
+def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:
     """What a test's marker asks for. The closest marker counts alone.
+
+    Args:
+        item: The test.
+        suite: The arguments that hold for all tests where the marker says nothing.
 
     Raises:
         UsageError: An argument is unknown or cannot be meant, or the test cannot be profiled.
@@ -99,17 +111,13 @@ def request_of(item: pytest.Item) -> ProfileRequest:
     mark = item.get_closest_marker("profile")
     assert mark is not None, "it is asked of marked tests alone"
     where = f"@pytest.mark.profile of {item.nodeid}"
-    given = mark.kwargs.items()
+    given = {**_beside(mark, suite), **mark.kwargs}.items()
     arguments = {name: value for name, value in given if value is not None or name not in _MAY_BE_NONE}
     if mark.args:
         if len(mark.args) > 1 or "activities" in arguments:
             raise UsageError(f"{where}: all arguments but `activities` are given by name")
         arguments["activities"] = mark.args[0]
-    for name in arguments:
-        if name not in ARGUMENTS:
-            near = difflib.get_close_matches(name, ARGUMENTS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(ARGUMENTS)}"
-            raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
+    check_names(arguments, where=where)
     steps_itself = "opprof" in getattr(item, "fixturenames", ())
     # What a test benchmarks is called by us, also where the test takes our fixture too.
     needs_calls = not steps_itself or bool(takes_benchmark(item))
@@ -138,6 +146,27 @@ def request_of(item: pytest.Item) -> ProfileRequest:
         missing=tuple(f"activity {name}" for name in activities if name not in {"cpu", "cuda"}),
         steps_itself=steps_itself,
     )
+
+
+def check_names(arguments: Iterable[str], *, where: str) -> None:
+    """Check that the marker knows them all.
+
+    Raises:
+        UsageError: It has no such argument.
+    """
+    for name in arguments:
+        if name not in ARGUMENTS:
+            near = difflib.get_close_matches(name, ARGUMENTS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(ARGUMENTS)}"
+            raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
+
+
+def _beside(mark: pytest.Mark, suite: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of the suite's arguments those that do not contradict a marker with its own function or activities."""
+    said = {*mark.kwargs, *(["activities"] if mark.args else [])}
+    if mark.kwargs.get("schedule") is not None:
+        said |= {*_NUMBERS}
+    return {name: value for name, value in suite.items() if name not in said}
 
 
 def refusal_of(item: pytest.Item) -> str:
@@ -188,16 +217,25 @@ def _plan(
         return own, None, _calls_of(own, where=where) if needs_calls else 0
     numbers = {"wait": 0, "warmup": 1, "active": 3}
     numbers |= {name: _number(name, arguments[name], where=where) for name in _NUMBERS if name in arguments}
+    kept = Schedule(**numbers)
     try:
-        with warnings.catch_warnings():  # a marker says warmup=0 on purpose
-            warnings.simplefilter("ignore")
-            plan = schedule(**numbers)
+        plan = _scheduled(kept)
     except AssertionError as error:
         raise UsageError(f"{where}: {error}") from None
-    kept = Schedule(**numbers)
-    cycle = kept.wait + kept.warmup + kept.active
-    first = kept.wait if kept.skip_first_wait else 0
-    return plan, kept, kept.skip_first + cycle * max(kept.repeat, 1) - first
+    return plan, kept, _calls(kept)
+
+
+def _scheduled(numbers: Schedule) -> Callable[[int], object]:
+    with warnings.catch_warnings():  # a marker says warmup=0 on purpose
+        warnings.simplefilter("ignore")
+        return schedule(**asdict(numbers))
+
+
+def _calls(numbers: Schedule) -> int:
+    """Calls until the last cycle is done."""
+    cycle = numbers.wait + numbers.warmup + numbers.active
+    first = numbers.wait if numbers.skip_first_wait else 0
+    return numbers.skip_first + cycle * max(numbers.repeat, 1) - first
 
 
 def _number(name: str, value: Any, *, where: str) -> int:

@@ -25,16 +25,19 @@ _LONGEST: Final = 4_096  # of a reason in a document
 
 
 def measured(test: TestResult, stepping: Stepping) -> TestResult:
-    """`test` with what was recorded of it; a second look widens what it found to be otherwise.
+    """`test` with what was recorded of it; other looks widen what they found to be otherwise.
 
     Args:
         test: What is known of it without its recordings.
         stepping: Its call phase.
     """
-    first = _once(test, stepping)
-    if stepping.again is None:
-        return first
-    return repeated(first, _once(test, stepping.again), fresh_process=False)
+    found = _once(test, stepping, stepping.recordings)
+    if stepping.one_step:
+        found = repeated(found, _once(test, stepping, stepping.one_step), fresh_process=False)
+    again = stepping.again
+    if again is not None:
+        found = repeated(found, _once(test, again, again.recordings), fresh_process=False)
+    return found
 
 
 def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> TestResult:
@@ -42,8 +45,7 @@ def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> Test
     return replace(test, measurement=Measurement(status=status, reason=reason))
 
 
-def _once(test: TestResult, stepping: Stepping) -> TestResult:
-    recordings = stepping.recordings
+def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording]) -> TestResult:
     sources = _sources(recordings, asked_for=stepping.sources)
     test = replace(
         test,

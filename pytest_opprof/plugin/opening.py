@@ -19,6 +19,7 @@ from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
 from pytest_opprof.plugin.controller import KEY
 from pytest_opprof.plugin.flight import tell_of_deaths
 from pytest_opprof.plugin.hooks import ARMING, ASIDE, OPTIONS, SESSION
+from pytest_opprof.plugin.marking import mark, suite_arguments
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
@@ -72,6 +73,18 @@ def open_session(
     config.stash[SESSION] = session
 
 
+def mark_tests(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    """Mark what the user chose by options.
+
+    Raises:
+        pytest.UsageError: A line cannot be meant.
+    """
+    try:
+        mark(items, config.stash[OPTIONS].marks)
+    except UsageError as error:
+        _refuse(config, [f"opprof: {error}"], error)
+
+
 def open_controller(config: pytest.Config, folder: Path) -> str | None:
     """Make the session of xdist's controller, before its workers start where there is something to prepare.
 
@@ -118,11 +131,15 @@ def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
 
 
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
-    names = known_ops()
+    names, options = known_ops(), config.stash[OPTIONS]
     problems = []
+    try:
+        suite = suite_arguments(options.profile, options.limits, known_ops=names)
+    except UsageError as error:
+        _refuse(config, [f"opprof: {error}"], error)
     for item in chosen:
         try:
-            item.stash[PLAN] = plan_of(item, known_ops=names)
+            item.stash[PLAN] = plan_of(item, known_ops=names, suite=suite)
         except UsageError as error:
             problems.append(f"opprof: {error}")
     if problems:

@@ -68,6 +68,25 @@ OPTIONS: Final = (
         help="profile marked tests, none, or them alone; always: and keep what ran last in every test, "
         "should its process die",
     ),
+    Option(
+        name="opprof-mark",
+        metavar="TESTS",
+        is_list=True,
+        help="profile tests without a marker: a path, a node id or a pattern of such, or -k EXPRESSION; "
+        "arguments of the marker may follow; ! before it takes tests out; may be repeated",
+    ),
+    Option(
+        name="opprof-profile",
+        metavar="ARGUMENTS",
+        help="arguments for every profiled test that does not set them, such as warmup=2, active=5",
+    ),
+    Option(
+        name="opprof-limits",
+        metavar="LIMIT",
+        is_list=True,
+        help="a budget for every profiled test without limits of its own: a preset such as no_sync, or "
+        "METRIC=BOUND; may be repeated",
+    ),
     Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
     Option(
         name="opprof-save-processes",
@@ -189,6 +208,9 @@ class Options:
         history: "saved", "all" or "off".
         gates: Rules of the command line.
         ini_gates: Rules of the ini file, which a test's own stand over.
+        marks: Lines that choose tests to profile, the weaker first.
+        profile: Arguments of the marker for all tests, as they were written.
+        limits: Budgets for all tests, as they were written.
         renames: What tests of the baseline are called now.
         save_processes: How many processes measure what is saved; 1 for this one alone.
         capture: Names of sources.
@@ -200,6 +222,9 @@ class Options:
     """
 
     mode: str
+    marks: tuple[str, ...]
+    profile: str
+    limits: tuple[str, ...]
     save: str | None
     save_processes: int
     baseline: str | None
@@ -248,6 +273,9 @@ def read_options(config: pytest.Config) -> Options:
     columns = _listed(values["opprof_columns"] or "")
     return Options(
         mode=mode,
+        marks=(*config.getini("opprof_mark"), *(config.getoption("opprof_mark") or ())),
+        profile=values["opprof_profile"] or "",
+        limits=tuple(values["opprof_limits"]),
         save=values["opprof_save"] or None,
         save_processes=_processes(values["opprof_save_processes"]),
         baseline=values["opprof_baseline"] or None,

@@ -6,7 +6,7 @@ import os.path
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -41,13 +41,18 @@ class TestPlan:
 PLAN: Final = pytest.StashKey[TestPlan]()
 
 
-def plan_of(item: pytest.Item, *, known_ops: Collection[str]) -> TestPlan:
+def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str, Any]) -> TestPlan:
     """The plan of a test that has the marker.
+
+    Args:
+        item: The test.
+        known_ops: The names of all ops that there are, as far as known.
+        suite: The arguments that hold for all tests where the marker says nothing.
 
     Raises:
         UsageError: An argument, a limit or a gate cannot be meant.
     """
-    request = request_of(item)
+    request = request_of(item, suite=suite)
     limits = parse_limits(request.limits, where=f"limits of {item.nodeid}", known_ops=known_ops)
     parse_gates(request.gates, where=f"gates of {item.nodeid}", known_ops=known_ops)
     return TestPlan(request=request, limits=limits, gates=request.gates, refusal=refusal_of(item))

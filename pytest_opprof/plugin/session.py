@@ -22,16 +22,17 @@ from pytest_opprof.capture.speed import Speed
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy, compare_test
-from pytest_opprof.compare.verdicts import Verdict, parse_fail_on
+from pytest_opprof.compare.verdicts import parse_fail_on
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.calm import Calm
-from pytest_opprof.plugin.certify import SecondLooks
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
+from pytest_opprof.plugin.heap import RestingHeap
+from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, unjudged
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.measurement import measured, unmeasured
+from pytest_opprof.plugin.measurement import unmeasured
 from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
@@ -43,11 +44,15 @@ from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
-from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.names import canonical_node_id
-from pytest_opprof.results.run import Environment, MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.results.run import (
+    Environment,
+    MeasurementStatus,
+    Outcome,
+    Run,
+    TestResult,
+)
 from pytest_opprof.units import NS_IN_S
 
 STEPPING: Final = pytest.StashKey[Stepping]()
@@ -114,8 +119,8 @@ class OpprofSession:
             accepted=self._accepted(),
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
-        # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
-        self._second_looks = None if exchange else SecondLooks(config)
+        self._looks = Looks(self)
+        self._heap = RestingHeap()
         self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
@@ -125,6 +130,7 @@ class OpprofSession:
 
     def close(self) -> None:
         """Remove what was not kept; a worker's folder is its controller's to remove."""
+        self._heap.thaw()
         if self.shared is not self.exchange and self.shared.is_of_this_process:
             self.shared.remove()
 
@@ -147,6 +153,13 @@ class OpprofSession:
         """Whether something is kept of a test whose process dies."""
         return PLAN in item.stash or self.options.mode == ALWAYS
 
+    def prepare_heap(self, item: pytest.Item) -> None:
+        """A test is about to be set up: have no window of it pay for what is alive already."""
+        if PLAN in item.stash:
+            self._heap.freeze()
+        else:
+            self._heap.thaw()
+
     def stepping_of(self, item: pytest.Item) -> Stepping | None:
         """A test's measurement; None for a test that is not measured."""
         plan = item.stash.get(PLAN, None)
@@ -154,15 +167,18 @@ class OpprofSession:
             return None
         if STEPPING not in item.stash:
             item.stash[STEPPING] = self._new_stepping(item, plan.request)
-            self.running = _unjudged(item, Outcome.ERROR)
+            self.running = unjudged(item, Outcome.ERROR)
         return item.stash[STEPPING]
 
     def _new_stepping(self, item: pytest.Item, request: ProfileRequest) -> Stepping:
-        sources, fails = self.options.capture, partial(self._would_fail, item)
+        sources, fails = self.options.capture, partial(self._looks.would_fail, item)
+        answers = partial(self._looks.is_as_before, item) if self._looks.may_be_enough(item) else None
         timed = TimedSteps(0 if self.exchange else self.options.timed_steps, calm=self._calm())
         fixture = benchmark_of(item)
         if fixture is None:
-            return Stepping(request, sources=sources, fails=fails, timed=timed, calm=self._calm())
+            return Stepping(
+                request, sources=sources, fails=fails, answers=answers, timed=timed, calm=self._calm()
+            )
         return BenchmarkStepping(
             request, fixture=fixture, sources=sources, fails=fails, timed=timed, calm=self._calm()
         )
@@ -188,7 +204,7 @@ class OpprofSession:
             del item.stash[STEPPING]  # a rerun of the same item starts anew; the recordings are let go
         self.running = None
         has_failed = stepping is not None and stepping.has_failed_parts
-        test = _unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
+        test = unjudged(item, Outcome.FAILED if has_failed and report.passed else _outcome(report))
         self.node_ids[test.node_id] = item.nodeid
         if plan.refusal and test.outcome is Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.ERROR, plan.refusal))
@@ -196,12 +212,14 @@ class OpprofSession:
         if stepping is None or test.outcome is not Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
-        test = self._measured(test, stepping)
+        found = self._looks.last(item, stepping) or self.compare(measured_or_error(test, stepping))
+        test = measured_of(found)
         if test.timing.reason:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
         if isinstance(stepping, BenchmarkStepping) and test.is_usable:
             leave_summary(stepping.fixture, test, run_id=self._run_id)
-        test, found = self._seen_twice(item, test)
+        found = self._looks.confirmed(item, found)
+        test = measured_of(found)
         self._take(test)
         note_properties(item, found)
         traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
@@ -226,35 +244,6 @@ class OpprofSession:
         """Whether it is a failure that the baseline asked for does not exist."""
         return self._fail_on.no_baseline
 
-    def _would_fail(self, item: pytest.Item, stepping: Stepping) -> bool:
-        """Whether a gate would fail a test that has run."""
-        if self.baseline.run is None and not item.stash[PLAN].limits:
-            return False
-        try:
-            found = self._compare(self._measured(_unjudged(item, Outcome.PASSED), stepping))
-        except Exception:  # noqa: BLE001  # this runs inside the test; it is told when the test is judged
-            return False
-        return found.verdict is Verdict.REGRESSED and self.fails(found)
-
-    def _seen_twice(self, item: pytest.Item, test: TestResult) -> tuple[TestResult, TestComparison]:
-        """A test and its verdict, after a look at it in a fresh process where it would fail."""
-        found = self._compare(test)
-        if found.base is None or found.verdict is not Verdict.REGRESSED or not self.fails(found):
-            return test, found
-        again = self._second_looks.at(item) if self._second_looks else None
-        # One that fails alike confirms this one; one that nobody can judge says nothing.
-        if again is None or not again.is_usable or self.fails(self._compare(again)):
-            return test, found
-        test = repeated(test, again, fresh_process=False)
-        return test, self._compare(test)
-
-    def _measured(self, test: TestResult, stepping: Stepping) -> TestResult:
-        try:
-            return measured(test, stepping)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
-            reason = f"the profiler failed: {type(error).__name__}: {error}"
-            return unmeasured(test, MeasurementStatus.ERROR, reason)
-
     def _take(self, test: TestResult) -> None:
         self.results[test.node_id] = test
         problems = Collector.instance().problems
@@ -269,7 +258,8 @@ class OpprofSession:
             except OpprofError as error:
                 self.failures.append(str(error))
 
-    def _compare(self, test: TestResult) -> TestComparison:
+    def compare(self, test: TestResult) -> TestComparison:
+        """Judge a test by what the session holds it to."""
         base = self.baseline.run
         before = base.test(test.node_id) if base else None
         return compare_test(test, before, base=base, head=self.run_of([test]), policy=self.policy)
@@ -343,13 +333,6 @@ class OpprofSession:
             environment=here,
             tests=tuple(tests),
         )
-
-
-def _unjudged(item: pytest.Item, outcome: Outcome) -> TestResult:
-    plan = item.stash[PLAN]
-    return TestResult(
-        node_id=canonical_node_id(item.nodeid), outcome=outcome, limits=plan.limits, gates=plan.gates
-    )
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
-from types import TracebackType
 from typing import Any, Final
 
 import pytest
@@ -20,7 +19,7 @@ from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
-from pytest_opprof.plugin.calls import Calls, replaced, unreported
+from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
 from pytest_opprof.plugin.calm import Calm, CalmRecorder
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.timing import TimedSteps
@@ -43,6 +42,7 @@ class Stepping:
         request: What the marker asks for.
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
+        answers: Whether one active step was enough; None where all of the schedule are wanted.
         timed: Steps to time, without a profiler, after those of the schedule.
         calm: Waits for an undisturbed moment before each recorded step.
 
@@ -50,6 +50,7 @@ class Stepping:
         request: What the marker asks for.
         sources: What of `sources` the marker's activities leave, and the calls that it asks for.
         recordings: Of the finished cycles, in order.
+        one_step: Of the one active step that was no answer.
         problem: Why the measurement failed; None while it has not.
         doubt: Why a finished measurement cannot be trusted; None when it can.
         calls: Finished calls of the test, or steps that it finished itself.
@@ -67,12 +68,14 @@ class Stepping:
         *,
         sources: frozenset[str],
         fails: Callable[[Stepping], bool] | None = None,
+        answers: Callable[[Stepping], bool] | None = None,
         timed: TimedSteps | None = None,
         calm: Calm | None = None,
     ) -> None:
         self.request = request
         self.timed = timed or TimedSteps(0)
         self.recordings: list[Recording] = []
+        self.one_step: list[Recording] = []
         self.problem: str | None = None
         self.doubt: str | None = None
         self.calls = 0
@@ -86,6 +89,8 @@ class Stepping:
             with_modules=request.with_modules,
         )
         self._fails = fails
+        self._answers = answers
+        self._calls_before = 0
         self._calm = calm
         self._stepper: Stepper | None = None
         self._takes_cycles = True
@@ -161,6 +166,12 @@ class Stepping:
             return [*self.recordings, collector.peek()]
         return self.recordings
 
+    @property
+    def is_as_seen(self) -> bool:
+        """Whether nothing was measured or found out since somebody last looked at the recordings."""
+        is_final = self.problem is None and self.again is None
+        return is_final and not (self.compile_cache or self.timed.durations_ns)
+
     # ---- the test's calls --------------------------------------------------------------------
 
     def _in_place(self, item: pytest.Item) -> AbstractContextManager[None]:
@@ -176,8 +187,15 @@ class Stepping:
                 yield call
 
     def _all_calls(self) -> Calls:
+        whole = self.request
+        if self._answers is not None:
+            self.request = whole.with_one_active_step()
         yield from self.planned_calls(decides=True)
-        if self._needs_a_second_look():
+        if self.request is not whole and self._is_sound() and not self._has_answered():
+            self._calls_before, self.one_step = self.calls, self.recordings
+            self.request, self.recordings, self.calls = whole, [], 0
+            yield from self.planned_calls(decides=False)
+        if self.request is whole and self._needs_a_second_look():
             self.again = Stepping(self.request, sources=self.sources)
             yield from self.again.planned_calls(decides=False)
         if self.request.steps_itself:
@@ -206,7 +224,7 @@ class Stepping:
         elif report.failed:
             report.outcome, report.longrepr = "passed", None
             if not self.has_failed_parts and self.problem is None:
-                self.problem = f"cannot be repeated: a subtest of call {self.calls + 1} failed. {_REPEATABLE}"
+                self.problem = f"cannot be repeated: a subtest of call {self._call} failed. {_REPEATABLE}"
 
     def planned_calls(self, *, decides: bool) -> Calls:
         """What to hold open around each call of one measurement.
@@ -216,12 +234,12 @@ class Stepping:
         """
         self._start()
         try:
-            yield _Call(self, decides=decides)
+            yield MeasuredCall(self, decides=decides)
             if self.request.steps_itself:
                 self._takes_cycles = False  # a step that the test did not finish is no step
             else:
                 while self._goes_on():
-                    yield _Call(self, decides=False)
+                    yield MeasuredCall(self, decides=False)
         finally:
             self._stop()
 
@@ -241,12 +259,17 @@ class Stepping:
         return True
 
     def _unrepeatable(self, error: BaseException) -> str:
-        call = f"call {self.calls + 1} raised {type(error).__name__}"
+        call = f"call {self._call} raised {type(error).__name__}"
         if isinstance(error, CaptureBusyError):
             return f"the test profiles itself: {call}. Leave out its own profiler, or the marker"
         if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
             return f"cannot be repeated: {call}. Make `benchmark` an argument of the test"
         return f"cannot be repeated: {call}. {_REPEATABLE}"
+
+    @property
+    def _call(self) -> int:
+        """The number of the call that runs, from 1."""
+        return self._calls_before + self.calls + 1
 
     def _goes_on(self) -> bool:
         """Count the call that ended; whether another follows."""
@@ -257,6 +280,9 @@ class Stepping:
 
     def _is_sound(self) -> bool:
         return self.problem is None
+
+    def _has_answered(self) -> bool:
+        return self._answers is not None and self._what_is_missing() is None and self._answers(self)
 
     def _needs_a_second_look(self) -> bool:
         """Before a test fails, its numbers are seen twice: one that disagrees with itself gates nothing."""
@@ -360,25 +386,6 @@ class Stepping:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-
-
-class _Call:
-    """Held open around a call, which is a step. A class, as a generator would allocate between the two."""
-
-    __slots__ = ("_decides", "_stepping")
-
-    def __init__(self, stepping: Stepping, *, decides: bool) -> None:
-        self._stepping = stepping
-        self._decides = decides
-
-    def __enter__(self) -> None:
-        self._stepping.begin_step()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        self._stepping.end_step()
-        return self._stepping.call_ended(error, decides=self._decides)
 
 
 def _sources_left(sources: frozenset[str], request: ProfileRequest) -> frozenset[str]:

@@ -1,0 +1,103 @@
+"""What is found out of a test while it runs: whether it is as before, would fail, and fails again."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.plugin.certify import SecondLooks
+from pytest_opprof.plugin.measurement import measured, unmeasured
+from pytest_opprof.plugin.plans import PLAN
+from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.names import canonical_node_id
+from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, TestResult
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.plugin.session import OpprofSession
+    from pytest_opprof.plugin.stepping import Stepping
+
+_LAST: Final[pytest.StashKey[TestComparison | None]] = pytest.StashKey()
+
+
+class Looks:
+    """Asks of what was measured how it would be judged.
+
+    Args:
+        session: Of which tests, and what they are held to.
+    """
+
+    def __init__(self, session: OpprofSession) -> None:
+        self._session = session
+        # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
+        self._fresh = None if session.exchange else SecondLooks(session.config)
+
+    def may_be_enough(self, item: pytest.Item) -> bool:
+        """Whether one active step can answer: the test is held to a certificate, and nothing else is kept."""
+        base, options = self._session.baseline.run, self._session.options
+        before = base.test(canonical_node_id(item.nodeid)) if base else None
+        if before is None or before.processes < CERTIFICATE or before.unstable:
+            return False
+        return not (options.save or options.traces or options.timed_steps)
+
+    def is_as_before(self, item: pytest.Item, stepping: Stepping) -> bool:
+        """Whether what was measured is what the baseline has, to the last op."""
+        found = self._look(item, stepping)
+        return found is not None and found.verdict is Verdict.PASS and not found.changes
+
+    def would_fail(self, item: pytest.Item, stepping: Stepping) -> bool:
+        """Whether a gate would fail a test that has run."""
+        if self._session.baseline.run is None and not item.stash[PLAN].limits:
+            return False
+        found = self._look(item, stepping)
+        return found is not None and found.verdict is Verdict.REGRESSED and self._session.fails(found)
+
+    def last(self, item: pytest.Item, stepping: Stepping) -> TestComparison | None:
+        """What the last look has found, if nothing came after it."""
+        found = item.stash.get(_LAST, None)
+        item.stash[_LAST] = None  # a rerun of the same item starts anew
+        return found if stepping.is_as_seen else None
+
+    def confirmed(self, item: pytest.Item, found: TestComparison) -> TestComparison:
+        """The same, after a look at the test in a fresh process where it would fail."""
+        session = self._session
+        if found.base is None or found.verdict is not Verdict.REGRESSED or not session.fails(found):
+            return found
+        again = self._fresh.at(item) if self._fresh else None
+        # One that fails alike confirms this one; one that nobody can judge says nothing.
+        if again is None or not again.is_usable or session.fails(session.compare(again)):
+            return found
+        return session.compare(repeated(measured_of(found), again, fresh_process=False))
+
+    def _look(self, item: pytest.Item, stepping: Stepping) -> TestComparison | None:
+        item.stash[_LAST] = found = None
+        test = measured_or_error(unjudged(item, Outcome.PASSED), stepping)
+        with contextlib.suppress(Exception):  # this runs inside the test; it is told when the test is judged
+            item.stash[_LAST] = found = self._session.compare(test)
+        return found
+
+
+def unjudged(item: pytest.Item, outcome: Outcome) -> TestResult:
+    """A marked test that ended, without its numbers."""
+    plan = item.stash[PLAN]
+    return TestResult(
+        node_id=canonical_node_id(item.nodeid), outcome=outcome, limits=plan.limits, gates=plan.gates
+    )
+
+
+def measured_or_error(test: TestResult, stepping: Stepping) -> TestResult:
+    """`test` with what was recorded of it, or why that cannot be read."""
+    try:
+        return measured(test, stepping)
+    except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
+        reason = f"the profiler failed: {type(error).__name__}: {error}"
+        return unmeasured(test, MeasurementStatus.ERROR, reason)
+
+
+def measured_of(found: TestComparison) -> TestResult:
+    """What was measured of a test of this session."""
+    assert found.head is not None, "a test of this session has run"
+    return found.head

@@ -1,0 +1,152 @@
+"""Marks tests without editing them: lines of ``--opprof-mark`` and of the ini key ``opprof_mark``."""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import pytest
+from _pytest.mark import KeywordMatcher
+from _pytest.mark.expression import Expression
+
+from pytest_opprof.compare.limits import parse_limits
+from pytest_opprof.errors import UsageError
+from pytest_opprof.plugin.marker import check_names, refusal_of
+
+_WORD: Final = r"""(?:"([^"]*)"|'([^']*)'|(\S+))"""
+_LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
+_SPECIAL: Final = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLine:
+    """Which tests a line chooses, and what it says of them.
+
+    Attributes:
+        chooses: Whether it is about a test.
+        is_excluding: It takes back what lines before it chose.
+        arguments: Of the marker.
+    """
+
+    chooses: Callable[[pytest.Item], bool]
+    is_excluding: bool
+    arguments: Mapping[str, Any]
+
+
+def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
+    """Give tests the marker; a marker in the code wins, and of several lines about a test the last.
+
+    A test that the marker would be refused on is left as it is: nobody named it.
+
+    Args:
+        items: What was collected.
+        lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
+
+    Raises:
+        UsageError: A line cannot be meant.
+    """
+    parsed = [parse_mark(line) for line in lines]
+    for item in items:
+        if not isinstance(item, pytest.Function) or item.get_closest_marker("profile") or refusal_of(item):
+            continue
+        last = next((line for line in reversed(parsed) if line.chooses(item)), None)
+        if last is not None and not last.is_excluding:
+            item.add_marker(pytest.mark.profile(**last.arguments))
+
+
+def parse_mark(line: str) -> MarkLine:
+    """Read one line.
+
+    Raises:
+        UsageError: It cannot be meant.
+    """
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise UsageError(f"opprof_mark: {line!r} names no test: write a path, a node id or -k EXPRESSION")
+    excludes, is_expression, *words, rest = match.groups()
+    word = next(filter(None, words), "")
+    if excludes and rest:
+        raise UsageError(f"opprof_mark: {line!r} takes tests out, so it has no arguments: {rest}")
+    arguments = parse_arguments(rest, where=f"opprof_mark: {line!r}")
+    check_names(arguments, where=f"opprof_mark: {line!r}")
+    return MarkLine(
+        chooses=_by_expression(word, line) if is_expression else _by_node_id(word),
+        is_excluding=bool(excludes),
+        arguments=arguments,
+    )
+
+
+def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
+    """Read arguments of the marker as they stand in Python, such as ``warmup=2, record_shapes=True``.
+
+    Args:
+        text: The arguments, with literals for values.
+        where: What an error says they stand in.
+
+    Raises:
+        UsageError: They are no such arguments.
+    """
+    try:
+        call = ast.parse(f"profile({text})", mode="eval").body
+        words = call.keywords if isinstance(call, ast.Call) and not call.args else []
+        values = {word.arg: ast.literal_eval(word.value) for word in words}
+    except (SyntaxError, ValueError):
+        values = {}
+    if text.strip() and (not values or None in values):
+        raise UsageError(
+            f"{where}: {text!r} are no arguments of the marker; write them as in Python, with literals for "
+            "values: warmup=2, record_shapes=True"
+        )
+    return MappingProxyType({str(name): value for name, value in values.items()})
+
+
+def suite_arguments(
+    profile: str, limits: Collection[str], *, known_ops: Collection[str]
+) -> Mapping[str, Any]:
+    """What holds for every profiled test whose marker does not say it.
+
+    Args:
+        profile: The marker's arguments, as ``--opprof-profile`` has them.
+        limits: Presets, and budgets as ``METRIC=BOUND``, ``METRIC<=BOUND`` and the like.
+        known_ops: The names of all ops that there are, as far as known.
+
+    Raises:
+        UsageError: They cannot be meant.
+    """
+    arguments = dict(parse_arguments(profile, where="opprof_profile"))
+    check_names(arguments, where="opprof_profile")
+    if limits:
+        arguments["limits"] = [_budget(limit) for limit in limits]
+        parse_limits(arguments["limits"], where="opprof_limits", known_ops=known_ops)
+    return arguments
+
+
+def _budget(text: str) -> str | dict[str, str]:
+    """A preset's name, or one budget; ``=`` means no more than, as a number alone does in the marker."""
+    match = re.fullmatch(r"([^<>=]+)(?:=(?!=)|(?=[<>=]))(.+)", text)
+    return {match[1].strip(): match[2].strip()} if match else text
+
+
+def _by_expression(text: str, line: str) -> Callable[[pytest.Item], bool]:
+    try:
+        expression = Expression.compile(text)
+    except SyntaxError as error:
+        raise UsageError(f"opprof_mark: {line!r} is no -k expression: {error}") from None
+    return lambda item: expression.evaluate(KeywordMatcher.from_item(item))
+
+
+def _by_node_id(text: str) -> Callable[[pytest.Item], bool]:
+    """A path or a node id, whole or up to one of its parts, or a pattern of node ids."""
+    wanted = text.rstrip("/").removeprefix("./")
+    if wanted == ".":
+        return lambda _: True
+    if not _SPECIAL.isdisjoint(wanted):
+        return lambda item: fnmatch.fnmatchcase(item.nodeid, wanted) or item.nodeid == wanted
+    return lambda item: (
+        item.nodeid.startswith(wanted) and item.nodeid[len(wanted) :][:1] in {"", "/", ":", "["}
+    )

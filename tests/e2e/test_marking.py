@@ -1,0 +1,141 @@
+"""Tests that are marked by options: which ones, with which arguments, and in every way that tests are run."""
+
+import pytest
+from e2e.project import Project
+
+from pytest_opprof.results.files import read_run
+
+TESTS = """\
+    import pytest
+    from pytest_opprof import record_function
+
+    def work(times=1):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+
+    def test_alpha(): work()
+    def test_beta(): work()
+
+    @pytest.mark.parametrize("size", [1, 2])
+    def test_sized(size): work()
+
+    class TestGroup:
+        def test_alpha(self): work()
+
+    @pytest.mark.profile(active=2)
+    def test_marked(): work()
+"""
+
+
+@pytest.fixture
+def suite(project: Project) -> Project:
+    for name in ("models/test_net.py", "test_other.py"):
+        project.write(name, TESTS)
+    project.write(
+        "test_drawn.py",
+        "from hypothesis import given, strategies as st\n@given(st.none())\ndef test_any(x): pass\n",
+    )
+    return project
+
+
+def measured(project: Project, *arguments: str) -> dict[str, int]:
+    """The tests that were measured, and the active steps of each."""
+    run = project.pytest(*arguments).run
+    return {test.node_id: test.steps for test in run.tests}
+
+
+IN_NET = [
+    "models/test_net.py::TestGroup::test_alpha",
+    "models/test_net.py::test_alpha",
+    "models/test_net.py::test_beta",
+    "models/test_net.py::test_marked",
+    "models/test_net.py::test_sized[1]",
+    "models/test_net.py::test_sized[2]",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "chosen"),
+    [
+        (["models"], IN_NET),
+        (["./models/"], IN_NET),
+        (["models/test_net.py"], IN_NET),
+        (["models/test_net.py::test_sized"], IN_NET[-2:]),
+        (["models/test_net.py::test_sized[2]"], IN_NET[-1:]),
+        (["models/test_net.py::test_si"], []),
+        (["models/*::test_[ab]*"], IN_NET[:3]),
+        (["-k alpha"], [*IN_NET[:2], "test_other.py::TestGroup::test_alpha", "test_other.py::test_alpha"]),
+        (['-k "alpha and TestGroup"'], [IN_NET[0], "test_other.py::TestGroup::test_alpha"]),
+        (["models", "!-k sized", "!*alpha"], [IN_NET[2]]),
+        (["models", "!models", "*net.py::test_beta"], [IN_NET[2]]),
+    ],
+    ids=str,
+)
+def test_lines_choose_tests(suite: Project, lines: list[str], chosen: list[str]) -> None:
+    found = measured(suite, *(f"--opprof-mark={line}" for line in lines))
+    by_code = {"models/test_net.py::test_marked", "test_other.py::test_marked"}
+    assert sorted(found) == sorted({*chosen, *by_code})
+
+
+def test_a_whole_project_is_marked_but_for_what_no_marker_can_be_on(suite: Project) -> None:
+    found = measured(suite, "--opprof-mark=.")
+    assert len(found) == 12
+    assert not any("drawn" in node_id for node_id in found)
+
+
+def test_the_ini_file_has_a_line_each_and_the_code_wins(suite: Project) -> None:
+    suite.replace(
+        "pytest.ini",
+        "[pytest]",
+        "[pytest]\nopprof_profile = active=4\nopprof_mark =\n    models\n    models/test_net.py::test_beta  warmup=0, active=5",
+    )
+    found = measured(suite, "models")
+    assert found["models/test_net.py::test_alpha"] == 4
+    assert found["models/test_net.py::test_beta"] == 5
+    assert found["models/test_net.py::test_marked"] == 2
+    assert measured(suite, "models", "--opprof-mark=!models") == {"models/test_net.py::test_marked": 2}
+
+
+def test_limits_of_the_suite_hold_where_a_marker_has_none(suite: Project) -> None:
+    suite.write(
+        "test_other.py",
+        TESTS + "\n    @pytest.mark.profile(limits={'work.count': 9})\n    def test_own(): work(5)\n"
+        "    def test_much(): work(5)\n",
+    )
+    session = suite.pytest("test_other.py", "--opprof-mark=test_other.py", "--opprof-limits=work.count<=4")
+    assert session.failures.keys() == {"test_much"}
+    equal = suite.pytest("test_other.py", "--opprof-mark=test_other.py", "--opprof-limits=work.count=4")
+    assert equal.failures.keys() == {"test_much"}
+
+
+def test_what_was_marked_so_is_saved_and_fails(suite: Project) -> None:
+    suite.replace("pytest.ini", "[pytest]", "[pytest]\nopprof_mark = models")
+    saved = suite.pytest("--opprof-save=main")
+    assert saved.exit_code == 0
+    stored = read_run(suite.stored()[-1])
+    assert {test.processes for test in stored.tests if "models" in test.node_id} == {2}
+    suite.replace("models/test_net.py", "def test_beta(): work()", "def test_beta(): work(2)")
+    session = suite.pytest("--opprof-baseline=main")
+    assert (session.exit_code, list(session.failures)) == (1, ["test_beta"])
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--opprof-mark=!", "names no test: write a path, a node id or -k EXPRESSION"),
+        ("--opprof-mark=. warmup", "'warmup' are no arguments of the marker; write them as in Python"),
+        ("--opprof-mark=. f(x)", "'f(x)' are no arguments of the marker"),
+        ("--opprof-mark=. warmpu=1", "unknown argument 'warmpu' (did you mean 'warmup'?)"),
+        ("--opprof-mark=!. warmup=1", "takes tests out, so it has no arguments: warmup=1"),
+        ('--opprof-mark=-k "a and"', "is no -k expression"),
+        ("--opprof-profile=active", "opprof_profile: 'active' are no arguments of the marker"),
+        ("--opprof-profile=actve=1", "opprof_profile: unknown argument 'actve'"),
+        ("--opprof-limits=no_snyc", "unknown preset 'no_snyc' in opprof_limits (did you mean 'no_sync'?)"),
+        ("--opprof-limits=work.cuont=1", "opprof_limits"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(suite: Project, option: str, sentence: str) -> None:
+    session = suite.pytest(option)
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert sum(sentence in line for line in session.told) == 1

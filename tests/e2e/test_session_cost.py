@@ -1,0 +1,128 @@
+"""What a session costs: no more steps than its answer needs, and no window that pays for the heap."""
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.project import Project
+
+TESTS = """\
+    import gc
+    import pytest
+    from pytest_opprof import record_function
+
+    def work(times=1):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+
+    def noted(name):
+        with open("calls", "a") as file:
+            print(name, gc.get_freeze_count() > 0, file=file)
+
+    @pytest.mark.profile
+    def test_same():
+        noted("same")
+        work()
+
+    @pytest.mark.profile
+    def test_more():
+        noted("more")
+        work()
+
+    def test_plain():
+        noted("plain")
+"""
+
+
+@pytest.fixture(scope="module")
+def saved(make_project: MakeProject) -> Project:
+    project = make_project("cost")
+    project.write("test_it.py", TESTS)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    return project
+
+
+def calls(project: Project) -> list[str]:
+    """The tests that were called since this was asked last, a line for each call."""
+    path = project.folder / "calls"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+@pytest.fixture
+def project(saved: Project) -> Project:
+    calls(saved)
+    return saved
+
+
+def test_what_is_as_before_takes_one_active_step(project: Project) -> None:
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == 0
+    assert [line.split()[0] for line in calls(project)] == ["same"] * 2 + ["more"] * 2 + ["plain"]
+    told = session.result("test_same")
+    assert (told.steps, told.schedule and told.schedule.active) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "option", ["--opprof-save=other", "--opprof-traces=traces", "--opprof-timed-steps=9"]
+)
+def test_what_is_kept_takes_all_steps(project: Project, option: str) -> None:
+    timed = option.startswith("--opprof-timed")
+    session = project.pytest(
+        "--opprof-baseline=main",
+        "--opprof-save-processes=1",
+        "--opprof-timed-max-time=0",
+        option,
+        "-k",
+        "same",
+    )
+    assert session.exit_code == 0
+    assert len(calls(project)) == 4 + 9 * timed
+
+
+def test_an_uncertified_baseline_takes_all_steps(project: Project) -> None:
+    project.pytest("--opprof-save=alone", "--opprof-save-processes=1", "-k", "same")
+    calls(project)
+    assert project.pytest("--opprof-baseline=alone", "-k", "same").exit_code == 0
+    assert len(calls(project)) == 4
+
+
+def test_what_differs_is_measured_as_its_marker_says_and_once_more(project: Project) -> None:
+    project.replace("test_it.py", 'noted("more")\n    work()', 'noted("more")\n    work(2)')
+    try:
+        session = project.pytest("--opprof-baseline=main")
+    finally:
+        project.replace("test_it.py", "work(2)", "work()")
+    assert session.exit_code == 1
+    assert session.failures.keys() == {"test_more"}
+    names = [line.split()[0] for line in calls(project)]
+    # One active step, all of the schedule, and both looks at it before it fails: here, and in a process of its own.
+    assert names.count("same") == 2
+    assert names.count("more") >= 2 + 4 + 4
+    told = session.result("test_more")
+    assert (told.steps, told.schedule and told.schedule.active) == (3, 3)
+
+
+def test_a_failure_in_a_later_call_names_it(project: Project) -> None:
+    source = project.folder / "test_it.py"
+    kept = source.read_text(encoding="utf-8")
+    source.write_text(
+        f"{kept}\nCALLS = []\n\n@pytest.mark.profile\ndef test_thrice():\n"
+        "    CALLS.append(0)\n    work()\n    assert len(CALLS) < 4\n",
+        encoding="utf-8",
+    )
+    session = project.pytest("--opprof-baseline=main", "-k", "thrice")
+    source.write_text(kept, encoding="utf-8")
+    assert any("call 4 raised AssertionError" in line for line in session.lines.lines)
+
+
+def test_the_heap_rests_while_marked_tests_run_and_not_else(project: Project) -> None:
+    project.pytest("-k", "same or plain")
+    assert calls(project) == ["same True"] * 4 + ["plain False"]
+
+
+def test_a_heap_that_the_project_froze_stays_frozen(project: Project) -> None:
+    conftest = project.write("conftest.py", "import gc\ngc.freeze()\n")
+    project.pytest("-k", "same or plain")
+    conftest.unlink()
+    assert calls(project) == ["same True"] * 4 + ["plain True"]
