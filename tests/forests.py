@@ -52,6 +52,7 @@ class HandMadeRecording:
     device_dropped: int = 0
     device_partial: bool = False
     trace_end_ns: int = 0
+    first_id: int = 0
     parent: list[int] = field(init=False)
     duration_ns: list[int] = field(init=False)
     self_ns: list[int] = field(init=False)

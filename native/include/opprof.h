@@ -71,6 +71,8 @@ void op_window_accept(
     uint32_t injected); /* bits of op_injected, for all windows to come; all at first */
 /* Torch's ops in all windows to come are such a share of them; 1 at first. It is only noted here. */
 void op_window_sample(double sampling);
+/* Whether the inputs of ops are recorded in all windows to come: the text of a range is one. */
+void op_window_keep_inputs(uint32_t on);
 /* Whether windows to come are flight recorders: the pool alone, in which the oldest events make room
  * for the newest. */
 void op_window_keep_last(uint32_t on);

@@ -161,6 +161,7 @@ typedef struct op_path {
 
 void op_result_free(op_result *result);
 int64_t op_result_trace_start(const op_result *result);    /* nanoseconds since the epoch */
+uint64_t op_result_first_id(const op_result *result);      /* row n has this one + 1 + n */
 int64_t op_result_trace_duration(const op_result *result); /* nanoseconds */
 void op_result_columns(const op_result *result, op_columns *out);
 void op_result_stats(const op_result *result, op_stats *out);

@@ -102,7 +102,8 @@ enum op_args_type {
      * frame that called the first of them, then an address of two words for each, outermost first.
      * They are numbered on, and the last has the number in aux. */
     OP_ARGS_STACK = 8,
-    OP_ARGS_MODULE = 9 /* op_module (loaded.h) */
+    OP_ARGS_MODULE = 9, /* op_module (loaded.h) */
+    OP_ARGS_INPUT = 10  /* as OP_ARGS_TEXT, where inputs are recorded: torch takes the text for one */
 };
 #define OP_STACK_BOTTOM 0u /* what calls the first frame of a thread */
 #define OP_STACK_BEYOND 1u /* what calls the outermost frame of a stack that was too deep */

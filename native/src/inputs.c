@@ -63,7 +63,7 @@ const char *op_dtype_name(uint32_t dtype) {
     return dtype < sizeof dtypes / sizeof *dtypes ? dtypes[dtype] : "";
 }
 
-bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) {
+static bool inputs_of_op(const uint32_t *block, const uint32_t *limit, op_inputs *out) {
     uint32_t words = *block >> 8;
     if ((*block & 0xff) != OP_ARGS_TORCH || words < 2 || words > (size_t)(limit - block) - 1)
         return false;
@@ -77,16 +77,24 @@ bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) 
     return true;
 }
 
+bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) {
+    static const uint32_t text = OP_INPUT_OTHER; /* has neither a shape nor a value, as with Kineto */
+    if ((*block & 0xff) != OP_ARGS_INPUT)
+        return inputs_of_op(block, limit, out);
+    *out = (op_inputs){&text, &text + 1};
+    return true;
+}
+
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit) {
     op_inputs inputs;
-    bool has = op_inputs_of(block, limit, &inputs) && inputs.at > block + 3 &&
+    bool has = inputs_of_op(block, limit, &inputs) && inputs.at > block + 3 &&
                TAG(block[3]) == OP_INPUT_OVERLOAD;
     return has ? block + 4 : NULL;
 }
 
 const uint32_t *op_inputs_keywords(const uint32_t *block, const uint32_t *limit) {
     op_inputs inputs;
-    if (!op_inputs_of(block, limit, &inputs))
+    if (!inputs_of_op(block, limit, &inputs))
         return NULL;
     const uint32_t *at = block + (op_inputs_overload(block, limit) ? 5 : 3);
     bool has = inputs.at > at + 1 && *(at + 1) >> 8 < LENGTH(*at);

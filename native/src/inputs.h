@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The argument block at `args` (op_result_args), or NULL if it is not a torch op's. */
+/* Of an argument block (op_result_args): a torch op's, or the text that a range was given. */
 typedef struct op_inputs {
     const uint32_t *at, *end; /* tokens */
 } op_inputs;

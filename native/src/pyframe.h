@@ -8,6 +8,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stdbool.h>
+
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
 #endif
@@ -21,6 +23,9 @@
 #include <internal/pycore_interpframe.h>
 #else
 #include <internal/pycore_frame.h>
+#endif
+#if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_gc.h>
 #endif
 #pragma GCC diagnostic pop
 
@@ -41,6 +46,25 @@ static inline op_frame *op_frame_of(PyThreadState *state) {
     return op_frame_complete(state->current_frame);
 #else
     return op_frame_complete(state->cframe->current_frame);
+#endif
+}
+
+/* Whether so many bytes, which this thread takes now, are a trace or profile function's, or taken for
+ * one: before 3.12 the interpreter makes the frame object that it hands over before it notes that it
+ * traces. */
+static inline bool op_frame_is_traced_for(size_t bytes) {
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    if (!state || state->tracing)
+        return state != NULL;
+#if PY_VERSION_HEX >= 0x030C0000
+    (void)bytes;
+    return false;
+#else
+    op_frame *f = state->cframe->use_tracing ? state->cframe->current_frame : NULL;
+    if (!f || _PyFrame_IsIncomplete(f) || f->frame_obj)
+        return false;
+    Py_ssize_t slots = f->f_code->co_nlocalsplus + f->f_code->co_stacksize;
+    return bytes == _PyObject_VAR_SIZE(&PyFrame_Type, slots) + sizeof(PyGC_Head);
 #endif
 }
 

@@ -2,6 +2,7 @@
 
 #include "malloc_watch.h"
 #include "names.h"
+#include "pyframe.h"
 #include "record.h"
 
 #include <stdbool.h>
@@ -29,8 +30,10 @@ static void changed(uint32_t name, const void *address, int64_t bytes) {
     op_memory_changed(name, &change);
 }
 
+/* What a tracer such as coverage takes is none of the test's. What it gives back may be. */
 static void *taken(void *block, size_t bytes) {
-    changed(block ? memory_name : out_of_memory_name, block, (int64_t)bytes);
+    if (!op_frame_is_traced_for(bytes))
+        changed(block ? memory_name : out_of_memory_name, block, (int64_t)bytes);
     return block;
 }
 

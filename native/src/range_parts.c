@@ -32,7 +32,7 @@ op_slot op_range_begin_with_text(uint32_t id, PyObject *text) {
             n--;
     }
     uint32_t payload = 1 + (uint32_t)(n + 3) / 4;
-    words[0] = OP_ARGS_HEADER(OP_ARGS_TEXT, payload);
+    words[0] = OP_ARGS_HEADER(op_keeps_inputs() ? OP_ARGS_INPUT : OP_ARGS_TEXT, payload);
     words[1] = (uint32_t)n;
     memcpy(words + 2, utf8, n);
     Py_DECREF(bytes);

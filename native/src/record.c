@@ -7,6 +7,7 @@
 
 uint32_t op_window;
 uint32_t op_paused;
+uint32_t op_with_inputs;
 __thread op_thread *op_self
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec")))

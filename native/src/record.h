@@ -70,8 +70,9 @@ typedef struct op_slot {
     uint32_t window;
 } op_slot;
 
-extern uint32_t op_window; /* number of the open window; 0: none, or paused: begin nothing */
-extern uint32_t op_paused; /* number of the open window while it is paused, else 0 */
+extern uint32_t op_window;      /* number of the open window; 0: none, or paused: begin nothing */
+extern uint32_t op_paused;      /* number of the open window while it is paused, else 0 */
+extern uint32_t op_with_inputs; /* whether windows to come have the inputs of ops */
 extern __thread op_thread *op_self
 #if defined(__GLIBC__)
     __attribute__((tls_model("initial-exec"))) /* one pointer fits the loader's static surplus */
@@ -92,6 +93,10 @@ void op_thread_tidy(op_thread *t);
 /* The contexts of a thread that ended, or NULL. They are never freed: torch may still call the
  * destructor of one on another thread. */
 void *op_contexts_take(void);
+
+static inline bool op_keeps_inputs(void) {
+    return __atomic_load_n(&op_with_inputs, __ATOMIC_RELAXED) != 0;
+}
 
 static inline uint32_t op_recording(void) { return __atomic_load_n(&op_window, __ATOMIC_RELAXED); }
 

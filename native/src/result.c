@@ -16,6 +16,16 @@ op_result *op_result_new(void) {
     return r;
 }
 
+/* Readers hold an id in 32 bits, as torch does: past these they begin anew. */
+op_result *op_result_number(op_result *r) {
+    static uint64_t given;
+    if (given + r->columns.count > UINT32_MAX)
+        given = 0;
+    r->first_id = given;
+    given += r->columns.count;
+    return r;
+}
+
 void op_result_free(op_result *r) {
     if (!r)
         return;
@@ -119,6 +129,7 @@ int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
 
 void op_result_columns(const op_result *r, op_columns *out) { *out = r->columns; }
 void op_result_stats(const op_result *r, op_stats *out) { *out = r->stats; }
+uint64_t op_result_first_id(const op_result *r) { return r->first_id; }
 int64_t op_result_trace_start(const op_result *r) { return r->trace_start; }
 int64_t op_result_trace_duration(const op_result *r) { return r->trace_duration; }
 

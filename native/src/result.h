@@ -30,6 +30,7 @@ struct op_result {
     op_step *steps;
     uint32_t step_count;
     int64_t trace_start, trace_duration;
+    uint64_t first_id; /* of its rows: op_result_id */
     op_stats stats;
     op_group *groups;
     int64_t *samples;
@@ -65,6 +66,9 @@ typedef struct op_source {
 } op_source;
 
 op_result *op_result_new(void);
+/* Gives its rows ids that no row of the process has had, as torch's are; the result. */
+op_result *op_result_number(op_result *r);
+static inline uint64_t op_result_id(const op_result *r, uint64_t row) { return r->first_id + row + 1; }
 int op_tree_build(const op_source *source, op_result *result);
 /* source.c: by the above. */
 int op_source_copy_args(const op_source *source, op_result *result);

@@ -126,6 +126,8 @@ void op_window_sample(double sampling) {
     pthread_mutex_unlock(&self->lock);
 }
 
+void op_window_keep_inputs(uint32_t on) { __atomic_store_n(&op_with_inputs, on, __ATOMIC_RELAXED); }
+
 void op_window_keep_last(uint32_t on) {
     pthread_mutex_lock(&self->lock);
     self->keeps_last = on != 0;
@@ -157,7 +159,7 @@ static int stop_locked(op_result **out) {
     self->stopping = 0;
     op_spill_resume();
     if (rc == OP_OK)
-        *out = result;
+        *out = op_result_number(result);
     else
         op_result_free(result);
     return rc;

@@ -59,11 +59,11 @@ static uint64_t op_around(const op_columns *c, uint64_t row) {
     return is_call && c->parent[row] >= 0 ? (uint64_t)c->parent[row] : row;
 }
 
-void op_trace_correlation(op_json *out, const op_columns *c, uint64_t call_row) {
-    PUT(out, "\"External id\":");
-    op_json_unsigned(out, op_around(c, call_row) + 1);
-    PUT(out, ",\"correlation\":");
-    op_json_unsigned(out, call_row + 1);
+void op_trace_correlation(op_trace *t, uint64_t call_row) {
+    PUT(&t->out, "\"External id\":");
+    op_json_unsigned(&t->out, op_result_id(t->r, op_around(&t->r->columns, call_row)));
+    PUT(&t->out, ",\"correlation\":");
+    op_json_unsigned(&t->out, op_result_id(t->r, call_row));
 }
 
 /* ---- events of the host ------------------------------------------------------------------ */
@@ -129,9 +129,11 @@ static void put_call_args(op_json *out, const op_columns *c, uint64_t row) {
 }
 
 /* What an op and its backward op are found by, and its place in an execution trace. */
-static void put_op_args(op_json *out, const op_columns *c, uint64_t row) {
+static void put_op_args(op_trace *t, uint64_t row) {
+    const op_columns *c = &t->r->columns;
+    op_json *out = &t->out;
     PUT(out, "\"External id\":");
-    op_json_unsigned(out, row + 1);
+    op_json_unsigned(out, op_result_id(t->r, row));
     PUT(out, ",\"Record function id\":");
     op_json_unsigned(out, row + 1);
     PUT(out, ",");
@@ -161,12 +163,12 @@ static void put_event_args(op_trace *t, uint64_t row) {
         break;
     case OP_RUNTIME:
     case OP_DRIVER:
-        op_trace_correlation(out, c, row);
+        op_trace_correlation(t, row);
         op_trace_put_call(t, row);
         PUT(out, "}}");
         return;
     default:
-        put_op_args(out, c, row);
+        put_op_args(t, row);
         op_trace_put_args(t, row);
         op_trace_put_modules(t, row);
         op_trace_put_counters(t, row);

@@ -218,12 +218,15 @@ void op_trace_put_args(op_trace *t, uint64_t row) {
         return;
     const uint32_t *block = r->args + r->columns.args[row] - 1, *limit = r->args + r->arg_words;
     op_inputs inputs;
-    if (op_inputs_of(block, limit, &inputs)) {
+    bool has_inputs = op_inputs_of(block, limit, &inputs);
+    if (has_inputs)
         put_inputs(&t->out, inputs);
+    bool is_text = (*block & 0xff) == OP_ARGS_TEXT || (*block & 0xff) == OP_ARGS_INPUT;
+    if (has_inputs && !is_text) {
         const uint32_t *keywords = op_inputs_keywords(block, limit);
         if (keywords)
             put_fields(t, keywords, limit);
-    } else if ((*block & 0xff) == OP_ARGS_TEXT && block + 1 < limit &&
+    } else if (is_text && block + 1 < limit &&
                block[1] <= (size_t)(limit - block - 2) * sizeof(uint32_t)) {
         PUT(&t->out, "\"args\":\"");
         op_json_escaped(&t->out, (const char *)(block + 2), block[1]);

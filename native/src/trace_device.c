@@ -40,7 +40,7 @@ static void put_range_args(op_trace *t, uint32_t row) {
     PUT(&t->out, ",\"args\":{");
     if (range >= 0) {
         PUT(&t->out, "\"External id\":");
-        op_json_unsigned(&t->out, (uint64_t)range + 1);
+        op_json_unsigned(&t->out, op_result_id(t->r, (uint64_t)range));
     }
     PUT(&t->out, "}}");
 }
@@ -49,7 +49,7 @@ static void put_args(op_trace *t, uint32_t row, const op_thread_info *stream) {
     const op_columns *c = &t->r->columns;
     PUT(&t->out, ",\"args\":{");
     if (c->launcher[row] >= 0) {
-        op_trace_correlation(&t->out, c, (uint64_t)c->launcher[row]);
+        op_trace_correlation(t, (uint64_t)c->launcher[row]);
         PUT(&t->out, ",");
     }
     PUT(&t->out, "\"device\":");

@@ -86,9 +86,9 @@ static void put_sync(op_trace *t, const op_device_work *w, uint32_t row) {
         return;
     bool known = w->waited_stream != OP_CUPTI_NO_STREAM;
     put_number(&t->out, "wait_on_stream", known ? (int64_t)w->waited_stream : -1);
-    /* As the call's own "correlation", which is its row's number. */
+    /* As the call's own "correlation". */
     put_number(&t->out, "wait_on_cuda_event_record_corr_id",
-               w->waited_call < 0 ? -1 : (int64_t)w->waited_call + 1);
+               w->waited_call < 0 ? -1 : (int64_t)op_result_id(t->r, (uint64_t)w->waited_call));
     put_number(&t->out, "wait_on_cuda_event_id",
                w->value == OP_CUPTI_NO_STREAM ? -1 : (int64_t)w->value);
 }

@@ -43,7 +43,7 @@ void op_trace_name(op_trace *t, uint32_t id);
 void op_trace_arrow(op_trace *t, enum op_arrow end, uint64_t id, const op_place *at, int64_t at_ns);
 int64_t op_trace_duration(const op_result *r, uint64_t row); /* an open event's: to the window's end */
 /* What a call of the device's runtime and the work that it launched are found by. */
-void op_trace_correlation(op_json *out, const op_columns *c, uint64_t call_row);
+void op_trace_correlation(op_trace *t, uint64_t call_row);
 
 /* trace_args.c: members of an event's "args", a comma after each */
 void op_trace_put_args(op_trace *t, uint64_t row); /* Input Dims and its like, what ranges carry */

@@ -15,7 +15,7 @@ from pytest_opprof.baselines.directory import listed, locked
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Family, Source
-from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, NUMPY_FIELDS
+from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, PYTHON_MEMORY_FIELDS
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpKind, OpRow, Run, TestResult, Timing
@@ -34,7 +34,7 @@ _EXACT = frozenset(
     metric.name for metric in (*OP_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
 )
 # Without these no memory of NumPy's was measured: its build and its CPU features say nothing of the counts.
-_OF_NUMPY = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
+_OF_PYTHON = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 # Of what the collector says, what a comparison asks for; how much it recorded on the way is no promise.
 _NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
 
@@ -123,8 +123,8 @@ def _fields_of(tests: Iterable[TestResult]) -> frozenset[str]:
     names = {name for test in tests for name in test.totals}
     fields = frozenset[str]().union(*(TOTALS[name].depends_on for name in names & _EXACT))
     watched = {source for test in tests for source in test.sources}
-    if _OF_NUMPY.isdisjoint(watched):
-        fields -= NUMPY_FIELDS
+    if _OF_PYTHON.isdisjoint(watched):
+        fields -= PYTHON_MEMORY_FIELDS
     return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
 
 

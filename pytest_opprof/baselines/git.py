@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -120,6 +121,20 @@ class Git:
         """The remote that is fetched from: origin, or the only one; empty where there is none."""
         remotes = (self._ask("remote") or "").split()
         return "origin" if "origin" in remotes else remotes[0] if remotes else ""
+
+    @property
+    def place(self) -> str:
+        """What tells the repository from others, ``github.com/owner/name``; empty outside.
+
+        It is the address that is fetched from, without a scheme, a user or a password, or else the folder of
+        the repository, so that clones and work trees have the same.
+        """
+        address = self._ask("remote", "get-url", self.remote) if self.remote else ""
+        if not address:
+            folder = self._ask("rev-parse", "--git-common-dir")
+            address = "" if folder is None else str((self._folder / folder).resolve())
+        host = re.sub(r"^([a-z0-9+]+://)?([^@/]*@)?", "", address)
+        return re.sub(r"/?(\.git)?/*$", "", re.sub(r"^([^/:]+):", r"\1/", host))
 
     @property
     def is_shallow(self) -> bool:

@@ -175,6 +175,7 @@ class Collector:
             if not any(source.can_sample for source in self._active):
                 sampling = EVERY_OP
             lib.op_window_sample(sampling)
+            lib.op_window_keep_inputs(record_shapes)
             tensors = profile_memory and self._sees_tensors
             self._cuda.choose(self._sources, with_memory=profile_memory and not tensors)
             check(lib.op_window_start())

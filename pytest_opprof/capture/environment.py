@@ -58,7 +58,7 @@ def fingerprint() -> dict[str, str]:
 def settings() -> dict[str, str]:
     """Of the fingerprint, what code may set while tests run (`metrics.fingerprint.SETTINGS`)."""
     torch = imported_torch()
-    return {} if torch is None else _not_empty(_settings_of(torch))
+    return _not_empty({"tracer": _tracer(), **({} if torch is None else _settings_of(torch))})
 
 
 def _not_empty(fields: Mapping[str, str]) -> dict[str, str]:
@@ -162,6 +162,17 @@ def _python_malloc() -> str:
     """What Python's allocators were set to, where that is not the default."""
     told = "" if sys.flags.ignore_environment else os.environ.get("PYTHONMALLOC", "")
     return told or ("debug" if sys.flags.dev_mode else "")
+
+
+def _tracer() -> str:
+    """Whose trace function, or tool of ``sys.monitoring``, looks at this thread's code: ``coverage``."""
+    function = sys.gettrace()
+    module = getattr(function, "__module__", None) or type(function).__module__
+    names = set() if function is None else {str(module).partition(".")[0]}
+    monitoring = getattr(sys, "monitoring", None)  # since 3.12
+    if monitoring is not None:
+        names |= {tool.partition(".")[0] for tool in map(monitoring.get_tool, range(6)) if tool}
+    return " ".join(sorted(names))[:_LONGEST]
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from typing import Any, Final
 _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
 _ARGS_MEMORY: Final = 3
+_ARGS_INPUT: Final = 10
 _FORWARD_WORDS: Final = 2
 _OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
@@ -154,7 +155,7 @@ class Token:
 
 def decode_text(block: memoryview[int]) -> str | None:
     """The text of a block that holds text, else None."""
-    if block[0] & 0xFF != _ARGS_TEXT:
+    if block[0] & 0xFF not in {_ARGS_TEXT, _ARGS_INPUT}:
         return None
     length = block[1]
     return bytes(block[2 : 2 + (length + 3) // 4])[:length].decode("utf-8", "replace")
@@ -177,7 +178,12 @@ def decode_memory(block: memoryview[int]) -> MemoryRecord | None:
 
 
 def decode_inputs(block: memoryview[int]) -> Inputs | None:
-    """The inputs of a block that a torch op wrote, else None; None too where shapes were not recorded."""
+    """The inputs of a block that a torch op wrote, else None; None too where shapes were not recorded.
+
+    A range's text is an input without a shape, a type or a value, as it is to torch.
+    """
+    if block[0] & 0xFF == _ARGS_INPUT:
+        return Inputs(shapes=[[]], strides=[[]], dtypes=[""], concrete=[""])
     words = input_words(block)
     if words is None:
         return None

@@ -77,6 +77,7 @@ class Recording:
             (memory that the event around it accounts for).
         scope: Torch's RecordScope; 7 for every user annotation.
         thread: Index into `threads`.
+        first_id: Event n has the id ``first_id + 1 + n``, which no other event of the process has.
         trace_start_ns: Nanoseconds since the epoch.
         trace_end_ns: From `trace_start_ns`.
         sources: Where events came from, in the collector's words.
@@ -105,6 +106,7 @@ class Recording:
         self.kind = self._view(columns.kind, "B")
         self.flags = self._view(columns.flags, "B")
         self.scope = self._view(columns.scope, "B")
+        self.first_id: int = lib.op_result_first_id(self._result)
         self.trace_start_ns: int = lib.op_result_trace_start(self._result)
         self.trace_end_ns: int = lib.op_result_trace_duration(self._result)
 
@@ -177,7 +179,7 @@ class Recording:
         return memoryview(ffi.buffer(held, words[0] * 4)).toreadonly().cast("I")
 
     def inputs(self, event: int) -> Inputs | None:
-        """What a torch op was given; None where shapes were not recorded or it is no torch op."""
+        """What a torch op, or a range with ``args``, was given; None where shapes were not recorded."""
         block = self._block(event)
         return None if block is None else decode_inputs(block)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import Project, add_store, place_of, store_of
+from pytest_opprof.cli.project import Project, add_store, history_log, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _show(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _save(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.history.store import history_of, remember  # noqa: PLC0415
+    from pytest_opprof.history.store import remember  # noqa: PLC0415
     from pytest_opprof.results.files import read_run  # noqa: PLC0415
     from pytest_opprof.results.merge import Collected  # noqa: PLC0415
 
@@ -141,8 +141,7 @@ def _save(archive: Archive, args: argparse.Namespace) -> None:
     saved = archive.save(args.name, run, collected=collected)
     if saved.place is not None:
         print(f"saved {saved.run.title}: {saved.place}")
-        uri, root = place_of(args.store)
-        remember(history_of(uri, root=root), replace(run, name=args.name), repository=here)
+        remember(history_log(args.store), replace(run, name=args.name), repository=here)
     _print_notes(saved.notes)
 
 

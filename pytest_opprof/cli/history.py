@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import add_store, place_of
+from pytest_opprof.cli.project import add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,10 +54,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: no such test or metric, or the history cannot be read.
     """
-    from pytest_opprof.history.store import history_of  # noqa: PLC0415
-
-    uri, root = place_of(args.store)
-    log = history_of(uri, root=root)
+    log = history_log(args.store)
     if args.sources:
         print_lines(_imported(log, args.sources))
     elif args.compact:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.compare.renamed_tests import Renamed
     from pytest_opprof.compare.sessions import Policy
     from pytest_opprof.compare.verdicts import FailOn
+    from pytest_opprof.history.log import HistoryLog
 
 _STORE: Final = "dir:.opprof"
 
@@ -136,6 +137,18 @@ def place_of(given: str | None) -> tuple[str, Path]:
         return given, Path.cwd()
     project = Project.here()
     return project.store, project.root
+
+
+def history_log(given: str | None) -> HistoryLog:
+    """The project's history beside the store.
+
+    Raises:
+        UsageError: See `place_of`.
+    """
+    from pytest_opprof.history.store import history_of  # noqa: PLC0415
+
+    uri, root = place_of(given)
+    return history_of(uri, root=root, project=Project.here().root)
 
 
 def store_of(given: str | None) -> Archive:

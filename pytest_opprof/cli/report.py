@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.cli.project import add_store, place_of
+from pytest_opprof.cli.project import add_store, history_log
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,12 +87,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _page_with_more(comparison: Judged, args: argparse.Namespace) -> str:
     from pytest_opprof.history.page import page_with  # noqa: PLC0415
-    from pytest_opprof.history.store import history_of  # noqa: PLC0415
 
     if args.format != _PAGE:
         raise UsageError(f"--traces and --history are drawn on a page, with --format {_PAGE}")
-    history = None
-    if args.history:
-        uri, root = place_of(args.store)
-        history = history_of(uri, root=root)
+    history = history_log(args.store) if args.history else None
     return page_with(comparison, history=history, traces=args.traces)

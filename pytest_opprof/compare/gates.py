@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import (
+    BOUNDED_TOLERANCE,
     COUNT,
     WATCHED_OPS,
     Family,
@@ -23,8 +24,6 @@ from pytest_opprof.units import parse_percent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-_BOUNDED_TOLERANCE = Fraction(1, 100)
 
 
 class RuleKind(StrEnum):
@@ -56,7 +55,7 @@ class Rule:
 
 _EXACT = Rule(kind=RuleKind.EXACT)
 _ADVISORY = Rule(kind=RuleKind.ADVISORY)
-_BOUNDED = Rule(kind=RuleKind.TOLERANCE, tolerance=_BOUNDED_TOLERANCE)
+_BOUNDED = Rule(kind=RuleKind.TOLERANCE, tolerance=BOUNDED_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,14 +19,10 @@ from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites import folded
+from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import (
-    CPU_MEMORY,
-    CPU_MEMORY_ALLOCATED,
-    FLOPS,
-    FLOPS_TOTAL,
     OP_METRICS,
-    OPS_COUNT,
     RANGES_COUNT,
     TOTALS,
     Family,
@@ -34,14 +30,7 @@ from pytest_opprof.metrics import (
     MetricPath,
     Source,
 )
-from pytest_opprof.metrics.device import (
-    COPIES_COUNT,
-    DEVICE_MEMORY,
-    DEVICE_MEMORY_ALLOCATED,
-    KERNELS_COUNT,
-    MEMSETS_COUNT,
-    TOTAL_OF_COUNT,
-)
+from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 from pytest_opprof.results.run import CERTIFICATE, OpKind
 from pytest_opprof.results.samples import Samples, range_text
 
@@ -53,20 +42,7 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import TestResult
 
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
-_TOTAL_OF = {
-    OpKind.OP: OPS_COUNT,
-    OpKind.RANGE: RANGES_COUNT,
-    OpKind.KERNEL: KERNELS_COUNT,
-    OpKind.MEMCPY: COPIES_COUNT,
-    OpKind.MEMSET: MEMSETS_COUNT,
-}
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
-_SUMMED_IN = {
-    CPU_MEMORY.name: CPU_MEMORY_ALLOCATED,
-    DEVICE_MEMORY.name: DEVICE_MEMORY_ALLOCATED,
-    FLOPS.name: FLOPS_TOTAL,
-    **TOTAL_OF_COUNT,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +302,7 @@ def _is_nothing(pair: RowPair, metric: Metric) -> bool:
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:
     """An op that rose is part of its total's regression, and its cause; so where the total was accepted."""
-    total = _SUMMED_IN.get(change.metric) or (_TOTAL_OF.get(change.kind) if change.kind else None)
+    total = total_of(change.metric, change.kind)
     if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
         return replace(change, verdict=risen[total.name].verdict)
     return change

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import LimitResult
 from pytest_opprof.compare.gates import matches
+from pytest_opprof.compare.sums import part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import (
@@ -23,8 +25,16 @@ from pytest_opprof.metrics import (
 )
 from pytest_opprof.metrics.device import is_of_device
 from pytest_opprof.results.run import OpKind
-from pytest_opprof.results.samples import Samples
-from pytest_opprof.units import EVERY_PPM, Bound, Comparator, Unit, format_share, parse_limit
+from pytest_opprof.results.samples import Samples, range_text
+from pytest_opprof.units import (
+    EVERY_PPM,
+    Bound,
+    Comparator,
+    Unit,
+    format_quantity,
+    format_share,
+    parse_limit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -78,7 +88,8 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
     """Whether a measured test keeps its budgets, one result each.
 
     An op that did not run has the value 0. The ops of a pattern share one budget. A budget of time is broken
-    when the fastest step is over it. Where the value cannot be known the result is INCONCLUSIVE.
+    when the fastest step is over it. Where the value cannot be known the result is INCONCLUSIVE, and so it is
+    where the budget is kept or broken by what ran in the background alone: whose work that was is not known.
     """
     where = f"limits of {test.node_id}"
     return tuple(_evaluate(_parse(path, limit, where=where), test) for path, limit in test.limits.items())
@@ -116,6 +127,11 @@ def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
     else:
         verdict = Verdict.INCONCLUSIVE
         reason = f"between {value.low} and {value.high} in a step, which step is not known"
+    if value is not None and verdict in {Verdict.PASS, Verdict.REGRESSED}:
+        beside = _in_background(path, test)
+        with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
+        if beside and with_it is not verdict:
+            verdict, reason = Verdict.INCONCLUSIVE, _beside(value, beside, unit=path.metric.unit)
     return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
 
 
@@ -131,6 +147,22 @@ def _value(path: MetricPath, test: TestResult) -> Samples | None:
         if not row.background and matches(path.op, row.name):
             total = total.plus(row.samples(path.metric.name))
     return total
+
+
+def _in_background(path: MetricPath, test: TestResult) -> int:
+    """What the background had of a value, as the mean of a step, rounded up; of times nothing."""
+    if path.metric.family is Family.TIME:
+        return 0
+    rows = [row for row in test.ops if row.background]
+    if path.op is None:
+        return math.ceil(sum(part_of(path.metric, row) for row in rows))
+    name = path.metric.name
+    return math.ceil(sum(row.samples(name).mean for row in rows if matches(path.op, row.name)))
+
+
+def _beside(value: Samples, beside: int, *, unit: Unit) -> str:
+    own, more = range_text(value, unit=unit), format_quantity(beside, unit=unit)
+    return f"{own} in each step, and {more} more in the background"
 
 
 def _unknowable(path: MetricPath, test: TestResult) -> str:

@@ -10,8 +10,8 @@ from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
 from pytest_opprof.metrics.fingerprint import (
     COMPILE_CACHE,
     MALLOC_FIELDS,
-    NUMPY_FIELDS,
     OF_PACKAGES,
+    PYTHON_MEMORY_FIELDS,
     SETTINGS,
 )
 from pytest_opprof.results.merge import differences
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 # What is known of devices once a process has started them, and matters to tests that use them.
 _OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})
-_OF_NUMPY = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
+# Of these another value may change nothing.
+_HARMLESS = frozenset({"threads", "tracer"})
+_OF_PYTHON = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Trust:
         sides = _around(environments[0], base), _around(environments[1], head)
         different = differences(*sides)
         # Who knows nothing of a package has not imported it, or does without.
-        harmless = OF_PACKAGES & (sides[0].fingerprint.keys() ^ sides[1].fingerprint.keys()) | {"threads"}
+        harmless = OF_PACKAGES & (sides[0].fingerprint.keys() ^ sides[1].fingerprint.keys()) | _HARMLESS
         if not (_used_devices(base) or _used_devices(head)):
             # Whether a session has met its devices by then may depend on the order of its tests.
             different = {field: words for field, words in different.items() if field not in _OF_DEVICES}
@@ -119,8 +121,8 @@ class Trust:
     def _of_memory(self, fields: frozenset[str]) -> frozenset[str]:
         """The fields without what matters only to memory that neither side watched."""
         watched = {*self.base.sources, *self.head.sources}
-        if _OF_NUMPY.isdisjoint(watched):
-            fields -= NUMPY_FIELDS
+        if _OF_PYTHON.isdisjoint(watched):
+            fields -= PYTHON_MEMORY_FIELDS
         return fields if Source.MEMORY_MALLOC in watched else fields - MALLOC_FIELDS
 
     def _other_environment(self, fields: frozenset[str], *, family: Family, is_same: bool) -> str:

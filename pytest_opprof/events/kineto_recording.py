@@ -73,6 +73,7 @@ class KinetoRecording:
         self._rows = rows
         self._lanes = tuple(lanes)
         self._use_device = use_device
+        self.first_id: Final = 0  # Kineto told each event's id
         self.trace_start_ns: Final = begin_ns
         self.trace_end_ns: Final = max((row.end_ns for row in rows), default=0)
         self.start_ns: Final = array("q", (row.start_ns for row in rows))

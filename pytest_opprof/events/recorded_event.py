@@ -102,7 +102,7 @@ class RecordedEvent(FunctionEvent):
 
     @property
     def module_hierarchy(self) -> str:
-        """The torch modules it ran in, such as ``Net_0.Linear_1``. Needs ``with_modules``."""
+        """The torch modules it ran in, such as ``Net_0.Linear_1``. Needs modules' calls."""
         return ".".join(self._forest.stacks.modules(self._index))
 
     @property
@@ -175,7 +175,7 @@ class RecordedEvent(FunctionEvent):
 
 def _id(event: RecordedEvent) -> int:
     known: int = event.told("correlation_id")
-    return known or event.index + 1
+    return known or event.forest.recording.first_id + event.index + 1
 
 
 def _trace_name(event: RecordedEvent) -> str | None:

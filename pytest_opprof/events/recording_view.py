@@ -37,6 +37,10 @@ class RecordingView(Protocol):
         """The same, less the events inside it."""
 
     @property
+    def first_id(self) -> int:
+        """Event n has the id ``first_id + 1 + n``, where nobody told another."""
+
+    @property
     def trace_end_ns(self) -> int:
         """When the window ended."""
 

@@ -65,7 +65,7 @@ class Stacks:
         return found
 
     def modules(self, event: int) -> list[str]:
-        """The torch modules an event ran in, outermost first. Needs ``with_modules``."""
+        """The torch modules an event ran in, outermost first. Needs modules' calls."""
         found = []
         row = self._recording.parent[event] if self.were_recorded else -1
         while row >= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,31 @@ _FOLDER = "history"
 _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
-def history_of(uri: str, *, root: Path) -> HistoryLog:
+def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryLog:
     """The history beside a store; that of a store which is no ``dir:`` lies in ``.opprof``.
+
+    Projects that share a folder have logs of their own in it, by repository and rootdir. Where the folder is
+    inside a project, that project's log has no such name.
 
     Args:
         uri: the store's, ``dir:PATH`` or a path alone; whether it can be meant is for the store to say.
         root: the folder that a relative path starts from.
+        project: pytest's rootdir; None where it is ``root``.
     """
     found = _URI.fullmatch(uri)
     kind, path = (found[1], found[2]) if found else ("dir", uri)
-    return HistoryLog(root / (path if kind == "dir" else FOLDER) / _FOLDER)
+    folder = root / (path if kind == "dir" else FOLDER)
+    project = (project or root).resolve()
+    is_own = folder.resolve().is_relative_to(project)
+    return HistoryLog(folder / _FOLDER / ("" if is_own else _name_of(project)))
+
+
+def _name_of(project: Path) -> str:
+    """What a project's log is called: a word for people, and a digest of what tells it from all others."""
+    git = Git(project)
+    place = git.place or str(project)
+    word = re.sub(r"[^A-Za-z0-9]+", "-", f"{place}/{git.prefix}".rstrip("/").rpartition("/")[2])
+    return f"{word}-{hashlib.sha256(f'{place}:{git.prefix}'.encode()).hexdigest()[:12]}"
 
 
 def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:

@@ -19,6 +19,7 @@ from pytest_opprof.metrics.host import (
 from pytest_opprof.metrics.known import OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
 from pytest_opprof.metrics.metric import (
     ANSWERS,
+    BOUNDED_TOLERANCE,
     Family,
     Metric,
     Scope,
@@ -29,6 +30,7 @@ from pytest_opprof.metrics.paths import MetricPath, is_pattern, parse_path
 
 __all__ = [
     "ANSWERS",
+    "BOUNDED_TOLERANCE",
     "COUNT",
     "CPU_MEMORY",
     "CPU_MEMORY_ALLOCATED",

@@ -36,10 +36,11 @@ FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
         "gpu_driver": "GPU driver",
         "cpu_count": "CPU count",
         "threads": "threads of torch",
+        "tracer": "trace function",
     }
 )
 # What code may set while tests run: each test has them as they were when it ended.
-SETTINGS = frozenset({"determinism", "precision", "compile", "threads"})
+SETTINGS = frozenset({"determinism", "precision", "compile", "threads", "tracer"})
 # What Python code alone decides.
 RANGE_FIELDS = frozenset({"python", "implementation"})
 COUNT_FIELDS = RANGE_FIELDS | {
@@ -57,10 +58,12 @@ COUNT_FIELDS = RANGE_FIELDS | {
 }
 # NumPy's arrays and the scratch memory of its BLAS: in the memory of Python and of malloc, not of tensors.
 NUMPY_FIELDS = frozenset({"numpy", "blas", "numpy_cpu"})
+# Beside them, what runs in the middle of a test, such as coverage's tracer.
+PYTHON_MEMORY_FIELDS = NUMPY_FIELDS | {"tracer"}
 # Which allocator Python's objects come from: some of them take it from malloc.
 MALLOC_FIELDS = frozenset({"python_malloc"})
 # Some kernels take scratch memory for each thread.
-MEMORY_FIELDS = COUNT_FIELDS | NUMPY_FIELDS | MALLOC_FIELDS | {"threads"}
+MEMORY_FIELDS = COUNT_FIELDS | PYTHON_MEMORY_FIELDS | MALLOC_FIELDS | {"threads"}
 # Known where the package is installed, or once it is imported.
 OF_PACKAGES = NUMPY_FIELDS | {"torch", "triton", "cpu_capability"}
 # Scratch memory of libraries goes by how many multiprocessors there are.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ class Family(StrEnum):
     EXACT = "exact"  # not at all: counts, copied and allocated bytes, flops
     BOUNDED = "bounded"  # by a tolerance: peak memory, as another thread may free a moment later
     TIME = "time"  # by whatever the machine does: judged in an A/B only
+
+
+# Of a bounded metric, as a share of the base.
+BOUNDED_TOLERANCE = Fraction(1, 100)
 
 
 class Scope(StrEnum):

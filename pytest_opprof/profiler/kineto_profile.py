@@ -45,7 +45,8 @@ class KinetoProfile(Averaged):
             has the stack of those around it. ``"python"`` is the same as True; ``"cpp"`` records, instead,
             the C++ stack of each op and range, and ``"all"`` both.
         with_flops: Count the floating point operations of ops that have a formula; records shapes too.
-        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``.
+        with_modules: Record the calls of torch modules, as ``nn.Module: Linear_0``; Python's stacks have them
+            anyway.
         experimental_config: An `ExperimentalConfig`, or torch's; what has no meaning here is named in a
             warning.
         execution_trace_observer: Writes an execution trace of what is recorded: ours, which also records what
@@ -94,13 +95,15 @@ class KinetoProfile(Averaged):
         self.acc_events = acc_events
         self.experimental_config = settings_of(experimental_config, with_stack=bool(with_stack))
         self._observer = execution_trace_observer
+        stacks = stack_sources(with_stack, where=f"{type(self).__name__}()")
         self._recorder = CycleRecorder(
             RecorderOptions(
                 sources=sources_of(
                     (DEFAULT_SOURCES if ProfilerActivity.CPU in self.activities else _RANGES_ONLY)
                     | cuda_source(activities, self.activities),
-                    stacks=stack_sources(with_stack, where=f"{type(self).__name__}()"),
-                    with_modules=with_modules,
+                    stacks=stacks,
+                    # Torch's Python tracer names the calls of modules whether or not it is asked to.
+                    with_modules=with_modules or "python" in stacks,
                 ),
                 record_shapes=record_shapes,
                 profile_memory=profile_memory,

@@ -115,7 +115,7 @@ class CycleRecorder:
         self._collector = Collector.instance()
         self._process: int | None = None
         self._undelivered: Cycle | None = None
-        self._step_range: record_function | None = None
+        self._leave_step: Callable[..., None] | None = None
         self._collection: record_function | None = None
         self._told: set[str] = set()
         self.metadata = TraceMetadata()
@@ -218,19 +218,21 @@ class CycleRecorder:
     def begin_step(self, number: int) -> None:
         """Begin a step and the range that shows it.
 
-        The range is made before: what is allocated in a step is the step's.
+        The range and its methods are made before: what is allocated in a step is the step's. Under a tracer
+        Python 3.11 makes a method anew for each call of a native one.
         """
         step_range = record_function(f"ProfilerStep#{number}")
+        enter, leave = step_range.__enter__, step_range.__exit__
         self._collector.step_begin(number)
-        step_range.__enter__()
-        self._step_range = step_range
+        enter()
+        self._leave_step = leave
 
     def end_step(self) -> None:
         """End the step, if one was begun."""
-        if self._step_range is None:
+        if self._leave_step is None:
             return
-        step_range, self._step_range = self._step_range, None
-        step_range.__exit__(None, None, None)
+        leave, self._leave_step = self._leave_step, None
+        leave(None, None, None)
         try:
             self._collector.step_end()
         except CollectorError:

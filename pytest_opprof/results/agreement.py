@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, OP_METRICS, TOTALS, Family, Metric, MetricPath
+from pytest_opprof.metrics import (
+    BOUNDED_TOLERANCE,
+    COUNT,
+    CPU_MEMORY,
+    FLOPS,
+    OP_METRICS,
+    TOTALS,
+    Family,
+    Metric,
+    MetricPath,
+)
 from pytest_opprof.metrics.device import DEVICE_MEMORY
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
@@ -16,7 +26,7 @@ _FIELDS = frozenset({COUNT.name, CPU_MEMORY.name, DEVICE_MEMORY.name, FLOPS.name
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
-    """``first``, with its exact metrics widened where ``again`` found something else.
+    """``first``, with its counts, bytes and peaks widened where ``again`` found something else.
 
     Args:
         first: the measurement that counts.
@@ -29,8 +39,7 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
     totals = {}
     for name, measured in first.totals.items():
         samples, other = measured, again.totals.get(name)
-        is_exact = name in TOTALS and TOTALS[name].family is Family.EXACT
-        if other is not None and is_exact and _disagree(samples, other):
+        if other is not None and name in TOTALS and _disagree(samples, other, TOTALS[name]):
             samples = samples.widened(other)
             unstable[name] = None
         totals[name] = samples
@@ -96,7 +105,7 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
     metrics: list[Metric] = []
     for metric in _EXACT:
         mine, others = row.samples(metric.name), other.samples(metric.name) if other else zero
-        if _disagree(mine, others):
+        if _disagree(mine, others, metric):
             (wider if metric.name in _FIELDS else device)[metric.name] = mine.widened(others)
             metrics.append(metric)
     if device:
@@ -104,5 +113,9 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
     return (replace(row, **wider), metrics) if metrics else (row, [])
 
 
-def _disagree(one: Samples, other: Samples) -> bool:
-    return (one.low, one.high) != (other.low, other.high)
+def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:
+    """Whether two measurements contradict each other; of a peak by more than its gate tolerates."""
+    if metric.family is Family.TIME:
+        return False
+    allowed = BOUNDED_TOLERANCE * one.high if metric.family is Family.BOUNDED else 0
+    return abs(other.low - one.low) > allowed or abs(other.high - one.high) > allowed

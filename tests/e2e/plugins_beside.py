@@ -83,7 +83,12 @@ PLUGINS = (
         arguments=("--timeout=300",),
         what="the time is that of all calls of a test together",
     ),
-    Beside(package="pytest-cov", plugin="pytest_cov", arguments=("--cov=.", "--cov-report="), what=_SAME),
+    Beside(
+        package="pytest-cov",
+        plugin="pytest_cov",
+        arguments=("--cov=.", "--cov-report="),
+        what="no difference; what its tracer allocates is not the test's: see [gates.md](gates.md#what-a-value-depends-on)",
+    ),
     Beside(
         package="pytest-asyncio",
         plugin="asyncio",

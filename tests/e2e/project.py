@@ -240,12 +240,12 @@ class Project:
         )
 
     def python(
-        self, *arguments: str, env: Mapping[str, str] | None = None
+        self, *arguments: str, env: Mapping[str, str] | None = None, cwd: str = "."
     ) -> subprocess.CompletedProcess[str]:
         """Run Python, and let pytest show what it prints where a test fails."""
         done = subprocess.run(
             [sys.executable, *arguments],
-            cwd=self.folder,
+            cwd=self.folder / cwd,
             env=environment(env),
             capture_output=True,
             text=True,

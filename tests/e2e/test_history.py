@@ -19,8 +19,8 @@ def repository(project: Project) -> Project:
     return project
 
 
-def opprof(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return project.python("-m", "pytest_opprof.cli.main", *arguments)
+def opprof(project: Project, *arguments: str, cwd: str = ".") -> subprocess.CompletedProcess[str]:
+    return project.python("-m", "pytest_opprof.cli.main", *arguments, cwd=cwd)
 
 
 def points_of(project: Project, *arguments: str) -> list[dict[str, object]]:
@@ -112,6 +112,54 @@ def test_run_that_is_saved_from_its_file_is_remembered(repository: Project) -> N
     for _ in range(2):
         assert opprof(repository, "baseline", "save", "kept", str(session.document)).returncode == 0
         assert [point["name"] for point in points_of(repository)] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    "origins", [("", ""), ("https://me:secret@host.example/one.git", "git@host.example:two")]
+)
+def test_projects_that_share_a_store_have_histories_of_their_own(
+    project: Project, origins: tuple[str, str]
+) -> None:
+    """Two repositories, and two projects of one of them, whose tests have the same names."""
+    places = {"one": 2, "two/a": 3, "two/b": 4}
+    for place, many in places.items():
+        project.write(
+            f"{place}/pytest.ini", f"{INI}opprof_save_processes = 1\nopprof_store = dir:../shared\n"
+        )
+        project.write(f"{place}/test_it.py", WORK_TWICE.replace("range(2)", f"range({many})"))
+    project.replace("two/a/pytest.ini", "../shared", "../../shared")
+    project.replace("two/b/pytest.ini", "../shared", "../../shared")
+    for name, origin in zip(("one", "two"), origins, strict=True):
+        project.git("init", "-q", "-b", "main", name)
+        project.git("-C", name, "add", ".")
+        project.git("-C", name, "commit", "-q", "-m", "one")
+        if origin:
+            project.git("-C", name, "remote", "add", "origin", origin)
+    for _ in range(2):
+        for place in places:
+            assert project.pytest("--opprof-save=main", "--opprof-history=all", cwd=place).exit_code == 0
+    for place, many in places.items():
+        done = opprof(project, "history", "test_it", "work.count", "--json", cwd=place)
+        assert [point["value"] for point in json.loads(done.stdout)[0]["points"]] == [many, many]
+    names = [path.name for path in (project.folder / "shared" / "history").iterdir()]
+    assert len(names) == 3
+    assert "secret" not in "".join(names)
+
+
+def test_a_clone_has_the_history_of_its_repository(project: Project) -> None:
+    project.write("one/pytest.ini", f"{INI}opprof_save_processes = 1\nopprof_store = dir:../shared\n")
+    project.write("one/test_it.py", WORK_TWICE)
+    project.git("init", "-q", "-b", "main", "one")
+    project.git("-C", "one", "add", ".")
+    project.git("-C", "one", "commit", "-q", "-m", "one")
+    project.git("clone", "-q", "one", "clone")
+    project.git("-C", "one", "worktree", "add", "-q", "--detach", "../tree")
+    places = ("one", "clone", "tree")
+    for place in places:
+        assert project.pytest("--opprof-save=main", cwd=place).exit_code == 0
+    for place in places:
+        done = opprof(project, "history", "test_it", "work.count", "--json", cwd=place)
+        assert len(json.loads(done.stdout)[0]["points"]) == 3
 
 
 def test_what_cannot_be_shown_is_one_sentence(repository: Project) -> None:

@@ -169,13 +169,13 @@ def test_workers_keep_traces_too(project: Project) -> None:
     assert session.stdout.count("(opprof view test_") == 2
 
 
-@pytest.mark.parametrize("order", [(212, 420), (420, 212)], ids=["passed last", "passed first"])
+@pytest.mark.parametrize("order", [(212, 420), (420, 212)], ids=["passed last", "saved last"])
 def test_tests_of_one_name_have_files_of_their_own(project: Project, order: tuple[int, int]) -> None:
-    """The digests of these two begin alike: one that passes took the other one's files away."""
+    """The digests of these two begin alike: one took the other one's files, or took them away."""
     files = [f"test_{number}.py" for number in order]
-    for file in files:
-        project.write(file, WORK_TWICE)
-    project.pytest("--opprof-save=main", *files)
+    project.write("test_212.py", WORK_TWICE)
+    project.write("test_420.py", WORK_TWICE.replace("range(2)", "range(7)"))
+    project.pytest("--opprof-save=main", *reversed(files))
     project.replace("test_212.py", "range(2)", "range(3)")
     session = project.pytest("--opprof-baseline=main", *files)
     (told,) = (line for line in session.stdout.splitlines() if line.startswith("traces:"))

@@ -68,3 +68,56 @@ def test_rows_of_the_background_are_shown_beside_a_failure(pooled: Project) -> N
             "ranges, total * count * 5 * 6 * +1",
         ]
     )
+
+
+LIMITED = """\
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pytest
+    from pytest_opprof import record_function
+
+    POOL = ThreadPoolExecutor(1)
+    POOL.submit(int).result()  # its thread is there before any step
+
+    def work(times):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+
+    @pytest.mark.profile(limits={"work.count": 5})
+    def test_op(): POOL.submit(work, MANY).result()
+
+    @pytest.mark.profile(limits={"ranges.count": 6})
+    def test_total(): work(1); POOL.submit(work, MANY).result()
+
+    @pytest.mark.profile(limits={"work.count": ">= 1"})
+    def test_least(): POOL.submit(work, MANY).result()
+
+    @pytest.mark.profile(limits={"work.count": 0})
+    def test_own(): work(1); POOL.submit(work, MANY).result()
+"""
+
+
+def test_a_limit_cannot_be_passed_by_moving_work_to_a_pool(project: Project) -> None:
+    project.write("test_it.py", LIMITED.replace("MANY", "6"))
+    session = project.pytest()
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    cannot = "the limit on {} cannot be judged: {} in each step, and 6 more in the background"
+    for test, path, own in (
+        ("test_op", "work.count", 0),
+        ("test_total", "ranges.count", 1),
+        ("test_least", "work.count", 0),
+    ):
+        assert session.failures[test].startswith(f"INCONCLUSIVE: {cannot.format(path, own)}")
+    assert session.failures["test_own"].startswith(
+        "REGRESSED: work.count is 1 in each step, and <= 0 is allowed"
+    )
+
+
+def test_work_in_a_pool_that_keeps_the_limit_passes(project: Project) -> None:
+    project.write(
+        "test_it.py", LIMITED.replace("MANY", "5").replace(">= 1", ">= 0").replace('count": 0', 'count": 6')
+    )
+    session = project.pytest()
+    assert session.exit_code == 0
+    session.lines.fnmatch_lines(["4 passed * nothing dropped"])

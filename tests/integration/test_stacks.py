@@ -148,12 +148,16 @@ def test_modules_alone_are_without_other_calls() -> None:
     assert calls == ["nn.Module: Net_0", "nn.Module: Linear_0", "nn.Module: Linear_1"]
 
 
-def test_modules_are_functions_without_with_modules() -> None:
+def test_stacks_name_the_calls_of_modules() -> None:
     with profile(with_stack=True) as prof:
         model.Net()(torch.ones(3, 2))
     names = [event.name for event in prof.events()]
-    assert not any(name.startswith("nn.Module: ") for name in names)
-    assert any(name.endswith(": _wrapped_call_impl") for name in names)
+    assert [name for name in names if name.startswith("nn.Module: ")] == [
+        "nn.Module: Net_0",
+        "nn.Module: Linear_0",
+        "nn.Module: Linear_1",
+    ]
+    assert not any(name.endswith(": _wrapped_call_impl") for name in names)
 
 
 # ---- grouping ----

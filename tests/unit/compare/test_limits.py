@@ -8,6 +8,7 @@ from strategies import simple_test
 from pytest_opprof.compare.limits import evaluate_limits, parse_limits
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import Source
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -134,6 +135,26 @@ def test_names_that_found_no_room_are_inconclusive() -> None:
     assert judged({"aten::add.count": 0, "ops.count": 5}, nameless) == [Verdict.INCONCLUSIVE, Verdict.PASS]
 
 
-def test_background_is_nobodys_budget() -> None:
-    rows: tuple[OpRow, ...] = tuple(replace(row, background=True) for row in TEST.ops)
-    assert judged({"aten::item.count": 0}, replace(TEST, ops=rows)) == [Verdict.PASS]
+@pytest.mark.parametrize(
+    ("path", "limit", "verdict"),
+    [
+        ("aten::item.count", 2, Verdict.INCONCLUSIVE),
+        ("aten::item.count", 3, Verdict.PASS),
+        ("aten::item.count", ">= 1", Verdict.INCONCLUSIVE),
+        ("aten::*.count", 4, Verdict.INCONCLUSIVE),
+        ("ops.count", 9, Verdict.INCONCLUSIVE),
+        ("ops.count", 10, Verdict.PASS),
+        ("ops.count", 4, Verdict.REGRESSED),
+        ("ranges.count", "== 1", Verdict.INCONCLUSIVE),
+        ("flops.total", 29, Verdict.INCONCLUSIVE),
+        ("flops.total", 30, Verdict.PASS),
+        ("aten::mul.self_cpu_time_total", 0, Verdict.PASS),
+    ],
+)
+def test_what_the_background_decides_is_inconclusive(path: str, limit: object, verdict: Verdict) -> None:
+    """Whose its work is nobody knows: neither over a limit for it, nor within a limit without it."""
+    flops = Samples.constant(10, steps=TEST.steps)
+    rows: tuple[OpRow, ...] = tuple(replace(row, background=True, flops=flops) for row in TEST.ops)
+    sources = (*TEST.sources, Source.FLOPS)
+    totals = {**TEST.totals, "flops.total": Samples.constant(0, steps=TEST.steps)}
+    assert judged({path: limit}, replace(TEST, ops=rows, totals=totals, sources=sources)) == [verdict]

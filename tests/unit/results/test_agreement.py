@@ -42,6 +42,20 @@ def test_memory_that_disagrees_becomes_a_range() -> None:
     assert again.ops[1] is add
 
 
+@pytest.mark.parametrize(
+    ("again", "is_a_range"), [(10_100, False), (9_900, False), (10_101, True), (9_899, True)]
+)
+def test_peaks_that_disagree_become_a_range(again: int, *, is_a_range: bool) -> None:
+    """By more than their gates tolerate: else the second look would fail with the value that the first had."""
+    peaks = [
+        replace(FIRST, totals={**FIRST.totals, "cpu_memory.peak": Samples.constant(peak, steps=3)})
+        for peak in (10_000, again)
+    ]
+    found = repeated(*peaks, fresh_process=True)
+    assert found.unstable == (("cpu_memory.peak",) if is_a_range else ())
+    assert found.totals["cpu_memory.peak"].is_constant is not is_a_range
+
+
 def test_rows_of_one_side_only_are_ranges_from_zero() -> None:
     again = repeated(FIRST, simple_test({"aten::mul": 2, "aten::sub": 1}), fresh_process=False)
     assert counts(again) == {"aten::mul": (2, 2), "aten::add": (0, 1), "aten::sub": (0, 1)}

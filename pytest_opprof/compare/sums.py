@@ -1,0 +1,56 @@
+"""Which total of a test a metric of one of its rows is a part of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import (
+    COUNT,
+    CPU_MEMORY,
+    CPU_MEMORY_ALLOCATED,
+    FLOPS,
+    FLOPS_TOTAL,
+    OPS_COUNT,
+    RANGES_COUNT,
+)
+from pytest_opprof.metrics.device import (
+    COPIES_COUNT,
+    DEVICE_MEMORY,
+    DEVICE_MEMORY_ALLOCATED,
+    KERNELS_COUNT,
+    MEMSETS_COUNT,
+    TOTAL_OF_COUNT,
+)
+from pytest_opprof.results.run import OpKind
+
+if TYPE_CHECKING:
+    from pytest_opprof.metrics import Metric
+    from pytest_opprof.results.run import OpRow
+
+_OF_KIND = {
+    OpKind.OP: OPS_COUNT,
+    OpKind.RANGE: RANGES_COUNT,
+    OpKind.KERNEL: KERNELS_COUNT,
+    OpKind.MEMCPY: COPIES_COUNT,
+    OpKind.MEMSET: MEMSETS_COUNT,
+}
+_OF_METRIC = {
+    CPU_MEMORY.name: CPU_MEMORY_ALLOCATED,
+    DEVICE_MEMORY.name: DEVICE_MEMORY_ALLOCATED,
+    FLOPS.name: FLOPS_TOTAL,
+    **TOTAL_OF_COUNT,
+}
+_PART = {total.name: metric for metric, total in _OF_METRIC.items()}
+
+
+def total_of(metric: str, kind: OpKind | None) -> Metric | None:
+    """The total that a metric of a row of this kind is a part of; None where there is none."""
+    return _OF_METRIC.get(metric) or (_OF_KIND.get(kind) if kind else None)
+
+
+def part_of(total: Metric, row: OpRow) -> float:
+    """What a row has of a total, as the mean of a step; what is inside a row may be in another one too."""
+    if total in _OF_KIND.values():
+        return row.samples(COUNT.name).mean if _OF_KIND.get(row.kind) is total else 0.0
+    part = _PART.get(total.name)
+    return 0.0 if part is None or row.kind.is_on_device else row.samples(part).mean
