@@ -65,6 +65,7 @@ def _once(test: TestResult, stepping: Stepping) -> TestResult:
             device_memory=recording.memory_use(on_device=True)[0],
             places=places_of_ops(recording),
             device=recording.device_use(),
+            tells_views=True,
         )
         for recording in recordings
     ]
