@@ -15,7 +15,9 @@ from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
 
 UNWATCHED = ("aten::mul", "aten::addmm", "aten::relu", "aten::linear", "forward", "backward")
-WATCHED = ("aten::item", "aten::clone")
+WATCHED = ("aten::item", "aten::clone", "aten::contiguous")
+# They are views where all that they call is one.
+ALIASING = ("aten::view", "aten::reshape", "aten::contiguous")
 # What one call makes devices do, by the names of an op's metrics.
 WORK: dict[str, dict[str, int]] = {
     "kernel": {"kernels": 1, "launches": 1},
@@ -63,6 +65,16 @@ class Called:
     inside: list["Called"] = field(default_factory=list)
     work: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def is_view(self) -> bool:
+        """Whether it gives back what it was given, and calls no op that does not."""
+        return self.name in ALIASING and not any(call.runs_ops for call in self.inside)
+
+    @property
+    def runs_ops(self) -> bool:
+        """Whether it is an op that is no view, or one is inside it."""
+        return (not self.is_view and "::" in self.name) or any(call.runs_ops for call in self.inside)
+
     def sum(self) -> Counter[str]:
         """What it and all inside it do."""
         return sum((call.sum() for call in self.inside), Counter(self.work))
@@ -95,9 +107,11 @@ class Program:
 def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.py::test_x") -> TestResult:
     """What a complete recording of a program says."""
     counts: Counter[str] = Counter()
+    views: Counter[str] = Counter()
     inclusive: dict[str, Counter[str]] = {}
     for call, above in _walk(program):
         counts[call.name] += call.count
+        views[call.name] += call.count * call.is_view
         if call.name not in above:
             inclusive.setdefault(call.name, Counter()).update(call.sum())
     does = sum((call.sum() for call in program.calls), Counter())
@@ -106,6 +120,7 @@ def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.p
     rows = [
         replace(
             row,
+            views=each(views[row.name]) if views[row.name] else None,
             flops=each(inclusive[row.name]["flops"]) if inclusive[row.name]["flops"] else None,
             cpu_memory=each(inclusive[row.name]["cpu_memory"]) if inclusive[row.name]["cpu_memory"] else None,
             device_memory=each(taken) if (taken := inclusive[row.name]["device_memory"]) else None,
@@ -115,6 +130,8 @@ def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.p
     ]
     totals = {whole.name: each(does[name]) for name, whole in TOTAL_OF_COUNT.items()}
     totals |= {
+        "ops.count": each(bare.totals["ops.count"].low - views.total()),
+        "views.count": each(views.total()),
         "flops.total": each(does["flops"]),
         "cpu_memory.allocated": each(does["cpu_memory"]),
         "cpu_memory.allocations": each(does["allocations"]),
@@ -186,7 +203,7 @@ def _tree(program: Program, *, steps: int) -> tuple[TreeNode, ...]:
     return tuple(nodes)
 
 
-_names = st.sampled_from([*UNWATCHED, *WATCHED])
+_names = st.sampled_from([*UNWATCHED, *WATCHED, *ALIASING])
 _works = st.lists(st.sampled_from(sorted(WORK)), max_size=2).map(
     lambda names: sum((Counter(WORK[name]) for name in names), Counter[str]())
 )

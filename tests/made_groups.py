@@ -38,9 +38,11 @@ class Group:
     background: bool = False
     is_async: bool = False
     count: int = 0
+    views: int = 0
     total_ns: int = 0
     self_ns: int = 0
     step_counts: tuple[int, ...]
+    step_views: tuple[int, ...] = ()
     step_total_ns: tuple[int, ...] = ()
     step_self_ns: tuple[int, ...] = ()
     cpu_memory: int = 0
@@ -73,6 +75,7 @@ EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
 def op(name: str, *counts: int, **others: object) -> Group:
     """A group with so many calls in each step; a call takes 9 ns, 5 of them its own."""
     fields = {
+        "step_views": (0,) * len(counts),
         "step_total_ns": tuple(9 * c for c in counts),
         "step_self_ns": tuple(5 * c for c in counts),
         "step_cpu_memory": (0,) * len(counts),

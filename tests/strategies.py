@@ -90,6 +90,7 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         background=st.booleans(),
         is_async=st.booleans(),
         count=samples(steps),
+        views=st.none() | samples(steps),
         cpu_time_total_ns=samples(steps),
         self_cpu_time_total_ns=samples(steps),
         cpu_memory=st.none() | samples(steps, least=-BIGGEST),

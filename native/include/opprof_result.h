@@ -98,6 +98,7 @@ typedef struct op_group {
     uint8_t is_async;
     int32_t device_type; /* torch's number; 0: the host */
     uint64_t count;
+    uint64_t views;            /* of these, ops that gave back what they were given, and ran no other */
     int64_t total_ns, self_ns; /* on the host */
     int64_t device_total_ns,
         self_device_ns;                  /* of work launched in its events; by them and no op inside */
@@ -189,9 +190,9 @@ enum op_group_by {
 };
 /* `by` is bits of op_group_by; events are also apart by so many innermost calls of their stacks, and
  * the lines these were at (two lines may read as one entry: rows of one stack, if rarely).
- * Rows in the order of their first start. `samples` is 9 arrays of rows x steps one after the
+ * Rows in the order of their first start. `samples` is 10 arrays of rows x steps one after the
  * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops,
- * device_memory.
+ * device_memory, views.
  * Both belong to the result until the next call. */
 int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
                      uint64_t *count, const int64_t **samples);

@@ -34,12 +34,14 @@ enum op_kind {
 #define OP_SCOPE_BACKWARD 1     /* at::RecordScope::BACKWARD_FUNCTION */
 #define OP_SCOPE_USER 7         /* at::RecordScope::USER_SCOPE */
 #define OP_FLAG_CROSSING 0x01   /* a call that overlaps an op or range in part (columns only) */
+#define OP_FLAG_VIEW 0x02       /* an op that is a view (views.h; columns only) */
 #define OP_FLAG_ASYNC 0x10      /* ended out of order or on another thread: no parent of anything */
 #define OP_FLAG_UNFINISHED 0x20 /* open when the window closed */
 #define OP_FLAG_BACKGROUND 0x40 /* during a step, on a thread that is no part of it (columns only) */
 #define OP_FLAG_CREDITED                                                                               \
     0x80                    /* memory that the event around it accounts for, or nobody (columns only) */
 #define OP_FLAG_BEFORE 0x80 /* a call that was open when the window opened (records only) */
+#define OP_FLAG_ALIASES 0x80 /* an op whose schema says that it aliases (records only) */
 #define OP_NO_SEQUENCE UINT32_MAX
 
 /* Written in place when the event begins; `end` is filled in later. Events of a thread stand in

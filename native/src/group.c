@@ -167,6 +167,7 @@ static bool assign(grouping *g, uint64_t row) {
     op_group *group = &g->groups[index];
     bool on_device = op_is_on_device(c->kind[row]);
     group->count++;
+    group->views += (c->flags[row] & OP_FLAG_VIEW) != 0;
     group->self_ns += on_device ? 0 : c->self_ns[row];
     group->device_total_ns += g->device.total_ns ? g->device.total_ns[row] : 0;
     group->self_device_ns += g->device.self_ns ? g->device.self_ns[row] : 0;
@@ -195,7 +196,7 @@ static bool assign(grouping *g, uint64_t row) {
 static bool sample(grouping *g) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count, plane = g->count * steps;
-    int64_t *samples = op_calloc(plane * 9 + 1, sizeof *samples);
+    int64_t *samples = op_calloc(plane * 10 + 1, sizeof *samples);
     if (!samples)
         return false;
     for (uint64_t row = 0; row < c->count; row++) {
@@ -203,6 +204,7 @@ static bool sample(grouping *g) {
             continue;
         uint64_t at = g->of_row[row] * steps + (uint64_t)c->step[row];
         samples[at]++;
+        samples[9 * plane + at] += (c->flags[row] & OP_FLAG_VIEW) != 0;
         if (g->device.total_ns) {
             samples[3 * plane + at] += g->device.total_ns[row];
             samples[4 * plane + at] += g->device.self_ns[row];

@@ -11,6 +11,7 @@
 #include "inputs.h"
 #include "names.h"
 #include "nest.h"
+#include "views.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -139,6 +140,8 @@ static void put_record(walk *k, const op_raw *raw, const op_event *e, uint64_t r
     w->kind[row] = e->kind >= OP_RANGE && e->kind <= OP_DEVICE_RANGE ? e->kind : OP_RANGE;
     w->scope[row] = flags & OP_SCOPE_MASK;
     w->flags[row] = (uint8_t)((flags & OP_FLAG_ASYNC) | (end ? 0 : OP_FLAG_UNFINISHED));
+    if (e->kind == OP_TORCH && w->scope[row] != OP_SCOPE_USER && flags & OP_FLAG_ALIASES)
+        w->flags[row] |= OP_FLAG_VIEW; /* unless something else runs in it */
     bool numbered = e->kind == OP_TORCH && e->aux != OP_NO_SEQUENCE;
     w->sequence_nr[row] = numbered ? (int64_t)e->aux : -1;
     w->forward_thread[row] = 0;
@@ -337,7 +340,9 @@ static int build(const op_source *s, op_result *r, walk *k) {
     rc = op_nest_finish(&k->calls, r, &k->w);
     if (rc == OP_OK)
         rc = op_memory_settle(r, k->w.flags);
-    return rc == OP_OK ? op_backward_settle(r, &k->w) : rc;
+    if (rc == OP_OK)
+        rc = op_backward_settle(r, &k->w);
+    return rc == OP_OK ? op_views_settle(r, &k->w) : rc;
 }
 
 /* With the calls of CUDA among the events, and after these what ran on devices. */

@@ -169,8 +169,8 @@ __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn,
     if (t == nullptr) {
         return nullptr;
     }
-    op_begin_on(t, &context->slot, name.id, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
-                count);
+    auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words, count);
     op_note_line(&context->slot);
     return context;
 }
@@ -197,7 +197,7 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     if (__builtin_expect(context == nullptr, 0)) {
         return nullptr;
     }
-    OpName name = name_of(static_cast<ThreadTable *>(t->contexts), fn.name());
+    OpName name = name_of(static_cast<ThreadTable *>(t->contexts), fn);
     int64_t sequence = fn.seqNr();
     uint32_t aux =
         sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE : static_cast<uint32_t>(sequence);
@@ -209,7 +209,8 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     uint32_t words[kForwardWords] = {OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1),
                                      static_cast<uint32_t>(thread),
                                      static_cast<uint32_t>(thread >> 32)};
-    op_begin_on(t, &context->slot, name.id, OP_TORCH, static_cast<uint8_t>(fn.scope()), aux, words,
+    auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words,
                 thread != 0 ? kForwardWords : 0);
     op_note_line(&context->slot);
     return std::unique_ptr<at::ObserverContext>(context);

@@ -3,7 +3,9 @@
 #ifndef OP_THREAD_TABLE_H
 #define OP_THREAD_TABLE_H
 
+#include "event.h"
 #include "names.h"
+#include "torch_api.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -31,6 +33,7 @@ struct alignas(64) KnownName {
     uint32_t length;
     uint32_t seen;       // when, counted in names
     bool is_torchs_own;  // of its ops, or of autograd's nodes
+    uint8_t flags;       // OP_FLAG_ALIASES, or none
     const char *address; // and where: what to fetch ahead of the next time
     alignas(16) char text[96];
 };
@@ -39,6 +42,7 @@ struct alignas(64) KnownName {
 struct OpName {
     uint32_t id;
     bool is_torchs_own;
+    uint8_t flags;
 };
 
 constexpr uint32_t kBlock = 256;
@@ -85,6 +89,22 @@ bool is_torchs_own(const char *text) {
     return std::strncmp(text, "aten::", 6) == 0 || std::strncmp(text, "autograd::", 10) == 0;
 }
 
+// Whether all that it gives back is what it was given, and it writes to none of that. The overloads of
+// one name agree on it (tests/oracle/test_views_oracle.py asks torch for all of them).
+uint8_t flags_of(const at::RecordFunction &fn) {
+    auto schema = fn.operator_schema();
+    if (!schema || schema->returns().empty()) {
+        return 0;
+    }
+    for (const c10::Argument &result : schema->returns()) {
+        const c10::AliasInfo *alias = result.alias_info();
+        if (alias == nullptr || alias->isWrite()) {
+            return 0;
+        }
+    }
+    return OP_FLAG_ALIASES;
+}
+
 // Ends tell more than beginnings: "autograd::engine::evaluate_function: " begins every sixth name.
 uint16_t *bucket_of(ThreadTable *names, const char *text, size_t length) {
     uint64_t words[2] = {0, 0};
@@ -94,7 +114,9 @@ uint16_t *bucket_of(ThreadTable *names, const char *text, size_t length) {
     return &names->buckets[(h >> 32) % kBuckets];
 }
 
-void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, const char *text, size_t length) {
+void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, size_t length,
+               const at::RecordFunction &fn) {
+    const char *text = fn.name();
     names->count = names->count + 1 < kKnown ? names->count + 1 : 1; // the oldest makes room
     *bucket = static_cast<uint16_t>(names->count);
     KnownName *known = &names->known[*bucket];
@@ -102,11 +124,13 @@ void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, const char *te
     known->length = static_cast<uint32_t>(length);
     known->seen = names->now;
     known->is_torchs_own = is_torchs_own(text);
+    known->flags = flags_of(fn);
     std::memcpy(known->text, text, length + 1);
 }
 
 // Where the guess was wrong.
-__attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const char *text) {
+__attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::RecordFunction &fn) {
+    const char *text = fn.name();
     size_t length = std::strlen(text);
     uint16_t *bucket = bucket_of(names, text, length);
     uint16_t *now = &names->at[names->now % kRecent];
@@ -115,23 +139,24 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const char *t
         if (length >= sizeof KnownName::text || id == OP_NAME_OVERFLOW) {
             *now = 0;
             names->now++;
-            return {id, is_torchs_own(text)};
+            return {id, is_torchs_own(text), flags_of(fn)};
         }
-        keep_name(names, bucket, id, text, length);
+        keep_name(names, bucket, id, length, fn);
     }
     KnownName *known = &names->known[*bucket];
     names->guess = known->seen + 1;
     known->seen = names->now++;
     known->address = text;
     *now = *bucket;
-    return {known->id, known->is_torchs_own};
+    return {known->id, known->is_torchs_own, known->flags};
 }
 
-inline OpName name_of(ThreadTable *names, const char *text) {
+inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
+    const char *text = fn.name();
     uint16_t place = names->at[names->guess % kRecent];
     const KnownName *known = &names->known[place];
     if (__builtin_expect(place == 0 || !is_same(known, text), 0)) {
-        return look_up(names, text);
+        return look_up(names, fn);
     }
     names->at[names->now++ % kRecent] = place;
     uint32_t next = ++names->guess;
@@ -139,7 +164,7 @@ inline OpName name_of(ThreadTable *names, const char *text) {
     __builtin_prefetch(names->known[names->at[next % kRecent]].address);
     __builtin_prefetch(after_next);
     __builtin_prefetch(after_next->text + 32);
-    return {known->id, known->is_torchs_own};
+    return {known->id, known->is_torchs_own, known->flags};
 }
 
 } // namespace

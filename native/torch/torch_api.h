@@ -3,6 +3,7 @@
 #ifndef OP_TORCH_API_H
 #define OP_TORCH_API_H
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>

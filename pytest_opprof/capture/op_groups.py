@@ -10,7 +10,7 @@ from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_kind import OpKind
 
-_STEP_COLUMNS: Final = 9  # of a row's samples, in the order of `op_result_groups`
+_STEP_COLUMNS: Final = 10  # of a row's samples, in the order of `op_result_groups`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,8 @@ class OpGroup:
         step_device_memory: Per step of the recording.
         step_flops: Per step of the recording.
         step_counted_flops: Per step of the recording.
+        views: Of `count`, how many by torch's schema gave back what they were given, and ran no other op.
+        step_views: Per step of the recording.
     """
 
     name: str
@@ -79,6 +81,8 @@ class OpGroup:
     counted_flops: int = 0
     step_flops: tuple[int, ...] = ()
     step_counted_flops: tuple[int, ...] = ()
+    views: int = 0
+    step_views: tuple[int, ...] = ()
 
 
 def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> list[OpGroup]:
@@ -108,7 +112,9 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
 
 
 def _group(row: Any, of_steps: list[tuple[int, ...]]) -> OpGroup:
-    counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops, device_memory = of_steps
+    counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops, device_memory, views = (
+        of_steps
+    )
     return OpGroup(
         name=name_text(row.name),
         kind=OpKind(row.kind),
@@ -141,4 +147,6 @@ def _group(row: Any, of_steps: list[tuple[int, ...]]) -> OpGroup:
         counted_flops=row.counted_flops,
         step_flops=flops,
         step_counted_flops=counted_flops,
+        views=row.views,
+        step_views=views,
     )

@@ -6,6 +6,7 @@ import enum
 from typing import Final
 
 FLAG_CROSSING: Final = 0x01
+FLAG_VIEW: Final = 0x02
 FLAG_ASYNC: Final = 0x10
 FLAG_UNFINISHED: Final = 0x20
 FLAG_BACKGROUND: Final = 0x40

@@ -72,8 +72,8 @@ class Recording:
         line: Of the Python function around the event, where it began; 0 where it is not known, or where the
             event is inside an op that has one. Needs Python calls.
         kind: Numbers of `OpKind`.
-        flags: ``FLAG_CROSSING`` (of a call that overlaps an op or range in part), ``FLAG_ASYNC``,
-            ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
+        flags: ``FLAG_CROSSING`` (of a call that overlaps an op or range in part), ``FLAG_VIEW`` (an op),
+            ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
             (memory that the event around it accounts for).
         scope: Torch's RecordScope; 7 for every user annotation.
         thread: Index into `threads`.

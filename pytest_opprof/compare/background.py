@@ -30,7 +30,8 @@ def with_moved_work(changes: Sequence[Change]) -> list[Change]:
     """
     rises: Counter[OpKind | None] = Counter()
     for change in changes:
-        if change.background and change.metric == COUNT.name and change.kind is not OpKind.CALL:
+        is_work = change.kind is not OpKind.CALL and not change.is_free
+        if change.background and change.metric == COUNT.name and is_work:
             rises[change.kind] += change.rise
     has_fallen = any(change.verdict is Verdict.IMPROVED for change in changes)
     if not has_fallen or all(rise <= 0 for rise in rises.values()):
@@ -41,6 +42,7 @@ def with_moved_work(changes: Sequence[Change]) -> list[Change]:
 def _moved(change: Change, *, grown: set[OpKind | None]) -> Change:
     if change.op is None and change.verdict is Verdict.IMPROVED:
         return replace(change, verdict=Verdict.CHANGED, reason=_WHY)
-    if change.background and change.metric == COUNT.name and change.rise > 0 and change.kind in grown:
+    is_rise = change.metric == COUNT.name and change.rise > 0 and not change.is_free
+    if change.background and is_rise and change.kind in grown:
         return replace(change, verdict=Verdict.CHANGED)
     return change

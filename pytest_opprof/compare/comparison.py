@@ -73,6 +73,7 @@ class Change:
         cause: where a rise comes from, in words; empty where nothing is known.
         reason: why the verdict is what it is, where the numbers do not say it.
         rewrite: which ops became which; the values are then those of all of them together.
+        is_free: whether it is by views alone, and nobody gates it: neither better nor worse.
     """
 
     op: str | None
@@ -86,6 +87,7 @@ class Change:
     cause: str = ""
     reason: str = ""
     rewrite: Rewrite | None = None
+    is_free: bool = False
 
     @property
     def about(self) -> Metric:

@@ -167,6 +167,7 @@ def _change_to_document(change: Change) -> Document:
         "cause": bounded_text(change.cause),
         "reason": bounded_text(change.reason),
         "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
+        **({"is_free": True} if change.is_free else {}),
     }
 
 
@@ -201,6 +202,7 @@ def _change_from_document(
         cause=document["cause"],
         reason=document["reason"],
         rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
+        is_free=document.get("is_free", False),
     )
 
 

@@ -21,8 +21,11 @@ from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
 from pytest_opprof.metrics import (
+    COUNT,
     OP_METRICS,
+    OPS_COUNT,
     RANGES_COUNT,
     TOTALS,
     Family,
@@ -31,6 +34,7 @@ from pytest_opprof.metrics import (
     Source,
 )
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
+from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, OpKind
 from pytest_opprof.results.samples import Samples, range_text
 
@@ -67,8 +71,16 @@ def judge(
     accepted: Mapping[Key, Acceptance] = MappingProxyType({}),
 ) -> Judgement:
     """Compare two usable measurements of one test, metric by metric."""
+    views_are_guessed = is_guessed(base, head)
+    base = with_views_as_in(base, head)
     court = _Court(
-        base=base, head=head, gates=gates, trust=trust, accepted=accepted, causes=Causes(base, head)
+        base=base,
+        head=head,
+        gates=gates,
+        trust=trust,
+        accepted=accepted,
+        causes=Causes(base, head),
+        views_are_guessed=views_are_guessed,
     )
     totals = [change for change in court.totals() if change is not None]
     ops = [change for change in court.ops() if change is not None]
@@ -81,13 +93,14 @@ def judge(
 
 
 def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult) -> int:
-    """How many gates were judged. That nothing stayed nothing is one only where nothing else ran either."""
+    """How many gates were judged. That nothing stayed nothing is one only where at most views ran."""
     judged = [
         change
         for change in changes
         if change.rule and change.verdict not in {None, Verdict.INCONCLUSIVE} and change.is_constant
     ]
-    ran = any(pair.kind is not OpKind.CALL for pair in pair_rows(base, head))
+    rows = (row for test in (base, head) for row in test.ops if row.name != STEP_NAME)
+    ran = any(row.kind is not OpKind.CALL and row.not_views.high for row in rows)
     return sum(not ran or _is_something(change) for change in judged)
 
 
@@ -105,6 +118,7 @@ class _Court:
     trust: Trust
     accepted: Mapping[Key, Acceptance]
     causes: Causes
+    views_are_guessed: bool
     objections: dict[tuple[str, OpKind | None, bool, bool], str] = field(default_factory=dict)
 
     def totals(self) -> Iterator[Change | None]:
@@ -117,7 +131,15 @@ class _Court:
             if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
                 continue
             change = self._judged(
-                Change(op=None, metric=metric.name, base=base, head=head, rule=_words(rule), verdict=None),
+                Change(
+                    op=None,
+                    metric=metric.name,
+                    base=base,
+                    head=head,
+                    rule=_words(rule),
+                    verdict=None,
+                    is_free=metric.is_free and rule is None,
+                ),
                 rule,
             )
             if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
@@ -156,7 +178,10 @@ class _Court:
                     continue
                 if (pair.kind is OpKind.CALL and not is_asked_for) or self._is_cut_off(pair):
                     continue
-                change = self._judged(self._change_of(pair, metric, rule), rule)
+                row = self._change_of(pair, metric, rule)
+                if metric is COUNT and not is_asked_for and is_by_views(row, pair):
+                    rule, row = None, replace(row, rule="", is_free=True)
+                change = self._judged(row, rule)
                 if change is not None and change.rise > 0:
                     change = replace(change, cause=self.causes.of(pair))
                 yield change
@@ -192,14 +217,14 @@ class _Court:
         if rule is not None and rule.kind is RuleKind.ADVISORY:
             return None if same else change
         # A total tells what stands in its way even where nothing changed; one row of many does not repeat it.
-        if same and change.op is not None and not (rule and rule.is_asked_for):
+        if same and (change.op is not None or change.is_free) and not (rule and rule.is_asked_for):
             return replace(change, verdict=Verdict.PASS) if rule else None
         return self._weighed(change, rule, base=base, head=head)
 
     def _weighed(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
         """The verdict on two values: first whether they can be compared, then which is worse."""
         if objection := self._objection(change, base, head):
-            return replace(change, verdict=Verdict.INCONCLUSIVE, reason=objection)
+            return replace(change, verdict=None if change.is_free else Verdict.INCONCLUSIVE, reason=objection)
         if not base.is_constant or _disagrees(self.base, change):
             return self._beside_range(change, rule, base=base, head=head)
         if not head.is_constant or _disagrees(self.head, change):
@@ -228,13 +253,17 @@ class _Court:
     def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
         """The verdict on two values that differ, each the same in every step of its side."""
         rise = change.about.rise(base, head)
-        if rule is None:
-            return replace(change, verdict=Verdict.CHANGED if rise > 0 else Verdict.IMPROVED)
-        if rise < 0:
-            return replace(change, verdict=Verdict.IMPROVED)
+        if rise < 0 or rule is None:
+            is_better = rise < 0 and not change.is_free and not self._may_be_views(change)
+            return replace(change, verdict=Verdict.IMPROVED if is_better else Verdict.CHANGED)
         if rule.allows(rise, base=base):
             return replace(change, verdict=Verdict.PASS, reason=f"within the tolerance of {rule}")
         return self._risen(change, rule, base=base, head=head)
+
+    def _may_be_views(self, change: Change) -> bool:
+        """Whether what fell may be views that the base counts as ops: what no longer runs tells nothing."""
+        is_op = change.kind is OpKind.OP and change.metric == COUNT.name and change.head is None
+        return self.views_are_guessed and (change.metric == OPS_COUNT.name or (is_op and not change.rule))
 
     def _risen(self, change: Change, rule: Rule, *, base: int, head: int) -> Change:
         """The verdict on a gate that rose: whether somebody let it, and whether that still holds."""
@@ -303,6 +332,7 @@ def _is_nothing(pair: RowPair, metric: Metric) -> bool:
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:
     """An op that rose is part of its total's regression, and its cause; so where the total was accepted."""
     total = total_of(change.metric, change.kind)
-    if change.verdict is Verdict.CHANGED and not change.rule and total and total.name in risen:
+    is_part = change.verdict is Verdict.CHANGED and not change.rule and not change.is_free
+    if is_part and total and total.name in risen:
         return replace(change, verdict=risen[total.name].verdict)
     return change

@@ -142,6 +142,7 @@ def _told(group: _Group, book: Book) -> _Rewritten | None:
         verdict=_verdict(mine, net, has_risen=book.has_risen(net, on_device=group.on_device)),
         cause=bounded_text(_cause(group, book, inside=_inside(group))),
         rewrite=Rewrite(kind=kind, before=group.rewriting.before, after=group.rewriting.after),
+        is_free=all(change.is_free for change in mine),
     )
     others = _others(group, mine, change, book)
     return _Rewritten(group, [change, *others.changes], [*mine, *others.instead_of])
@@ -163,6 +164,7 @@ def _is_part_of_total(changes: Iterable[Change]) -> bool:
 def _verdict(changes: Sequence[Change], net: Mapping[str, int], *, has_risen: bool) -> Verdict | None:
     """What the rows said apart: a rise of their own kind's total, other ops, or fewer."""
     rises: dict[OpKind | None, int] = defaultdict(int)
+    changes = [change for change in changes if not change.is_free]
     for change in changes:
         rises[change.kind] += net[change.op or ""]
     of_totals = [
@@ -171,7 +173,7 @@ def _verdict(changes: Sequence[Change], net: Mapping[str, int], *, has_risen: bo
     if of_totals:
         return worst(of_totals)
     has_risen = has_risen or any(change.rise > 0 for change in changes)
-    return Verdict.CHANGED if has_risen else Verdict.IMPROVED
+    return Verdict.CHANGED if has_risen or not changes else Verdict.IMPROVED
 
 
 def _cause(group: _Group, book: Book, *, inside: int) -> str:

@@ -14,12 +14,14 @@ from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
 from pytest_opprof.compare.moved import with_suggestions
 from pytest_opprof.compare.pairing import TestPair, pair_tests
+from pytest_opprof.compare.phrases import difference, name_of, than_base, values_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.compare.views import is_guessed
 from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, Family, Worse, parse_path
 from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 
@@ -85,6 +87,7 @@ def compare_runs(
     pairs = list(pair_tests(base, head))
     notes += _nothing_in_common(base, pairs)
     notes += _skipped(base, pairs, collected)
+    notes += _views_guessed(base, pairs)
     for pair in pairs:
         if pair.head is not None:
             tests.append(compare_test(pair.head, pair.base, base=base, head=head, policy=policy))
@@ -199,6 +202,14 @@ def _skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) 
     return (f"skipped, so no gate held {many} to {base.title}: {', '.join(names[:_MOST_TOLD])}{more}",)
 
 
+def _views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...]:
+    """A note on a baseline that counts views as ops."""
+    both = ((pair.base, pair.head) for pair in pairs)
+    if base is None or not any(before and after and is_guessed(before, after) for before, after in both):
+        return ()
+    return (f"{base.title} counts views as ops: which of them are views is taken from this run",)
+
+
 def _ran(test: TestResult) -> bool:
     return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
 
@@ -234,8 +245,11 @@ def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
 
 def _verdict(found: Judgement) -> Verdict | None:
     """The worst of a test's gates. It is IMPROVED only where nothing rose."""
-    verdicts = {change.verdict for change in found.changes}
-    if Verdict.IMPROVED in verdicts and any(change.rise > 0 for change in found.changes if change.verdict):
+    work = [change for change in found.changes if not change.is_free]
+    verdicts = {change.verdict for change in work}
+    if Verdict.IMPROVED not in verdicts:
+        verdicts |= {change.verdict for change in found.changes}
+    elif any(change.rise > 0 for change in work if change.verdict):
         verdicts.add(Verdict.CHANGED)
     if found.judged:
         verdicts.add(Verdict.PASS)
@@ -253,14 +267,15 @@ def _sentence(
     leading = next((change for change in found.changes if change.verdict is verdict), None)
     if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
         beyond = f", {leading.reason}" if leading.reason else ""
-        than = _than(leading, base, before=before, test=test)
-        sentences.append(f"{_difference(leading)} in each step than {than}{beyond}")
+        than = than_base(leading, base, before=before, test=test)
+        sentences.append(f"{difference(leading)} in each step than {than}{beyond}")
     elif verdict is Verdict.ACCEPTED and leading is not None:
-        sentences.append(f"{_difference(leading)} in each step than {base.title}, {leading.reason}")
+        sentences.append(f"{difference(leading)} in each step than {base.title}, {leading.reason}")
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
-        sentences.append(_moved(found, base) or f"other ops than {base.title}, and no total rose")
+        told = _moved(found, base) or _of_views(found, base)
+        sentences.append(told or f"other ops than {base.title}, and no total rose")
     elif verdict is None:
         varies = any(change.reason and change.rule for change in found.changes)
         sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
@@ -275,41 +290,17 @@ def _moved(found: Judgement, base: Run) -> str:
     if grown is None or fallen is None:
         return ""
     more = f"and more in the background ({grown.rise} of {grown.op})"
-    return f"{_difference(fallen)} in each step than {base.title}, {more}"
+    return f"{difference(fallen)} in each step than {base.title}, {more}"
 
 
-def _than(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
-    """What a sentence compares with, and how sure that is."""
-    if change.base is not None and not change.base.is_constant:
-        return f"{base.title} ever had (it varies: {_seen(change)})"
-    many = min(before.processes, 1_000)
-    sure = f"certified in {many} processes" if many >= CERTIFICATE else "not certified"
-    return f"{base.title} (same in {test.steps} of {test.steps} steps, {sure})"
-
-
-def _seen(change: Change) -> str:
-    """``1 to 3; now 100``."""
-    sides = (side for side in (change.base, change.head) if side is not None)
-    return "; now ".join(range_text(side, unit=change.about.unit) for side in sides)
-
-
-def _difference(change: Change) -> str:
-    """``4 more ops``, ``2 fewer calls of aten::copy_``."""
-    many = abs(change.rise)
-    word = "more" if change.rise > 0 else "fewer"
-    if change.op is None:
-        label = change.about.label
-        return f"{many} {word} {label[:-1] if many == 1 and label.endswith('s') else label}"
-    return f"{many} {word} {'call' if many == 1 else 'calls'} of {name_of(change)}"
-
-
-def name_of(change: Change) -> str:
-    """How a sentence or a table calls what changed: ``aten::clone``, ``a -> b``, ``ops, total``."""
-    if change.rewrite is not None:
-        return str(change.rewrite)
-    if change.op is None:
-        return f"{change.about.label}, total"
-    return f"{change.op} (background)" if change.background else change.op
+def _of_views(found: Judgement, base: Run) -> str:
+    """What differs where nothing but views does; empty where something else does too."""
+    judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
+    if not all(change.is_free for change in judged):
+        return ""
+    total = next((change for change in judged if change.op is None), None)
+    what = f"{difference(total)} in each step than" if total else "other views than"
+    return f"{what} {base.title}: views launch and copy nothing"
 
 
 def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:
@@ -336,7 +327,7 @@ def _unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
     They fail nothing, as the next process may be as far off by itself; nor do they pass without a word.
     """
     told = [
-        f"{test.node_id} ({name_of(rise)}: {_seen(rise)})"
+        f"{test.node_id} ({name_of(rise)}: {values_of(rise)})"
         for test in tests
         if test.verdict not in _TOLD
         for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]

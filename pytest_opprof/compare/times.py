@@ -12,7 +12,8 @@ import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.sessions import compare_runs, name_of
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.time_comparison import (
     Control,
     Direction,

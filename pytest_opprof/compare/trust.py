@@ -94,7 +94,8 @@ class Trust:
             return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)
         depends_on = metric.depends_on if metric.family is Family.TIME else through.depends_on
         return (
-            self._other_sources(through)
+            self._other_views(metric)
+            or self._other_sources(through)
             or (self._other_sources(_total_of(kind)) if metric.scope is Scope.OP else "")
             or self._other_environment(depends_on, family=metric.family, is_same=is_same)
             or self._other_compile_cache(depends_on)
@@ -117,6 +118,11 @@ class Trust:
         reason = next((why for source, why in self.head.unheard.items() if source in known), "")
         here = f"{_listed(after)} here{f' ({reason})' if reason else ''}"
         return f"captured by {_listed(before)} in the base, by {here}"
+
+    def _other_views(self, metric: Metric) -> str:
+        """A base that counts views as ops can be told apart (`compare.views`); here they would be a rise."""
+        is_other = self.base.tells_views and not self.head.tells_views and Source.OPS in self.head.sources
+        return "views count as ops in this run alone" if metric is OPS_COUNT and is_other else ""
 
     def _of_memory(self, fields: frozenset[str]) -> frozenset[str]:
         """The fields without what matters only to memory that neither side watched."""

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_BACKGROUND, FLAG_CREDITED, USER_SCOPE, OpKind
+from pytest_opprof.capture.op_kind import (
+    FLAG_ASYNC,
+    FLAG_BACKGROUND,
+    FLAG_CREDITED,
+    FLAG_VIEW,
+    USER_SCOPE,
+    OpKind,
+)
 from pytest_opprof.events.attribution import device_work
 
 if TYPE_CHECKING:
@@ -24,6 +31,7 @@ _SUMS = (
     "self_device_memory",
     "flops",
     "counted_flops",
+    "views",
 )
 _STEP_SUMS = (
     "count",
@@ -35,6 +43,7 @@ _STEP_SUMS = (
     "flops",
     "counted_flops",
     "device_memory",
+    "views",
 )
 
 
@@ -91,6 +100,7 @@ def sum_up(
             "self_device_memory": recording.self_device_memory[row],
             "flops": recording.flops[row],
             "counted_flops": counted_flops[row],
+            "views": bool(recording.flags[row] & FLAG_VIEW),
         }
         group.add(amounts, duration_ns=duration_ns, step=recording.step[row])
     return [_finished(recording, group) for group in groups.values()]
@@ -134,5 +144,6 @@ def _finished(recording: RecordingView, group: _Group) -> OpGroup:
         step_device_memory=tuple(of_step["device_memory"]),
         step_flops=tuple(of_step["flops"]),
         step_counted_flops=tuple(of_step["counted_flops"]),
+        step_views=tuple(of_step["views"]),
         **group.sums,
     )

@@ -16,6 +16,7 @@ from pytest_opprof.metrics import (
     OPS_COUNT,
     RANGES_COUNT,
     TOTAL_SELF_CPU_TIME,
+    VIEWS_COUNT,
     Family,
     MetricPath,
     parse_path,
@@ -130,7 +131,8 @@ def trend_of(node_id: str, path: MetricPath, results: Sequence[Result]) -> Trend
     known = [at for at, each in enumerate(samples) if each is not None]
     note, changed = "", set()
     if path.metric.family is Family.EXACT:
-        changed = {at for before, at in itertools.pairwise(known) if samples[before] != samples[at]}
+        pairs = itertools.pairwise(known)
+        changed = {at for before, at in pairs if not _is_same(path, samples, results, before, at)}
     elif len(known) >= _FEWEST_POINTS:
         found = shifts([float(each.low) for each in samples if each is not None])
         note, changed = found.problem, {known[at] for at in found.at}
@@ -144,6 +146,17 @@ def trend_of(node_id: str, path: MetricPath, results: Sequence[Result]) -> Trend
         for at, result in enumerate(results)
     )
     return Trend(node_id=node_id, path=path, points=tuple(points), note=note)
+
+
+def _is_same(
+    path: MetricPath, samples: Sequence[Samples | None], results: Sequence[Result], *runs: int
+) -> bool:
+    """Whether two runs agree: on all ops, views among them, where one of them cannot tell its views."""
+    values = [samples[run] for run in runs]
+    views = [results[run].counts.totals.get(VIEWS_COUNT.name) for run in runs]
+    if path.op is None and path.metric is OPS_COUNT and None in views:
+        values = [ops.plus(more) if ops and more else ops for ops, more in zip(values, views, strict=True)]
+    return values[0] == values[1]
 
 
 def values_of(results: Sequence[Result], path: MetricPath) -> list[Samples | None]:

@@ -14,6 +14,7 @@ from pytest_opprof.metrics.host import (
     RANGES_COUNT,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
+    VIEWS_COUNT,
     WALL_TIME,
 )
 from pytest_opprof.metrics.known import OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
@@ -47,6 +48,7 @@ __all__ = [
     "SELF_CPU_TIME_TOTAL",
     "TOTALS",
     "TOTAL_SELF_CPU_TIME",
+    "VIEWS_COUNT",
     "WALL_TIME",
     "WATCHED_OPS",
     "Family",

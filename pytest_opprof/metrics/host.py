@@ -12,6 +12,8 @@ CPU_MEMORY = of_op("cpu_memory", "CPU memory", Unit.BYTES, Source.MEMORY)
 FLOPS = of_op("flops", "FLOPs", Unit.FLOPS, Source.FLOPS)
 
 OPS_COUNT = total("ops.count", "ops", Unit.COUNT, Source.OPS)
+# Ops that launch and copy nothing: what they give back is what they were given. They are no part of the ops.
+VIEWS_COUNT = total("views.count", "views", Unit.COUNT, Source.OPS, is_free=True)
 RANGES_COUNT = total("ranges.count", "ranges", Unit.COUNT, Source.RANGES)
 FLOPS_TOTAL = total("flops.total", "FLOPs", Unit.FLOPS, Source.FLOPS)
 CPU_MEMORY_ALLOCATED = total("cpu_memory.allocated", "allocated memory", Unit.BYTES, Source.MEMORY)

@@ -27,6 +27,7 @@ from pytest_opprof.metrics.host import (
     RANGES_COUNT,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
+    VIEWS_COUNT,
     WALL_TIME,
 )
 
@@ -54,6 +55,7 @@ OP_METRICS: Mapping[str, Metric] = _by_name(
 TOTALS: Mapping[str, Metric] = _by_name(
     (
         OPS_COUNT,
+        VIEWS_COUNT,
         RANGES_COUNT,
         *TOTAL_OF_COUNT.values(),
         FLOPS_TOTAL,

@@ -102,6 +102,7 @@ class Metric:
         source: what must have been listened to; None when every recording has it.
         family: how it may be judged.
         worse: which way is worse.
+        is_free: whether more of it costs nothing: a change is shown, and fails a test only where asked for.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Metric:
     source: Source | None = None
     family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
+    is_free: bool = False
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -127,7 +129,7 @@ class Metric:
     @property
     def watched(self) -> bool:
         """Whether a rise fails a test without being asked for; ops have their own list, `WATCHED_OPS`."""
-        return self.scope is Scope.TOTAL and self.family is not Family.TIME
+        return self.scope is Scope.TOTAL and self.family is not Family.TIME and not self.is_free
 
     def rise(self, base: int, head: int) -> int:
         """How much worse a value is than another; below zero where it is better."""
@@ -161,8 +163,16 @@ def total(
     *,
     family: Family = Family.EXACT,
     worse: Worse = Worse.HIGHER,
+    is_free: bool = False,
 ) -> Metric:
     """A total of a test."""
     return Metric(
-        name=name, label=label, unit=unit, scope=Scope.TOTAL, source=source, family=family, worse=worse
+        name=name,
+        label=label,
+        unit=unit,
+        scope=Scope.TOTAL,
+        source=source,
+        family=family,
+        worse=worse,
+        is_free=is_free,
     )

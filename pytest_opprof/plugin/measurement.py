@@ -67,6 +67,7 @@ def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording])
             device_memory=recording.memory_use(on_device=True)[0],
             places=places_of_ops(recording),
             device=recording.device_use(),
+            tells_views=True,
         )
         for recording in recordings
     ]

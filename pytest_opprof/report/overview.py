@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.sessions import name_of
+from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS, WALL_TIME
 from pytest_opprof.metrics.device import KERNELS_COUNT

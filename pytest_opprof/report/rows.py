@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.sessions import name_of
+from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.report.device_changes import telling_changes

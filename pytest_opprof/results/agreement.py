@@ -94,6 +94,7 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
                 flops=None,
                 device={},
                 count=zero,
+                views=None,
             )
             rows.append(_widened(absent, row, zero=zero))
     return rows
@@ -110,7 +111,10 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
             metrics.append(metric)
     if device:
         wider["device"] = {**row.device, **device}
-    return (replace(row, **wider), metrics) if metrics else (row, [])
+    views, others = row.views or zero, (other and other.views) or zero
+    if _disagree(views, others):
+        wider["views"] = views.widened(others)
+    return (replace(row, **wider), metrics) if wider else (row, [])
 
 
 def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:

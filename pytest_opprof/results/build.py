@@ -15,7 +15,9 @@ from pytest_opprof.metrics import (
     OPS_COUNT,
     RANGES_COUNT,
     TOTAL_SELF_CPU_TIME,
+    VIEWS_COUNT,
     WATCHED_OPS,
+    Source,
 )
 from pytest_opprof.metrics.device import (
     DEVICE_MEMORY_ALLOCATED,
@@ -67,6 +69,7 @@ def with_measurement(
         steps=steps,
         capture=with_device_gaps(test.capture, [cycle.device for cycle in cycles]),
         totals=_totals(rows, sources=test.sources, steps=steps)
+        | _views_total(rows, cycles, sources=test.sources, steps=steps)
         | _memory_totals(cycles, sources=test.sources, steps=steps)
         | _flops_total(cycles, sources=test.sources, steps=steps)
         | _device_totals(cycles, sources=test.sources, steps=steps)
@@ -84,11 +87,23 @@ def _totals(rows: Iterable[OpRow], *, sources: Iterable[str], steps: int) -> dic
             continue
         self_ns = self_ns.plus(row.self_cpu_time_total_ns)
         if row.kind is OpKind.OP:
-            ops = ops.plus(row.count)
+            ops = ops.plus(row.not_views)
         elif row.kind is OpKind.RANGE and row.name != STEP_NAME:
             ranges = ranges.plus(row.count)
     found = {TOTAL_SELF_CPU_TIME: self_ns, OPS_COUNT: ops, RANGES_COUNT: ranges}
     return {metric.name: value for metric, value in found.items() if metric.answers(sources)}
+
+
+def _views_total(
+    rows: Iterable[OpRow], cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int
+) -> dict[str, Samples]:
+    if Source.OPS not in sources or not all(cycle.tells_views for cycle in cycles):
+        return {}
+    views = Samples.constant(0, steps=steps)
+    for row in rows:
+        if row.views is not None and not row.background:
+            views = views.plus(row.views)
+    return {VIEWS_COUNT.name: views}
 
 
 def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:

@@ -24,6 +24,7 @@ class Cycle:
         device_memory: each step's, of all devices.
         places: per op, the user's lines that it was called from, and how often; empty without stacks.
         device: what devices did; None where none was used.
+        tells_views: whether torch's schemas were asked which ops are views. A trace has no schemas.
     """
 
     steps: int
@@ -33,3 +34,4 @@ class Cycle:
     device_memory: Sequence[MemoryUse] = ()
     places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     device: DeviceUse | None = None
+    tells_views: bool = False

@@ -273,12 +273,10 @@ def _op_to_document(row: OpRow) -> Document:
     document["count"] = row.count.to_document()
     document["cpu_time_total_ns"] = row.cpu_time_total_ns.to_document()
     document["self_cpu_time_total_ns"] = row.self_cpu_time_total_ns.to_document()
-    if row.cpu_memory is not None:
-        document["cpu_memory"] = row.cpu_memory.to_document()
-    if row.device_memory is not None:
-        document["device_memory"] = row.device_memory.to_document()
-    if row.flops is not None:
-        document["flops"] = row.flops.to_document()
+    for name in ("views", "cpu_memory", "device_memory", "flops"):
+        samples: Samples | None = getattr(row, name)
+        if samples is not None:
+            document[name] = samples.to_document()
     if row.device:
         document["device"] = {name: samples.to_document() for name, samples in row.device.items()}
     if row.parent_op is not None:
@@ -300,6 +298,7 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         background=document.get("background", False),
         is_async=document.get("is_async", False),
         count=samples("count"),
+        views=samples("views") if "views" in document else None,
         cpu_time_total_ns=samples("cpu_time_total_ns"),
         self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
         cpu_memory=samples("cpu_memory") if "cpu_memory" in document else None,

@@ -43,6 +43,7 @@ class _Sums:
     def __init__(self, *, length: int) -> None:
         self.is_async = False
         self.counts = [0] * length
+        self.views = [0] * length
         self.totals_ns = [0] * length
         self.selfs_ns = [0] * length
         self.cpu_memory = [0] * length
@@ -56,6 +57,7 @@ class _Sums:
         self._add_device(group, work, first_step=first_step)
         if group.background:
             self.counts[0] += group.count
+            self.views[0] += group.views
             self.totals_ns[0] += group.total_ns
             self.selfs_ns[0] += group.self_ns
             self.cpu_memory[0] += group.cpu_memory
@@ -64,6 +66,7 @@ class _Sums:
             return
         parts = (
             group.step_counts,
+            group.step_views,
             group.step_total_ns,
             group.step_self_ns,
             group.step_cpu_memory,
@@ -72,6 +75,7 @@ class _Sums:
         )
         places = (
             self.counts,
+            self.views,
             self.totals_ns,
             self.selfs_ns,
             self.cpu_memory,
@@ -102,6 +106,7 @@ class _Sums:
             background=background,
             is_async=self.is_async,
             count=make(self.counts, steps=steps),
+            views=make(self.views, steps=steps) if any(self.views) else None,
             cpu_time_total_ns=make(self.totals_ns, steps=steps),
             self_cpu_time_total_ns=make(self.selfs_ns, steps=steps),
             cpu_memory=make(self.cpu_memory, steps=steps) if any(self.cpu_memory) else None,

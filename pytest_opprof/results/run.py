@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.metrics import WALL_TIME
+from pytest_opprof.metrics import VIEWS_COUNT, WALL_TIME
 from pytest_opprof.units import EVERY_PPM
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ class OpRow:
         background: of threads that neither step nor were started in a step; never gated.
         is_async: some of its calls ended on another thread or out of order: they have total time only.
         count: calls in each step.
+        views: how many of these were views; None where none was, or nobody knows (`TestResult.tells_views`).
         cpu_time_total_ns: time on the host in each step, children included.
         self_cpu_time_total_ns: time on the host in each step, without children.
         cpu_memory: bytes of the host taken less given back in each step, children included; None where that
@@ -220,6 +221,7 @@ class OpRow:
     background: bool = False
     is_async: bool = False
     count: Samples
+    views: Samples | None = None
     cpu_time_total_ns: Samples
     self_cpu_time_total_ns: Samples
     cpu_memory: Samples | None = None
@@ -234,6 +236,11 @@ class OpRow:
     def key(self) -> tuple[str, OpKind, bool]:
         """What pairs this row with its like in another run."""
         return (self.name, self.kind, self.background)
+
+    @property
+    def not_views(self) -> Samples:
+        """How many calls in each step were no views."""
+        return self.count if self.views is None else self.count.minus(self.views)
 
     def samples(self, metric: str) -> Samples:
         """The values of one of `metrics.OP_METRICS`; zeros of what was not recorded."""
@@ -333,6 +340,11 @@ class TestResult:
     def is_usable(self) -> bool:
         """Whether it ran and was measured."""
         return self.outcome is Outcome.PASSED and self.measurement.status is MeasurementStatus.OK
+
+    @property
+    def tells_views(self) -> bool:
+        """Whether its views are known, and no part of its ops: not of older releases, nor of a trace."""
+        return VIEWS_COUNT.name in self.totals
 
     def steps_of(self, total: str) -> int:
         """How many values a total has: one for each active step, or for each step without a profiler."""

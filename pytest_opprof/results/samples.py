@@ -7,7 +7,7 @@ its sum, minimum and maximum are kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pytest_opprof.units import Unit, format_quantity
@@ -74,6 +74,16 @@ class Samples:
             if varying.values is not None and fixed.is_constant:
                 return Samples.of(value + fixed.low for value in varying.values)
         return Samples(steps=self.steps, total=total, low=low, high=high)
+
+    def minus(self, part: Samples) -> Samples:
+        """Step by step, what is left without a part; a range where the single steps are not known."""
+        if part == self:
+            return self.zeros()
+        negated = None if part.values is None else tuple(-value for value in part.values)
+        left = self.plus(replace(part, total=-part.total, low=-part.high, high=-part.low, values=negated))
+        if left.low >= 0:
+            return left
+        return Samples(steps=self.steps, total=max(left.total, 0), low=0, high=max(left.high, 0))
 
     def summarized(self) -> Samples:
         """The same without the single values."""

@@ -7,9 +7,9 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import CUDA_CONFTEST, Session
 
-from pytest_opprof.metrics import TOTALS, Family
+from pytest_opprof.metrics import TOTALS
 
-GATED = {name for name, metric in TOTALS.items() if metric.family is not Family.TIME}
+GATED = {name for name, metric in TOTALS.items() if metric.watched}
 
 # What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
 DEVICES = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.compare.sessions import name_of
+from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns

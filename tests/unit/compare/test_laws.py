@@ -14,7 +14,7 @@ from pytest_opprof.compare.comparison import Change, RewriteKind, TestComparison
 from pytest_opprof.compare.sessions import compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import RANGES_COUNT, TOTALS, Family
-from pytest_opprof.results.run import OpKind, TestResult
+from pytest_opprof.results.run import OpKind, OpRow, TestResult
 
 _NOW = simple_run().created
 _PEAK_TOLERANCE = 100  # one part in so many, of what is bounded and not exact
@@ -28,7 +28,7 @@ def risen_totals(base: TestResult, head: TestResult) -> set[str]:
     """The totals that gate and rose, as the definition of the verdicts has it."""
     found = set()
     for name, metric in TOTALS.items():
-        if metric.family is Family.TIME:
+        if metric.family is Family.TIME or metric.is_free:
             continue
         before, after = base.totals[name].low, head.totals[name].low
         allowed = before / _PEAK_TOLERANCE if metric.family is Family.BOUNDED else 0
@@ -38,12 +38,15 @@ def risen_totals(base: TestResult, head: TestResult) -> set[str]:
 
 
 def risen_watched(base: TestResult, head: TestResult) -> set[str]:
-    before = {row.name: row.count.low for row in base.ops if not row.background}
-    return {
-        row.name
-        for row in head.ops
-        if row.name in WATCHED and not row.background and row.count.low > before.get(row.name, 0)
-    }
+    """The watched ops that ran more often, not only as views."""
+    before = {row.name: row for row in base.ops if not row.background}
+
+    def has_risen(row: OpRow) -> bool:
+        other = before.get(row.name)
+        sides = [(row.count, other and other.count), (row.not_views, other and other.not_views)]
+        return all(now.low > (then.low if then else 0) for now, then in sides)
+
+    return {row.name for row in head.ops if row.name in WATCHED and not row.background and has_risen(row)}
 
 
 def has_more_of_a_range(base: TestResult, head: TestResult) -> bool:
@@ -100,13 +103,16 @@ def test_swapping_sides_swaps_rises_and_falls(pair: tuple[Program, Program]) -> 
     """
     base, head = map(recorded, pair)
     there, back = compared(base, head), compared(head, base)
-    fell = any(change.rise < 0 for change in judged(there))
+    work = [change for change in judged(there) if not change.is_free]
+    fell = any(change.rise < 0 for change in work)
     match there.verdict:
         case Verdict.PASS | None:
             assert back.verdict is there.verdict
         case Verdict.IMPROVED:
             expected = Verdict.REGRESSED if must_regress(head, base) else Verdict.CHANGED
             assert back.verdict is expected
+        case _ if not work:
+            assert back.verdict is Verdict.CHANGED
         case Verdict.REGRESSED | Verdict.CHANGED if not fell and not has_renames(there):
             assert back.verdict is Verdict.IMPROVED
         case _:

@@ -3,7 +3,8 @@
 from strategies import calling, simple_run
 
 from pytest_opprof.compare.comparison import TestComparison
-from pytest_opprof.compare.sessions import compare_test, name_of
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.run import TestResult
 

@@ -8,7 +8,8 @@ from strategies import Call, calling, cuda_test, simple_run
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
-from pytest_opprof.compare.sessions import compare_runs, compare_test, name_of
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.sessions import compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples

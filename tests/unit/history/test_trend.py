@@ -15,6 +15,7 @@ from pytest_opprof.history.tables import Result
 from pytest_opprof.history.trend import find_test, trend_of, values_of, wanted_metrics
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.run import Environment
+from pytest_opprof.results.samples import Samples
 
 TEST = "t.py::test_0"
 
@@ -123,3 +124,15 @@ def test_test_is_found_by_a_part_of_its_id(text: str, test: str) -> None:
 def test_test_that_is_not_one_is_told(text: str, tests: list[str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
         find_test(text, tests)
+
+
+def test_a_release_that_tells_views_from_ops_is_no_change(tmp_path: Path) -> None:
+    """Before it, 5 ops of which 2 are views; since then 3 and 2; then a real one more."""
+    older, same, more = results_of(log_of(tmp_path, [5, 3, 4]))
+    views = {"views.count": Samples.constant(2, steps=same.counts.steps)}
+    newer = [
+        replace(one, counts=replace(one.counts, totals={**one.counts.totals, **views}))
+        for one in (same, more)
+    ]
+    trend = trend_of(TEST, parse_path("ops.count", where="METRIC"), [older, *newer])
+    assert [point.is_change for point in trend.points] == [False, False, True]

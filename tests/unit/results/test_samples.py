@@ -42,6 +42,21 @@ def test_sum_is_step_by_step(pairs: list[tuple[int, int]]) -> None:
     assert one.plus(other) == Samples.of(a + b for a, b in pairs)
 
 
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1))
+def test_rest_is_step_by_step(pairs: list[tuple[int, int]]) -> None:
+    whole, part = Samples.of(a + b for a, b in pairs), Samples.of(b for _, b in pairs)
+    assert whole.minus(part) == Samples.of(a for a, _ in pairs)
+    assert whole.minus(whole) == whole.zeros()
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1))
+def test_rest_of_summaries_bounds_the_truth(pairs: list[tuple[int, int]]) -> None:
+    whole, part = Samples.of(a + b for a, b in pairs), Samples.of(b for _, b in pairs)
+    rest, true = whole.summarized().minus(part.summarized()), whole.minus(part)
+    assert rest.total in {true.total, 0}
+    assert 0 <= rest.low <= rest.high
+
+
 @given(samples(STEPS), samples(STEPS))
 def test_sum_of_summaries_bounds_the_truth(one: Samples, other: Samples) -> None:
     total = one.plus(other)

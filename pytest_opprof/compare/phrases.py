@@ -1,0 +1,45 @@
+"""What the sentences of a comparison are made of: what changed, by how much, and beside what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.results.run import CERTIFICATE, Run, TestResult
+from pytest_opprof.results.samples import range_text
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import Change
+
+
+def than_base(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:
+    """What a sentence compares with, and how sure that is."""
+    if change.base is not None and not change.base.is_constant:
+        return f"{base.title} ever had (it varies: {values_of(change)})"
+    many = min(before.processes, 1_000)
+    sure = f"certified in {many} processes" if many >= CERTIFICATE else "not certified"
+    return f"{base.title} (same in {test.steps} of {test.steps} steps, {sure})"
+
+
+def values_of(change: Change) -> str:
+    """``1 to 3; now 100``."""
+    sides = (side for side in (change.base, change.head) if side is not None)
+    return "; now ".join(range_text(side, unit=change.about.unit) for side in sides)
+
+
+def difference(change: Change) -> str:
+    """``4 more ops``, ``2 fewer calls of aten::copy_``."""
+    many = abs(change.rise)
+    word = "more" if change.rise > 0 else "fewer"
+    if change.op is None:
+        label = change.about.label
+        return f"{many} {word} {label[:-1] if many == 1 and label.endswith('s') else label}"
+    return f"{many} {word} {'call' if many == 1 else 'calls'} of {name_of(change)}"
+
+
+def name_of(change: Change) -> str:
+    """How a sentence or a table calls what changed: ``aten::clone``, ``a -> b``, ``ops, total``."""
+    if change.rewrite is not None:
+        return str(change.rewrite)
+    if change.op is None:
+        return f"{change.about.label}, total"
+    return f"{change.op} (background)" if change.background else change.op

@@ -1,0 +1,71 @@
+"""Views: ops that launch and copy nothing. A test that differs by them alone is neither better nor worse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import OPS_COUNT, VIEWS_COUNT, Source
+from pytest_opprof.results.run import OpKind
+from pytest_opprof.results.samples import Samples
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.compare.pairing import RowPair
+    from pytest_opprof.results.run import OpRow, TestResult
+
+
+def is_by_views(change: Change, pair: RowPair) -> bool:
+    """Whether a row's count rose or fell by its views alone.
+
+    Args:
+        change: of the row's count.
+        pair: the row.
+    """
+    if not any(side is not None and side.views is not None for side in (pair.base, pair.head)):
+        return False
+    work = replace(change, base=_not_views(pair.base), head=_not_views(pair.head)).rise
+    return work <= 0 < change.rise or change.rise < 0 <= work
+
+
+def _not_views(row: OpRow | None) -> Samples | None:
+    return None if row is None else row.not_views
+
+
+def is_guessed(base: TestResult, head: TestResult) -> bool:
+    """Whether the base counts views as ops, and this run does not."""
+    return head.tells_views and not base.tells_views and Source.OPS in base.sources
+
+
+def with_views_as_in(base: TestResult, head: TestResult) -> TestResult:
+    """A base that counts views as ops, with them told apart.
+
+    Of each op, as many calls as in the head are no views. An op that the head does not run stays an op.
+
+    Args:
+        base: the test in the baseline; it comes back as it is where it tells its views.
+        head: the test in this run.
+    """
+    ops = base.totals.get(OPS_COUNT.name)
+    if not is_guessed(base, head) or ops is None:
+        return base
+    now = {row.key: row for row in head.ops}
+    rows = tuple(_like(row, now.get(row.key)) for row in base.ops)
+    views = Samples.constant(0, steps=base.steps)
+    for row in rows:
+        if row.views is not None and not row.background:
+            views = views.plus(row.views)
+    return replace(
+        base, ops=rows, totals={**base.totals, OPS_COUNT.name: ops.minus(views), VIEWS_COUNT.name: views}
+    )
+
+
+def _like(row: OpRow, now: OpRow | None) -> OpRow:
+    if now is None or now.views is None or row.kind is not OpKind.OP:
+        return row
+    work = now.not_views
+    if not work.high:
+        return replace(row, views=row.count)
+    if not (work.is_constant and row.count.is_constant):
+        return row
+    return replace(row, views=Samples.constant(max(row.count.low - work.low, 0), steps=row.count.steps))
