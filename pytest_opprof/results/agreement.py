@@ -112,7 +112,7 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
     if device:
         wider["device"] = {**row.device, **device}
     views, others = row.views or zero, (other and other.views) or zero
-    if _disagree(views, others):
+    if _disagree(views, others, COUNT):
         wider["views"] = views.widened(others)
     return (replace(row, **wider), metrics) if wider else (row, [])
 
