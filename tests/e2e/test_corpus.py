@@ -14,14 +14,10 @@ from e2e.corpus_edits import KINDS, LIBRARIES, Edit, all_edits
 from e2e.project import INI, Project, Session
 
 EDITS = all_edits()
-# Code without torch has no ops: its memory is a gate. NumPy before 2.5 takes the data of arrays past Python's allocators.
-OPTIONS = {
-    "torch": "",
-    "numpy": "opprof_capture = ranges,ops,memory-malloc\n",
-    "python": "opprof_capture = ranges,ops,memory-python\n",
-}
+# NumPy before 2.5 takes the data of arrays past Python's allocators, whose memory is recorded else.
+OPTIONS = {"numpy": "opprof_capture = ranges,ops,memory-malloc\n"}
 # Names stand in one piece.
-WIDE = {"COLUMNS": "200"}
+WIDE = {"COLUMNS": "300"}
 
 
 def tenth(library: str, kind: str) -> list[Edit]:
@@ -33,7 +29,7 @@ def tenth(library: str, kind: str) -> list[Edit]:
 def compared(project: Project, edits: Sequence[Edit]) -> Session:
     """A save, the edits, and the session that compares."""
     (library,) = {edit.library for edit in edits}
-    project.write("pytest.ini", INI + OPTIONS[library])
+    project.write("pytest.ini", INI + OPTIONS.get(library, ""))
     for edit in edits:
         project.write(f"{edit.name}/__init__.py", "")
         for name, text in edit.before.items():
