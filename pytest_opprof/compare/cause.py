@@ -77,6 +77,12 @@ class Causes:
         return after.around(max(places, key=lambda place: (places[place], -len(after.around(place)))))
 
     @cached_property
+    def first_calls(self) -> dict[str, int]:
+        """Where in the tree of this run each op is first called: the smaller number runs first."""
+        tree = self._sides[1].tree
+        return {node.name: at for at, node in reversed(list(enumerate(tree)))}
+
+    @cached_property
     def _paths(self) -> tuple[_Paths, _Paths]:
         """Of both sides, with the same numbers; most tests have no change that needs them."""
         numbers: dict[tuple[int, str], int] = {}
@@ -84,14 +90,21 @@ class Causes:
         return _Paths(base, numbers), _Paths(head, numbers)
 
     def _caller(self, op: str) -> str:
-        """Who calls an op more often than before, by the largest rise; "" for the test itself."""
+        """Who calls an op more often than before, by the largest rise; "" for the test itself.
+
+        Of equal rises the op's own is the last: what calls itself was called by another one first.
+        """
         before, after = self._before.get(op, Counter()), self._after.get(op, Counter())
         weight_before, weight_after = self._weights
         rises = {
             caller: calls * weight_after - before[caller] * weight_before for caller, calls in after.items()
         }
         most = max(rises.values(), default=0)
-        return min((caller for caller, rise in rises.items() if rise == most), default="")
+        return min(
+            (caller for caller, rise in rises.items() if rise == most),
+            key=lambda caller: (caller == op, caller),
+            default="",
+        )
 
 
 class _Paths:

@@ -27,7 +27,7 @@ def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
     places = _Places(ops, causes)
     return [
         *sorted((change for change in changes if change.op is None), key=_order_of_total),
-        *sorted(ops, key=lambda change: (places.rank(change), _order(change))),
+        *sorted(ops, key=lambda change: (places.rank(change), _order(change), *places.first_call(change))),
     ]
 
 
@@ -39,6 +39,7 @@ class _Places:
         tells = [change for change in ops if not change.background and change.metric not in TOTAL_OF_COUNT]
         beginnings = [change for change in tells if change.rise > 0 or change.rewrite is not None]
         self._heads = {name for change in beginnings for name in _names(change) if not _is_engine(name)}
+        self._first_calls = causes.first_calls
         self._above = {
             name: causes.above(name) for name in self._heads | {_first(change) for change in tells}
         }
@@ -71,6 +72,11 @@ class _Places:
         is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
         return (severity, _is_engine(_first(change)), is_backward, is_inner, -explained)
 
+    def first_call(self, change: Change) -> tuple[int, str]:
+        """What runs first stands first, of ops that rose as much; by name, where nobody knows."""
+        op = _first(change)
+        return self._first_calls.get(op, len(self._first_calls)), op
+
     def _is_inner(self, change: Change) -> bool:
         """Whether it is inside another change, or fell, or nobody knows where it is called."""
         if _first(change) not in self._heads and not _is_engine(_first(change)):
@@ -96,13 +102,13 @@ def _is_engine(name: str) -> bool:
 
 def _order_of_total(change: Change) -> tuple[int, bool, int]:
     """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
-    severity, has_no_rule, *_ = _order(change)
+    severity, has_no_rule, _ = _order(change)
     return (severity, has_no_rule, list(TOTALS).index(change.metric))
 
 
-def _order(change: Change) -> tuple[int, bool, int, str]:
+def _order(change: Change) -> tuple[int, bool, int]:
     """The worst verdict first, gates of their own before the rest, then the largest difference."""
-    return (_severity(change), not change.rule, -abs(change.rise), change.op or change.metric)
+    return (_severity(change), not change.rule, -abs(change.rise))
 
 
 def _severity(change: Change) -> int:

@@ -17,6 +17,7 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
+from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
@@ -27,6 +28,8 @@ from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sour
 from pytest_opprof.profiler.stepper import Stepper
 
 _RANGES: Final = frozenset({"ranges"})
+# Asked for by the session, they are recorded of each test, as calls are.
+_MEMORY: Final = frozenset({PYTHON, MALLOC})
 _REPEATABLE: Final = (
     "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
 )
@@ -317,7 +320,7 @@ class Stepping:
                     sources=self.sources - self.unheard.keys(),
                     tells=False,  # the session does, once
                     record_shapes=self.request.record_shapes,
-                    profile_memory=self.request.profile_memory,
+                    profile_memory=self.request.profile_memory or not self.sources.isdisjoint(_MEMORY),
                     with_flops=self.request.with_flops,
                     sampling=self.request.sampling,
                     keep_cycles=1,

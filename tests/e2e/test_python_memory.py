@@ -98,3 +98,23 @@ def test_memory_gates(sessions: tuple[str, Session, Session, Session]) -> None:
     same.lines.fnmatch_lines(["8 passed * nothing dropped"])
     assert more.exit_code == 1
     assert more.outcomes == {"test_nothing": "passed", **dict.fromkeys(WORKING, "failure")}
+
+
+@pytest.mark.parametrize("source", ["memory-python", "memory-malloc"])
+def test_memory_that_a_session_asks_for_is_of_all_its_tests(project: Project, source: str) -> None:
+    """As Python calls are: the marker need not ask for it too."""
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile
+        def test_it():
+            rows = [None] * 1000
+        """,
+    )
+    capture = f"--opprof-capture=ranges,ops,{source}"
+    saved = project.pytest("--opprof-save=main", capture)
+    assert source in saved.result("test_it").sources
+    project.replace("test_it.py", "1000", "2000")
+    assert project.pytest("--opprof-baseline=main", capture).exit_code == 1

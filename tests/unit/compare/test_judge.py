@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
-from strategies import measured, results, simple_run, simple_test
+from strategies import calling, measured, results, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.gates import parse_gates
@@ -453,6 +453,13 @@ def test_cause_is_the_caller_that_rose() -> None:
         "aten::clone": "new in range 'forward'",
         "aten::copy_": "called by aten::clone",
     }
+
+
+def test_an_op_that_calls_itself_is_not_its_own_cause() -> None:
+    base = calling(("aten::dropout", 1))
+    head = calling(("aten::dropout", 1, ("aten::div_", 1, ("aten::div_", 1))))
+    causes = {change.op: change.cause for change in compared(base, head).changes if change.op}
+    assert causes == {"aten::div_": "new, called by aten::dropout"}
 
 
 def test_cause_is_the_line_where_stacks_were_taken() -> None:

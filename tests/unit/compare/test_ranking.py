@@ -41,6 +41,12 @@ def test_of_several_causes_the_one_that_explains_most_stands_first() -> None:
     ]
 
 
+def test_of_equal_causes_the_one_that_runs_first_stands_first() -> None:
+    names = ["aten::sub", "aten::square", "aten::mean"]
+    once, twice = ([(name, many) for name in names] for many in (1, 2))
+    assert order(calling(*once), calling(*twice)) == names
+
+
 def test_the_backward_follows_the_forward_and_the_engine_is_last() -> None:
     backward = (ENGINE, 1, ("my::MulBackward0", 1, ("aten::conj", 3), ("aten::neg", 3)))
     found = order(calling(("aten::relu", 1)), calling(("aten::relu", 1), ("aten::mul", 1), backward))

@@ -1,0 +1,98 @@
+"""The corpus of edits: each is saved, made and compared in real sessions, and judged as a reviewer judges it.
+
+`make test` runs a tenth of the edits, the edits of one library and kind in one project; `make test-all` runs each of
+them in a project of its own.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from e2e.conftest import MakeProject
+from e2e.corpus_edits import KINDS, LIBRARIES, Edit, all_edits
+from e2e.project import INI, Project, Session
+
+EDITS = all_edits()
+# NumPy before 2.5 takes the data of arrays past Python's allocators, whose memory is recorded else.
+OPTIONS = {"numpy": "opprof_capture = ranges,ops,memory-malloc\n"}
+# Names stand in one piece.
+WIDE = {"COLUMNS": "300"}
+
+
+def tenth(library: str, kind: str) -> list[Edit]:
+    """Those of every tenth edit, of all that are judged right, that are of one library and kind."""
+    chosen = [edit for edit in EDITS if not edit.wrong][::10]
+    return [edit for edit in chosen if (edit.library, edit.kind) == (library, kind)]
+
+
+def compared(project: Project, edits: Sequence[Edit]) -> Session:
+    """A save, the edits, and the session that compares."""
+    (library,) = {edit.library for edit in edits}
+    project.write("pytest.ini", INI + OPTIONS.get(library, ""))
+    for edit in edits:
+        project.write(f"{edit.name}/__init__.py", "")
+        for name, text in edit.before.items():
+            project.write(f"{edit.name}/{name}", text)
+    saved = project.pytest("--opprof-save=main")
+    assert saved.exit_code == 0
+    for edit in edits:
+        for name in edit.before.keys() - edit.after.keys():
+            (project.folder / edit.name / name).unlink()
+        for name, text in edit.after.items():
+            project.write(f"{edit.name}/{name}", text)
+    return project.pytest("--opprof-baseline=main", "-v", env=WIDE)
+
+
+def said(session: Session, edit: Edit) -> str:
+    """What the session says of an edit that a reviewer does not; empty where it is right."""
+    _, _, summary = session.stdout.partition("= opprof =")
+    (verdict,) = (line.split()[1] for line in summary.splitlines() if line.startswith(f"{edit.test} "))
+    if verdict not in edit.verdicts:
+        return f"{edit.name}: {verdict}, and not {' or '.join(edit.verdicts)}"
+    _, _, table = session.failures.get(edit.test, "").partition("\nop ")
+    row = re.split(r"\s{2,}", table.splitlines()[1])[0] if table else ""
+    # A row tells which ops took the place of which: ``aten::softmax -> aten::exp + aten::sum``.
+    if edit.first not in row.rpartition(" -> ")[2].split(" + "):
+        return f"{edit.name}: {row or 'no row'} is first, and not {edit.first or 'no row'}"
+    return ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_tenth_is_judged_as_by_a_reviewer(make_project: MakeProject, library: str, kind: str) -> None:
+    if library != "python":
+        pytest.importorskip(library)
+    edits = tenth(library, kind)
+    session = compared(make_project(f"{library} {kind}"), edits)
+    assert [wrong for edit in edits if (wrong := said(session, edit))] == []
+    assert session.failures.keys() == {edit.test for edit in edits if edit.exit_code}
+    assert session.exit_code == max(edit.exit_code for edit in edits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param(
+            edit,
+            id=f"{edit.library}-{edit.kind}-{edit.name}",
+            marks=[pytest.mark.xfail(reason=edit.wrong)] if edit.wrong else [],
+        )
+        for edit in EDITS
+    ],
+)
+def test_an_edit_is_judged_as_by_a_reviewer(project: Project, edit: Edit) -> None:
+    if edit.library != "python":
+        pytest.importorskip(edit.library)
+    session = compared(project, [edit])
+    assert said(session, edit) == ""
+    assert session.exit_code == edit.exit_code
+
+
+def test_the_corpus_is_as_large_as_it_says() -> None:
+    many = Counter((edit.library, edit.kind) for edit in EDITS)
+    assert set(many) == {(library, kind) for library in LIBRARIES for kind in KINDS}
+    assert min(sum(many[library, kind] for library in LIBRARIES) for kind in KINDS) >= 60
+    assert all(tenth(*group) for group in many)
+    assert 10 * sum(len(tenth(*group)) for group in many) >= len(EDITS)
