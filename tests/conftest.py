@@ -1,8 +1,8 @@
 """What every test of this repository shares: counts, the guard on torch's profiler, the traces."""
 
 import gc
+import importlib.util
 import os
-import runpy
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,10 @@ def pytest_configure(config: pytest.Config) -> None:
     python_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(TORCH_GUARD) not in python_path:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(TORCH_GUARD), *filter(None, python_path)])
-    runpy.run_path(str(TORCH_GUARD / "sitecustomize.py"))
+    guard = importlib.util.spec_from_file_location("torch_guard", TORCH_GUARD / "sitecustomize.py")
+    assert guard is not None
+    assert guard.loader is not None
+    guard.loader.exec_module(importlib.util.module_from_spec(guard))
     if config.pluginmanager.has_plugin("cacheprovider") and config.cache is not None:
         # pytester gives each test a home of its own: without this each would build the torch observer anew.
         os.environ.setdefault("OPPROF_CACHE_DIR", str(config.cache.mkdir("observer")))

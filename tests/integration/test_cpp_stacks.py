@@ -6,9 +6,9 @@ import json
 import multiprocessing
 import re
 import shutil
+import struct
 import subprocess
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,15 +26,20 @@ needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler to build t
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
 Library = Any
+_SYMBOL_TABLE = 2  # SHT_SYMTAB
 
 
 def is_stripped(file: Path) -> bool:
     """Distributions strip their builds: a function that is not exported has no name there."""
-    return b"\0.symtab\0" not in file.read_bytes()
+    content = file.read_bytes()
+    (sections,) = struct.unpack_from("<Q", content, 0x28)
+    size, count = struct.unpack_from("<HH", content, 0x3A)
+    kinds = {struct.unpack_from("<I", content, sections + number * size + 4)[0] for number in range(count)}
+    return _SYMBOL_TABLE not in kinds
 
 
-_LIBRARY = Path(str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("LDLIBRARY")))
-_INTERPRETER = _LIBRARY if _LIBRARY.suffix != ".a" and _LIBRARY.exists() else Path(sys.executable).resolve()
+_MAPPED = (line.split()[-1] for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines())
+_INTERPRETER = Path(next((file for file in _MAPPED if "/libpython" in file), sys.executable)).resolve()
 BY_EXPORTS = is_stripped(_INTERPRETER)
 EVAL = "^_?PyObject_(Vectorcall|MakeTpCall|Call)" if BY_EXPORTS else "_PyEval_EvalFrameDefault"
 MAIN = "Py_RunMain|main|_start" if BY_EXPORTS else "Py_RunMain|main"
