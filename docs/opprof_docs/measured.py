@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from opprof_docs.tables import code, table
 from pytest_opprof.metrics import (
     FINGERPRINT_FIELDS,
+    OP_FAMILIES,
     OP_METRICS,
     PRESETS,
     TOTALS,
-    WATCHED_OPS,
     Family,
     Source,
     Worse,
@@ -54,8 +54,9 @@ def op_lines() -> Iterator[str]:
 
 
 def watched_lines() -> Iterator[str]:
-    """A row for each op whose calls are a gate by themselves."""
-    return table(("op", "why a rise of it fails"), ((code(op), why) for op, why in WATCHED_OPS.items()))
+    """A row for each op whose calls are a gate, and its family."""
+    rows = ((code(op), why, family.name) for family in OP_FAMILIES for op, why in family.ops.items())
+    return table(("op", "why a rise of it fails", "family"), rows)
 
 
 def preset_lines() -> Iterator[str]:

@@ -1,8 +1,8 @@
 """The exact gate: what changed between two sides of one test, and what that means.
 
-A test is REGRESSED when one of its totals rises, or a watched op does. Another op's rise alone is CHANGED:
-ten `mul` replaced by one `addcmul` are no regression. Both sides must be the same in every step, or
-nothing is judged.
+A test is REGRESSED when one of its totals rises, or a watched op does and its family too. Another op's
+rise alone is CHANGED: ten `mul` replaced by one `addcmul` are no regression. Both sides must be the same in
+every step, or nothing is judged.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pytest_opprof.compare.accepting import why_ended
 from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.families import within_families
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
@@ -86,6 +87,8 @@ def judge(
     ops = [change for change in court.ops() if change is not None]
     judged = _judged_gates((*totals, *ops), base, head)
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
+    if OPS_COUNT.name not in risen:
+        ops = within_families(ops, base, head, gates=gates)
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
     found = ranked(with_moved_work((*totals, *ops)), court.causes)
     changes = (change for change in found if change.verdict is not Verdict.PASS or change.rise)

@@ -17,7 +17,7 @@ from pytest_opprof.metrics.host import (
     VIEWS_COUNT,
     WALL_TIME,
 )
-from pytest_opprof.metrics.known import OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
+from pytest_opprof.metrics.known import OP_FAMILIES, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS, OpFamily
 from pytest_opprof.metrics.metric import (
     ANSWERS,
     BOUNDED_TOLERANCE,
@@ -42,6 +42,7 @@ __all__ = [
     "FLOPS",
     "FLOPS_TOTAL",
     "OPS_COUNT",
+    "OP_FAMILIES",
     "OP_METRICS",
     "PRESETS",
     "RANGES_COUNT",
@@ -54,6 +55,7 @@ __all__ = [
     "Family",
     "Metric",
     "MetricPath",
+    "OpFamily",
     "Scope",
     "Source",
     "Worse",

@@ -215,7 +215,9 @@ def test_without_a_compiler_names_come_through_itt(
     torch_project: tuple[Project, Session, Session], torch_profiler_allowed: None
 ) -> None:
     project, _, _ = torch_project
-    if project.python("-c", "import torch; raise SystemExit(not torch.profiler.itt.is_available())").returncode:
+    if project.python(
+        "-c", "import torch; raise SystemExit(not torch.profiler.itt.is_available())"
+    ).returncode:
         pytest.skip("this torch was built without ITT")
     session = project.pytest("--opprof-capture=ranges,ops-itt", "-k", "test_item")
     session.lines.fnmatch_lines(["opprof * torch ops through ITT (names only)*"])

@@ -91,6 +91,42 @@ def test_watched_op_regresses_under_a_falling_total() -> None:
     assert verdicts(found)["ops.count"] is Verdict.IMPROVED
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        # Which allocator ran is nobody's regression, until there are more of them.
+        ({"aten::empty_strided": 10, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}, Verdict.CHANGED),
+        ({"aten::empty_strided": 1, "aten::mul": 30}, {"aten::empty": 2, "aten::mul": 1}, Verdict.REGRESSED),
+        # Those that call an allocator are none themselves: they make room for no further one.
+        ({"aten::empty_like": 9, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}, Verdict.REGRESSED),
+        # Conversions that convert nothing do not pay for a copy.
+        ({"aten::to": 9, "aten::mul": 30}, {"aten::copy_": 1, "aten::mul": 1}, Verdict.REGRESSED),
+        ({"aten::copy_": 9, "aten::mul": 30}, {"aten::clone": 1, "aten::copy_": 1}, Verdict.CHANGED),
+        # One family does not pay for another.
+        ({"aten::empty": 9, "aten::mul": 30}, {"aten::item": 1, "aten::mul": 1}, Verdict.REGRESSED),
+    ],
+)
+def test_watched_ops_are_judged_as_families(
+    before: dict[str, int], after: dict[str, int], verdict: Verdict
+) -> None:
+    found = compared(simple_test(before), simple_test(after))
+    assert found.verdict is verdict
+
+
+def test_an_op_that_was_asked_for_is_judged_by_itself() -> None:
+    policy = Policy(command_line=parse_gates({"aten::empty.count": "exact"}, where="here"))
+    before, after = {"aten::empty_strided": 10, "aten::mul": 30}, {"aten::empty": 1, "aten::mul": 1}
+    found = compared(simple_test(before), simple_test(after), policy=policy)
+    assert found.verdict is Verdict.REGRESSED
+
+
+def test_a_family_that_may_have_lost_rows_pays_for_nothing() -> None:
+    before, after = {"aten::empty": 1, "aten::empty_strided": 10, "aten::mul": 30}, {"aten::empty": 2}
+    base, head = simple_test(before), simple_test(after)
+    assert compared(base, head).verdict is Verdict.CHANGED
+    assert compared(base, replace(head, ops_omitted=1)).verdict is Verdict.REGRESSED
+
+
 def test_fusion_is_changed_not_regressed() -> None:
     found = compared(simple_test({"aten::mul": 10}), simple_test({"aten::addcmul": 1}))
     assert found.verdict is Verdict.CHANGED

@@ -1,6 +1,7 @@
 """What holds of every comparison, over random programs and random edits of them."""
 
 import random
+from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from strategies import simple_run
 from pytest_opprof.compare.comparison import Change, RewriteKind, TestComparison
 from pytest_opprof.compare.sessions import compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import RANGES_COUNT, TOTALS, Family
+from pytest_opprof.metrics import OP_FAMILIES, OPS_COUNT, RANGES_COUNT, TOTALS, Family, OpFamily
 from pytest_opprof.results.run import OpKind, OpRow, TestResult
 
 _NOW = simple_run().created
@@ -38,7 +39,7 @@ def risen_totals(base: TestResult, head: TestResult) -> set[str]:
 
 
 def risen_watched(base: TestResult, head: TestResult) -> set[str]:
-    """The watched ops that ran more often, not only as views."""
+    """The watched ops that ran more often, not only as views, and whose family or all ops did too."""
     before = {row.name: row for row in base.ops if not row.background}
 
     def has_risen(row: OpRow) -> bool:
@@ -46,7 +47,26 @@ def risen_watched(base: TestResult, head: TestResult) -> set[str]:
         sides = [(row.count, other and other.count), (row.not_views, other and other.not_views)]
         return all(now.low > (then.low if then else 0) for now, then in sides)
 
-    return {row.name for row in head.ops if row.name in WATCHED and not row.background and has_risen(row)}
+    names = {row.name for row in head.ops if row.name in WATCHED and not row.background and has_risen(row)}
+    if OPS_COUNT.name in risen_totals(base, head):
+        return names
+    return {
+        op
+        for family in OP_FAMILIES
+        for op in names & family.ops.keys()
+        if has_family_risen(family, base, head)
+    }
+
+
+def has_family_risen(family: OpFamily, base: TestResult, head: TestResult) -> bool:
+    """Whether the ops of a family ran more often, all together or those that do the work."""
+    before, after = (
+        Counter(
+            {row.name: row.not_views.low for row in test.ops if row.kind is OpKind.OP and not row.background}
+        )
+        for test in (base, head)
+    )
+    return any(sum(after[op] - before[op] for op in ops) > 0 for ops in (family.ops, family.core))
 
 
 def has_more_of_a_range(base: TestResult, head: TestResult) -> bool:
