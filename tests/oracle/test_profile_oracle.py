@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_releases import tells_inputs
 
 import pytest_opprof
 
@@ -56,6 +57,9 @@ def test_ids_do_not_repeat_in_a_process(api: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("record_shapes", [True, False], ids=["shapes", "plain"])
 @pytest.mark.parametrize("args", ["a text", "", None])
 def test_a_ranges_text_is_an_input(tmp_path: Path, args: str | None, *, record_shapes: bool) -> None:
+    if not tells_inputs(torch):
+        pytest.skip(f"the events of torch {torch.__version__} have no structured inputs")
+
     def told(api: Any) -> Any:
         def program() -> None:
             with api.record_function("load", args):
@@ -110,7 +114,7 @@ def test_calls_of_modules_are_torchs(tmp_path: Path, *, with_modules: bool) -> N
 
         def around(event: Any) -> list[str]:
             found = []
-            while (event := by_id.get(event["args"]["Python parent id"])) is not None:
+            while (event := by_id.get(event["args"].get("Python parent id"))) is not None:
                 found.append(event["name"])
             return [name for name in found if name.startswith("nn.Module: ")]
 
