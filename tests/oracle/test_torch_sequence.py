@@ -332,7 +332,12 @@ def test_both_count_the_same_ops_of_four_threads(torch: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning",
+    "ignore::FutureWarning",
+    "ignore::UserWarning",
+    "ignore:Guards may run slower on Python 3.13.0:RuntimeWarning",
+)
 def test_both_count_the_same_ops_of_a_compiled_model(torch: Any) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Linear(8, 8))
     compiled, batch = torch.compile(model), torch.randn(4, 8)

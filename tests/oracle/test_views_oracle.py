@@ -88,6 +88,7 @@ def test_overloads_of_a_name_agree() -> None:
     assert [name for name, found in answers.items() if len(found) > 1] == []
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # each op is called, old ones too
 def test_views_are_what_the_schemas_say() -> None:
     wanted = [
         schema
