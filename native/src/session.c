@@ -2,6 +2,7 @@
 #include "collector.h"
 #include "cupti.h"
 #include "error.h"
+#include "malloc_watch.h"
 #include "names.h"
 #include "result.h"
 
@@ -196,6 +197,7 @@ void op_session_close(void) {
 int op_window_peek(op_result **out) {
     *out = NULL;
     op_cupti_window_update();
+    bool paused = op_memory_pause();
     pthread_mutex_lock(&self->lock);
     op_spill_pause();
     uint32_t window = op_open_window();
@@ -207,6 +209,7 @@ int op_window_peek(op_result **out) {
         rc = result ? op_collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
     op_spill_resume();
     pthread_mutex_unlock(&self->lock);
+    op_memory_paused = paused;
     if (rc == OP_OK)
         *out = result;
     else
@@ -239,6 +242,7 @@ void op_window_pause_cuda(int paused) { op_cupti_window_pause(OP_CUPTI_ALONE, pa
 #define RECALIBRATE_NS 1000000000u
 
 int op_step_begin(int64_t number) {
+    bool paused = op_memory_pause();
     pthread_mutex_lock(&self->lock);
     int rc = OP_OK;
     if (!op_open_window())
@@ -251,6 +255,7 @@ int op_step_begin(int64_t number) {
             rc = op_steps_begin(&self->steps, number);
     }
     pthread_mutex_unlock(&self->lock);
+    op_memory_paused = paused;
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "counters.h"
 #include "error.h"
 #include "fault.h"
+#include "malloc_watch.h"
 #include "unwinding.h"
 
 #include <string.h>
@@ -119,6 +120,7 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     /* Who is cancelled while it writes or waits would take the lock with it. */
     int cancelling;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
+    bool paused = op_memory_pause();
     pthread_mutex_lock(&self->lock);
     if (!t)
         t = op_self = create();
@@ -126,6 +128,7 @@ op_thread *op_thread_prepare(uint32_t window, uint32_t arg_words) {
     if (!ready && op_recording() == window)
         count_drop(t);
     pthread_mutex_unlock(&self->lock);
+    op_memory_paused = paused;
     pthread_setcancelstate(cancelling, NULL);
     return ready ? t : NULL;
 }

@@ -3,6 +3,7 @@
 #include "result.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 void *library_take(size_t bytes); /* taker.c */
 void library_give(void *block);
@@ -163,6 +164,18 @@ static void a_fork_is_not_held_up(void) {
     op_result_free(stop());
 }
 
+/* What the C library takes for itself may be seen, also while the collector is at work. */
+static void the_collector_does_not_wait_for_itself(void) {
+    op_result *r;
+    alarm(30);
+    start();
+    CHECK_OK(op_step_begin(1)); /* which lists the threads */
+    CHECK_OK(op_window_peek(&r));
+    op_result_free(r);
+    op_result_free(stop());
+    alarm(0);
+}
+
 static void *take_otherwise(size_t bytes) {
     static char room[64];
     return bytes < sizeof room ? room : NULL;
@@ -192,6 +205,7 @@ int main(void) {
     RUN(what_is_older_has_no_bytes);
     RUN(failures_are_told);
     RUN(a_fork_is_not_held_up);
+    RUN(the_collector_does_not_wait_for_itself);
     RUN(a_program_that_is_not_seen_is_refused);
     op_session_close();
     return 0;
