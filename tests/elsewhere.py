@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any, Final
 
-DECIDED: Final = (subprocess,)  # what system this is: with the locks of Windows it would find another answer
+DECIDED: Final = (shutil, subprocess)  # what system this is: with the locks of Windows it would find another answer
 MISSING: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 OF_OS: Final = (
     *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fchmod", "fork", "getuid", "killpg"),
