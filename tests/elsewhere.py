@@ -12,7 +12,10 @@ import sys
 from types import SimpleNamespace
 from typing import Any, Final
 
-DECIDED: Final = (shutil, subprocess)  # what system this is: with the locks of Windows it would find another answer
+DECIDED: Final = (
+    shutil,
+    subprocess,
+)  # what system this is: with the locks of Windows it would find another answer
 MISSING: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 OF_OS: Final = (
     *("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK", "fchmod", "fork", "getuid", "killpg"),

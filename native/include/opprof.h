@@ -77,6 +77,9 @@ void op_window_keep_inputs(uint32_t on);
  * for the newest. */
 void op_window_keep_last(uint32_t on);
 int op_window_stop(op_result **out); /* the caller frees it */
+/* The same; where there are more events than so many, and nothing but ops and ranges, the result has
+ * their sums by name, their paths, and no columns. */
+int op_window_sum(uint64_t most_events, op_result **out);
 /* What was recorded so far, while recording goes on; other threads may wait meanwhile. */
 int op_window_peek(op_result **out);
 int op_window_is_open(void);

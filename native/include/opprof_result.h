@@ -97,6 +97,7 @@ typedef struct op_group {
     uint8_t kind, scope, is_user_annotation, background;
     uint8_t is_async;
     int32_t device_type; /* torch's number; 0: the host */
+    int64_t start_ns;    /* of the first event */
     uint64_t count;
     uint64_t views;            /* of these, ops that gave back what they were given, and ran no other */
     int64_t total_ns, self_ns; /* on the host */
@@ -165,6 +166,7 @@ int64_t op_result_trace_start(const op_result *result);    /* nanoseconds since 
 uint64_t op_result_first_id(const op_result *result);      /* row n has this one + 1 + n */
 int64_t op_result_trace_duration(const op_result *result); /* nanoseconds */
 void op_result_columns(const op_result *result, op_columns *out);
+int op_result_is_folded(const op_result *result); /* it has the events' sums alone */
 void op_result_stats(const op_result *result, op_stats *out);
 const op_thread_info *op_result_threads(const op_result *result, uint32_t *count);
 void op_result_name_thread(op_result *result, uint32_t index, const char *name);

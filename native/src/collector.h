@@ -46,8 +46,9 @@ void op_thread_stop_counting(void);
 /* With the lock held, a window open or stopping: how many of its events were dropped. */
 uint64_t op_thread_drops(uint32_t window);
 void op_thread_after_fork(void); /* in the child, where there is one thread */
-/* With the lock held: the window's events as they are, and what was lost of them, into a new result. */
-int op_collect(uint32_t window, op_result *result);
+/* With the lock held: the window's events as they are (of more than so many the sums), and what was
+ * lost of them, into a new result. */
+int op_collect(uint32_t window, uint64_t most_events, op_result *result);
 /* The numbers of the counters that windows to come count; how many there are. */
 uint32_t op_counters_chosen(uint32_t out[OP_COUNTERS_MAX]);
 

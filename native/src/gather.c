@@ -137,7 +137,7 @@ static int build_with_cuda(op_source *source, op_result *result) {
     return rc;
 }
 
-int op_collect(uint32_t window, op_result *result) {
+int op_collect(uint32_t window, uint64_t most_events, op_result *result) {
     gathered chunks = {0};
     int rc = op_timeline_add(&self->timeline);
     if (rc == OP_OK)
@@ -146,7 +146,10 @@ int op_collect(uint32_t window, op_result *result) {
         op_source source = {.raw = chunks.raw,
                             .raw_count = chunks.count,
                             .timeline = &self->timeline,
-                            .steps = &self->steps};
+                            .steps = &self->steps,
+                            .mapping = chunks.spilled,
+                            .mapping_bytes = self->spill.bytes,
+                            .most_events = most_events};
         rc = build_with_cuda(&source, result);
     }
     if (rc == OP_OK) {

@@ -1,11 +1,11 @@
 /* Key averages: one hash lookup an event, rows in the order of their first start. */
-#include "device_time.h"
+#include "group.h"
+
 #include "device_use.h"
 #include "error.h"
 #include "fault.h"
 #include "inputs.h"
 #include "names.h"
-#include "result.h"
 #include "stack_ids.h"
 
 #include <string.h>
@@ -15,25 +15,7 @@ static bool inputs_at(const op_result *r, uint64_t row, op_inputs *out) {
     return at && op_inputs_of(r->args + at - 1, r->args + r->arg_words, out);
 }
 
-typedef struct grouping {
-    op_result *r;
-    enum op_group_by by_inputs;
-    bool by_overload;
-    const uint32_t *stacks; /* by row; NULL: they do not count */
-    op_memory_columns memory;
-    op_group *groups;
-    uint64_t count, capacity;
-    uint64_t *hashes; /* of each group */
-    uint32_t *slots;  /* group + 1; 0: empty */
-    uint64_t mask;
-    uint32_t *of_row;
-    uint32_t
-        *of_name; /* by name and the key's bits: group + 1; 0: not met. NULL: more counts than these */
-    uint64_t name_count;
-    op_device_time device;
-} grouping;
-
-static bool rehash(grouping *g, uint64_t slots) {
+static bool rehash(op_grouping *g, uint64_t slots) {
     uint32_t *fresh = op_calloc(slots, sizeof *fresh);
     if (!fresh)
         return false;
@@ -49,7 +31,7 @@ static bool rehash(grouping *g, uint64_t slots) {
     return true;
 }
 
-static bool make_room(grouping *g) {
+static bool make_room(op_grouping *g) {
     if (g->count < g->capacity)
         return true;
     uint64_t capacity = g->capacity ? g->capacity * 2 : 256;
@@ -59,7 +41,11 @@ static bool make_room(grouping *g) {
     uint64_t *hashes = groups ? op_realloc(g->hashes, capacity * sizeof *hashes) : NULL;
     if (hashes)
         g->hashes = hashes;
-    if (!groups || !hashes || !rehash(g, capacity * 2))
+    size_t cells = OP_STEP_COLUMNS * g->r->step_count;
+    int64_t *samples = hashes ? op_realloc(g->samples, (capacity * cells + 1) * sizeof *samples) : NULL;
+    if (samples)
+        g->samples = samples;
+    if (!samples || !rehash(g, capacity * 2))
         return false;
     g->capacity = capacity;
     return true;
@@ -75,7 +61,7 @@ typedef struct group_key {
     uint64_t hash;
 } group_key;
 
-static group_key key_of(const grouping *g, uint64_t row) {
+static group_key key_of(const op_grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
     group_key k = {.name = op_names_group(c->name[row]),
                    .is_user_annotation = c->scope[row] == OP_SCOPE_USER,
@@ -96,7 +82,7 @@ static group_key key_of(const grouping *g, uint64_t row) {
     return k;
 }
 
-static bool same_key(const grouping *g, const op_group *row, const group_key *k) {
+static bool same_key(const op_grouping *g, const op_group *row, const group_key *k) {
     if (row->name != k->name || row->is_user_annotation != k->is_user_annotation ||
         row->background != k->background || row->device_type != k->device_type)
         return false;
@@ -113,7 +99,7 @@ static bool same_key(const grouping *g, const op_group *row, const group_key *k)
 }
 
 /* The group of an event's key, made if need be. */
-static bool find_group(grouping *g, uint64_t row, uint32_t *group) {
+static bool find_group(op_grouping *g, uint64_t row, uint32_t *group) {
     const op_columns *c = &g->r->columns;
     group_key k = key_of(g, row);
     if (!make_room(g))
@@ -132,8 +118,12 @@ static bool find_group(grouping *g, uint64_t row, uint32_t *group) {
                                          .background = k.background,
                                          .is_user_annotation = k.is_user_annotation,
                                          .device_type = k.device_type,
+                                         .start_ns = c->start_ns[row],
                                          .min_ns = INT64_MAX,
                                          .is_async = (c->flags[row] & OP_FLAG_ASYNC) != 0};
+        size_t cells = OP_STEP_COLUMNS * g->r->step_count;
+        if (cells)
+            memset(g->samples + g->count * cells, 0, cells * sizeof *g->samples);
         g->slots[at] = (uint32_t)++g->count;
     }
     *group = g->slots[at] - 1;
@@ -142,7 +132,7 @@ static bool find_group(grouping *g, uint64_t row, uint32_t *group) {
 
 /* Where the key is no more than a name and two bits, it is hashed the first time only: any event of
  * the host, and most, since a device has fewer than it launches. */
-static uint32_t *short_cut(const grouping *g, uint64_t row) {
+static uint32_t *short_cut(const op_grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
     if (!g->of_name || c->name[row] >= g->name_count || op_is_on_device(c->kind[row]))
         return NULL;
@@ -150,21 +140,8 @@ static uint32_t *short_cut(const grouping *g, uint64_t row) {
     return &g->of_name[(uint64_t)c->name[row] * 4 + bits];
 }
 
-static bool assign(grouping *g, uint64_t row) {
+static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
     const op_columns *c = &g->r->columns;
-    if (c->flags[row] & OP_FLAG_CREDITED) { /* its bytes are another event's */
-        g->of_row[row] = OP_NO_GROUP;
-        return true;
-    }
-    uint32_t *known = short_cut(g, row), index;
-    if (known && *known)
-        index = *known - 1;
-    else if (!find_group(g, row, &index))
-        return false;
-    if (known)
-        *known = index + 1;
-    g->of_row[row] = index;
-    op_group *group = &g->groups[index];
     bool on_device = op_is_on_device(c->kind[row]);
     group->count++;
     group->views += (c->flags[row] & OP_FLAG_VIEW) != 0;
@@ -188,42 +165,64 @@ static bool assign(grouping *g, uint64_t row) {
         if (c->duration_ns[row] > group->max_ns)
             group->max_ns = c->duration_ns[row];
     }
-    if (c->start_ns[row] < c->start_ns[group->first_event])
+    if (c->start_ns[row] < group->start_ns) {
+        group->start_ns = c->start_ns[row];
         group->first_event = (uint32_t)row;
+    }
+}
+
+/* Of the group's numbers, by column and step. */
+static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
+    const op_columns *c = &g->r->columns;
+    uint64_t steps = g->r->step_count;
+    int64_t *cell = g->samples + OP_STEP_COLUMNS * steps * group + (uint64_t)c->step[row];
+    cell[0]++;
+    cell[9 * steps] += (c->flags[row] & OP_FLAG_VIEW) != 0;
+    if (g->device.total_ns) {
+        cell[3 * steps] += g->device.total_ns[row];
+        cell[4 * steps] += g->device.self_ns[row];
+    }
+    if (op_is_on_device(c->kind[row]))
+        return;
+    if (c->duration_ns[row] >= 0)
+        cell[steps] += c->duration_ns[row];
+    cell[2 * steps] += c->self_ns[row];
+    if (g->r->memory_count) {
+        cell[5 * steps] += g->memory.cpu[row];
+        cell[8 * steps] += g->memory.device[row];
+    }
+    if (g->r->flops) {
+        cell[6 * steps] += g->r->flops[row];
+        cell[7 * steps] += g->r->flops[c->count + row];
+    }
+}
+
+bool op_grouping_find(op_grouping *g, uint64_t row, uint32_t *group) {
+    uint32_t *known = short_cut(g, row);
+    if (known && *known)
+        *group = *known - 1;
+    else if (!find_group(g, row, group))
+        return false;
+    if (known)
+        *known = *group + 1;
     return true;
 }
 
-static bool sample(grouping *g) {
+bool op_grouping_add(op_grouping *g, uint64_t row) {
     const op_columns *c = &g->r->columns;
-    uint64_t steps = g->r->step_count, plane = g->count * steps;
-    int64_t *samples = op_calloc(plane * 10 + 1, sizeof *samples);
-    if (!samples)
-        return false;
-    for (uint64_t row = 0; row < c->count; row++) {
-        if (c->step[row] < 0 || g->of_row[row] == OP_NO_GROUP)
-            continue;
-        uint64_t at = g->of_row[row] * steps + (uint64_t)c->step[row];
-        samples[at]++;
-        samples[9 * plane + at] += (c->flags[row] & OP_FLAG_VIEW) != 0;
-        if (g->device.total_ns) {
-            samples[3 * plane + at] += g->device.total_ns[row];
-            samples[4 * plane + at] += g->device.self_ns[row];
-        }
-        if (op_is_on_device(c->kind[row]))
-            continue;
-        if (c->duration_ns[row] >= 0)
-            samples[plane + at] += c->duration_ns[row];
-        samples[2 * plane + at] += c->self_ns[row];
-        if (g->r->memory_count) {
-            samples[5 * plane + at] += g->memory.cpu[row];
-            samples[8 * plane + at] += g->memory.device[row];
-        }
-        if (g->r->flops) {
-            samples[6 * plane + at] += g->r->flops[row];
-            samples[7 * plane + at] += g->r->flops[c->count + row];
-        }
+    if (c->flags[row] & OP_FLAG_CREDITED) { /* its bytes are another event's */
+        if (g->of_row)
+            g->of_row[row] = OP_NO_GROUP;
+        return true;
     }
-    g->r->samples = samples;
+    uint32_t index;
+    if (!op_grouping_find(g, row, &index))
+        return false;
+    if (g->of_row)
+        g->of_row[row] = index;
+    add_to_group(g, &g->groups[index], row);
+    if (c->step[row] >= 0)
+        add_to_step(g, index, row);
     return true;
 }
 
@@ -239,46 +238,78 @@ static int earliest_first(const void *a, const void *b) {
     return (x->group > y->group) - (x->group < y->group);
 }
 
-static bool order_by_start(grouping *g) {
+/* The samples of one group after the other to those of one column after the other. */
+static void place_samples(const op_grouping *g, const placed *order, int64_t *samples) {
+    uint64_t steps = g->r->step_count;
+    for (uint64_t column = 0; steps && column < OP_STEP_COLUMNS; column++)
+        for (uint64_t i = 0; i < g->count; i++)
+            memcpy(samples + (column * g->count + i) * steps,
+                   g->samples + (order[i].group * (uint64_t)OP_STEP_COLUMNS + column) * steps,
+                   steps * sizeof *samples);
+}
+
+static void place_rows(const op_grouping *g, const uint32_t *place) {
+    for (uint64_t row = 0; g->of_row && row < g->r->columns.count; row++)
+        if (g->of_row[row] != OP_NO_GROUP)
+            g->of_row[row] = place[g->of_row[row]];
+}
+
+bool op_grouping_finish(op_grouping *g) {
     uint32_t *place = op_malloc((g->count + 1) * sizeof *place);
     op_group *sorted = op_malloc((g->count + 1) * sizeof *sorted);
     placed *order = op_malloc((g->count + 1) * sizeof *order);
-    if (!place || !sorted || !order) {
-        free(place);
+    int64_t *samples = op_malloc((g->count * OP_STEP_COLUMNS * g->r->step_count + 1) * sizeof *samples);
+    bool ok = place && sorted && order && samples;
+    if (ok) {
+        for (uint64_t i = 0; i < g->count; i++)
+            order[i] = (placed){.start_ns = g->groups[i].start_ns, .group = (uint32_t)i};
+        qsort(order, g->count, sizeof *order, earliest_first);
+        for (uint64_t i = 0; i < g->count; i++) {
+            place[order[i].group] = (uint32_t)i;
+            sorted[i] = g->groups[order[i].group];
+            if (sorted[i].min_ns == INT64_MAX)
+                sorted[i].min_ns = 0;
+        }
+        place_samples(g, order, samples);
+        place_rows(g, place);
+        g->r->groups = sorted;
+        g->r->samples = samples;
+        g->r->group_count = g->count;
+    } else {
         free(sorted);
-        free(order);
-        return false;
+        free(samples);
     }
-    for (uint64_t i = 0; i < g->count; i++)
-        order[i] = (placed){.start_ns = g->r->columns.start_ns[g->groups[i].first_event],
-                            .group = (uint32_t)i};
-    qsort(order, g->count, sizeof *order, earliest_first);
-    for (uint64_t i = 0; i < g->count; i++) {
-        place[order[i].group] = (uint32_t)i;
-        sorted[i] = g->groups[order[i].group];
-        if (sorted[i].min_ns == INT64_MAX)
-            sorted[i].min_ns = 0;
-    }
-    for (uint64_t row = 0; row < g->r->columns.count; row++)
-        if (g->of_row[row] != OP_NO_GROUP)
-            g->of_row[row] = place[g->of_row[row]];
     free(place);
     free(order);
-    free(g->groups);
-    g->groups = sorted;
-    return true;
+    return ok;
 }
 
-static bool group_all(grouping *g) {
+void op_grouping_release(op_grouping *g) {
+    free(g->groups);
+    free(g->samples);
+    free(g->of_row);
+    free(g->of_name);
+    free(g->hashes);
+    free(g->slots);
+    op_device_time_free(&g->device);
+}
+
+/* Without it all are hashed: slower, and no worse. */
+void op_grouping_by_name(op_grouping *g) {
+    g->name_count = op_names_count() + 1;
+    g->of_name = op_calloc(g->name_count * 4, sizeof *g->of_name);
+}
+
+static bool group_all(op_grouping *g) {
     uint64_t n = g->r->columns.count;
     for (uint64_t row = 0; row < n; row++)
-        if (!assign(g, row))
+        if (!op_grouping_add(g, row))
             return false;
-    return order_by_start(g) && sample(g);
+    return op_grouping_finish(g);
 }
 
 /* The groups by inputs are what FLOPs are counted by. */
-static void keep_group_of_row(grouping *g) {
+static void keep_group_of_row(op_grouping *g) {
     op_result *r = g->r;
     free(r->input_group);
     r->input_group = g->of_row;
@@ -286,32 +317,33 @@ static void keep_group_of_row(grouping *g) {
     g->of_row = NULL;
 }
 
-static void keep_for_devices(grouping *g) {
+static void keep_for_devices(op_grouping *g) {
     g->r->device_group = g->of_row;
     g->r->device_group_count = g->count;
     g->of_row = NULL;
 }
 
-int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group **rows, uint64_t *count,
-                     const int64_t **samples) {
+static void forget_groups(op_result *r) {
     free(r->groups);
     free(r->samples);
     r->groups = NULL;
     r->samples = NULL;
     op_device_use_forget(r);
+}
+
+static int make_groups(op_result *r, int by, uint32_t stack_depth) {
     uint64_t n = r->columns.count;
-    grouping g = {.r = r,
-                  .by_inputs = (enum op_group_by)(by & (OP_GROUP_BY_SHAPES | OP_GROUP_BY_INPUTS)),
-                  .by_overload = (by & OP_GROUP_BY_OVERLOAD) != 0};
+    op_grouping g = {.r = r,
+                     .by_inputs = (enum op_group_by)(by & (OP_GROUP_BY_SHAPES | OP_GROUP_BY_INPUTS)),
+                     .by_overload = (by & OP_GROUP_BY_OVERLOAD) != 0};
     int rc = r->memory_count ? op_result_memory_columns(r, &g.memory) : OP_OK;
     if (rc != OP_OK)
         return rc;
     uint32_t *stacks = stack_depth ? op_stack_ids(r, stack_depth) : NULL;
     g.stacks = stacks;
     g.of_row = op_malloc(n * sizeof(uint32_t) + 1);
-    g.name_count = op_names_count() + 1;
-    if (by == OP_GROUP_BY_NAME && !stack_depth) /* without it all are hashed: slower, and no worse */
-        g.of_name = op_calloc(g.name_count * 4, sizeof *g.of_name);
+    if (by == OP_GROUP_BY_NAME && !stack_depth)
+        op_grouping_by_name(&g);
     bool ok = g.of_row && (stacks || !stack_depth) && op_device_time_sum(r, &g.device) == OP_OK;
     ok = ok && group_all(&g);
     if (ok && by == OP_GROUP_BY_INPUTS && !stack_depth)
@@ -319,18 +351,23 @@ int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group 
     else if (ok && op_uses_devices(&r->columns))
         keep_for_devices(&g);
     free(stacks);
-    free(g.of_row);
-    free(g.of_name);
-    free(g.hashes);
-    free(g.slots);
-    op_device_time_free(&g.device);
-    if (!ok) {
-        free(g.groups);
-        return op_error_set(OP_ENOMEM, "no memory to group %llu events", (unsigned long long)n);
+    op_grouping_release(&g);
+    return ok ? OP_OK
+              : op_error_set(OP_ENOMEM, "no memory to group %llu events", (unsigned long long)n);
+}
+
+int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group **rows, uint64_t *count,
+                     const int64_t **samples) {
+    if (r->folded && (by != OP_GROUP_BY_NAME || stack_depth))
+        return op_error_set(OP_ESTATE, "the events were summed up by name and let go");
+    if (!r->folded) {
+        forget_groups(r);
+        int rc = make_groups(r, by, stack_depth);
+        if (rc != OP_OK)
+            return rc;
     }
-    r->groups = g.groups;
     *rows = r->groups;
-    *count = g.count;
+    *count = r->group_count;
     *samples = r->samples;
     return OP_OK;
 }

@@ -16,3 +16,8 @@ void op_pages_expect(void *block, size_t bytes) {
     if (bytes >= WORTH_ASKING && to > from)
         madvise((void *)from, to - from, MADV_POPULATE_WRITE);
 }
+
+void op_pages_forget(void *mapping, size_t bytes) {
+    if (mapping)
+        madvise(mapping, bytes, MADV_DONTNEED);
+}

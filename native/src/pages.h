@@ -9,4 +9,7 @@
  * machine may have to ask its host for these, and waits.) */
 void op_pages_expect(void *block, size_t bytes);
 
+/* Gives the memory of a file's mapping back; what is read again comes from the file. */
+void op_pages_forget(void *mapping, size_t bytes);
+
 #endif

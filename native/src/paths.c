@@ -1,26 +1,19 @@
 /* Call paths: what ran inside what, by name, the costliest of them. */
+#include "paths.h"
+
 #include "device_time.h"
 #include "error.h"
 #include "fault.h"
 #include "names.h"
-#include "result.h"
 
 #include <string.h>
-
-typedef struct tracing {
-    op_path *paths;
-    uint64_t count, capacity;
-    uint32_t *slots;
-    uint64_t mask;
-    int32_t *of_row;
-} tracing;
 
 static uint64_t path_hash(int32_t parent, uint32_t name) {
     uint64_t h = ((uint64_t)(uint32_t)parent << 32 | name) * 0x9e3779b97f4a7c15u;
     return h ^ h >> 32;
 }
 
-static bool paths_make_room(tracing *t) {
+static bool paths_make_room(op_tracing *t) {
     if (t->count < t->capacity)
         return true;
     uint64_t capacity = t->capacity ? t->capacity * 2 : 1024;
@@ -43,11 +36,10 @@ static bool paths_make_room(tracing *t) {
     return true;
 }
 
-static bool trace_path(tracing *t, const op_columns *c, uint64_t row) {
+/* The path by which the row is reached, made if need be; -1: no memory for one more. */
+static int32_t find_path(op_tracing *t, int32_t parent, uint32_t name) {
     if (!paths_make_room(t))
-        return false;
-    int32_t parent = c->parent[row] < 0 ? -1 : t->of_row[c->parent[row]];
-    uint32_t name = op_names_group(c->name[row]);
+        return -1;
     uint64_t at = path_hash(parent, name) & t->mask;
     while (t->slots[at] &&
            !(t->paths[t->slots[at] - 1].parent == parent && t->paths[t->slots[at] - 1].name == name))
@@ -56,12 +48,33 @@ static bool trace_path(tracing *t, const op_columns *c, uint64_t row) {
         t->paths[t->count] = (op_path){.parent = parent, .name = name};
         t->slots[at] = (uint32_t)++t->count;
     }
-    op_path *path = &t->paths[t->slots[at] - 1];
+    return (int32_t)t->slots[at] - 1;
+}
+
+bool op_tracing_find(op_tracing *t, const op_result *r, uint64_t row) {
+    const op_columns *c = &r->columns;
+    t->of_row[row] = -1;
+    if ((r->step_count && c->step[row] < 0) || op_is_on_device(c->kind[row]) ||
+        c->kind[row] == OP_MEMORY)
+        return true;
+    int32_t parent = c->parent[row] < 0 ? -1 : t->of_row[c->parent[row]];
+    t->of_row[row] = find_path(t, parent, op_names_group(c->name[row]));
+    return t->of_row[row] >= 0;
+}
+
+void op_tracing_add(const op_tracing *t, const op_columns *c, uint64_t row) {
+    if (t->of_row[row] < 0)
+        return;
+    op_path *path = &t->paths[t->of_row[row]];
     path->count++;
     path->self_ns += c->self_ns[row];
     path->total_ns += c->duration_ns[row] > 0 ? c->duration_ns[row] : 0;
-    t->of_row[row] = (int32_t)t->slots[at] - 1;
-    return true;
+}
+
+void op_tracing_release(op_tracing *t) {
+    free(t->paths);
+    free(t->slots);
+    free(t->of_row);
 }
 
 typedef struct ranked {
@@ -78,7 +91,7 @@ static int costliest_first(const void *a, const void *b) {
 
 /* Keep the costliest, with every caller of a kept node: a caller made before its callees, so that
  * numbering the kept ones in their old order keeps `parent` smaller than the node. */
-static bool prune(tracing *t, uint32_t limit) {
+static bool prune(op_tracing *t, uint32_t limit) {
     if (t->count <= limit)
         return true;
     ranked *rank = op_malloc(t->count * sizeof *rank);
@@ -119,27 +132,36 @@ static bool prune(tracing *t, uint32_t limit) {
     return true;
 }
 
+static bool trace_all(op_tracing *t, const op_result *r) {
+    const op_columns *c = &r->columns;
+    t->of_row = op_malloc(c->count * sizeof(int32_t) + 1);
+    for (uint64_t row = 0; t->of_row && row < c->count; row++) {
+        if (!op_tracing_find(t, r, row))
+            return false;
+        op_tracing_add(t, c, row);
+    }
+    return t->of_row != NULL;
+}
+
+static bool copy_all(op_tracing *t, const op_result *r) {
+    t->paths = op_malloc(r->path_count * sizeof *t->paths + 1);
+    if (t->paths && r->path_count)
+        memcpy(t->paths, r->all_paths, r->path_count * sizeof *t->paths);
+    t->count = r->path_count;
+    return t->paths != NULL;
+}
+
 int op_result_paths(op_result *r, uint32_t limit, const op_path **nodes, uint64_t *count) {
     free(r->paths);
-    r->paths = NULL;
-    const op_columns *c = &r->columns;
-    tracing t = {.of_row = op_malloc(c->count * sizeof(int32_t) + 1)};
-    bool ok = t.of_row != NULL;
-    for (uint64_t row = 0; ok && row < c->count; row++) {
-        bool outside = (r->step_count && c->step[row] < 0) || op_is_on_device(c->kind[row]) ||
-                       c->kind[row] == OP_MEMORY;
-        t.of_row[row] = -1;
-        ok = outside || trace_path(&t, c, row);
-    }
-    ok = ok && prune(&t, limit);
-    free(t.of_row);
-    free(t.slots);
-    if (!ok) {
-        free(t.paths);
+    op_tracing t = {0};
+    bool ok = (r->folded ? copy_all(&t, r) : trace_all(&t, r)) && prune(&t, limit);
+    r->paths = ok ? t.paths : NULL;
+    if (ok)
+        t.paths = NULL;
+    op_tracing_release(&t);
+    if (!ok)
         return op_error_set(OP_ENOMEM, "no memory for the call tree");
-    }
-    r->paths = t.paths;
-    *nodes = t.paths;
+    *nodes = r->paths;
     *count = t.count;
     return OP_OK;
 }

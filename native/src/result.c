@@ -36,6 +36,7 @@ void op_result_free(op_result *r) {
     free(r->groups);
     free(r->samples);
     free(r->paths);
+    free(r->all_paths);
     free(r->input_group);
     op_device_use_forget(r);
     free(r->flops);
@@ -127,6 +128,19 @@ int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
     return OP_OK;
 }
 
+void op_columns_move(const op_writable *w, uint64_t from, uint64_t to) {
+#define MOVE(field) w->field[to] = w->field[from];
+    EACH_COLUMN(MOVE)
+#undef MOVE
+}
+
+void op_columns_free(op_result *r) {
+    free(r->storage);
+    r->storage = NULL;
+    r->columns = (op_columns){0};
+}
+
+int op_result_is_folded(const op_result *r) { return r->folded; }
 void op_result_columns(const op_result *r, op_columns *out) { *out = r->columns; }
 void op_result_stats(const op_result *r, op_stats *out) { *out = r->stats; }
 uint64_t op_result_first_id(const op_result *r) { return r->first_id; }

@@ -33,8 +33,12 @@ struct op_result {
     uint64_t first_id; /* of its rows: op_result_id */
     op_stats stats;
     op_group *groups;
+    uint64_t group_count;
     int64_t *samples;
     op_path *paths;
+    bool folded; /* its events were let go: `groups` has their sums by name, and `all_paths` */
+    op_path *all_paths;
+    uint64_t path_count;   /* of these */
     uint64_t memory_count; /* events of kind OP_MEMORY */
     uint32_t *input_group; /* by event: its row of the last groups by inputs, or OP_NO_GROUP */
     uint64_t input_group_count;
@@ -63,6 +67,9 @@ typedef struct op_source {
     const uint32_t *names; /* id in the file -> id here; NULL: the same */
     uint32_t name_count;
     struct op_cuda_window *cuda; /* NULL: it was not recorded */
+    void *mapping;               /* of a file that chunks lie in; NULL: none do */
+    size_t mapping_bytes;
+    uint64_t most_events; /* of more only sums are made, where that can be (fold.h); 0: no limit */
 } op_source;
 
 op_result *op_result_new(void);
@@ -95,5 +102,7 @@ int op_columns_allocate(op_result *r, op_writable *w, uint64_t n);
 int op_columns_reserve(op_result *r, op_writable *w, uint64_t n, uint64_t more);
 /* Room for `more` after those that are filled, which stay. */
 int op_columns_extend(op_result *r, op_writable *w, uint64_t more);
+void op_columns_move(const op_writable *w, uint64_t from, uint64_t to); /* a row over another one */
+void op_columns_free(op_result *r);
 
 #endif

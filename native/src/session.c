@@ -139,7 +139,7 @@ void op_window_keep_last(uint32_t on) {
 
 /* With the lock held, which it drops while it waits; threads that end meanwhile leave their events
  * to the result. Whatever happens to it, the window is closed and its room is free afterwards. */
-static int stop_locked(op_result **out) {
+static int stop_locked(uint64_t most_events, op_result **out) {
     uint32_t window = op_open_window();
     if (!window)
         return op_error_set(OP_ESTATE, "no window is open");
@@ -151,7 +151,8 @@ static int stop_locked(op_result **out) {
     op_spill_join_drain();
     op_thread_stop_counting();
     op_result *result = op_result_new();
-    int rc = result ? op_collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
+    int rc = result ? op_collect(window, most_events, result)
+                    : op_error_set(OP_ENOMEM, "no memory for a result");
     __atomic_store_n(&self->pool.header->window, 0, __ATOMIC_RELEASE);
     op_thread_release_window(window);
     op_spill_reset();
@@ -166,15 +167,17 @@ static int stop_locked(op_result **out) {
     return rc;
 }
 
-int op_window_stop(op_result **out) {
+int op_window_sum(uint64_t most_events, op_result **out) {
     *out = NULL;
     op_cupti_window_stop();
     pthread_mutex_lock(&self->lock);
-    int rc = stop_locked(out);
+    int rc = stop_locked(most_events, out);
     pthread_mutex_unlock(&self->lock);
     op_cupti_window_forget();
     return rc;
 }
+
+int op_window_stop(op_result **out) { return op_window_sum(0, out); }
 
 void op_session_close(void) {
     op_result *unread = NULL;
@@ -182,7 +185,7 @@ void op_session_close(void) {
     pthread_mutex_lock(&self->lock);
     while (self->stopping)
         pthread_cond_wait(&self->changed, &self->lock);
-    if (op_open_window() && stop_locked(&unread) == OP_OK)
+    if (op_open_window() && stop_locked(0, &unread) == OP_OK)
         op_result_free(unread);
     if (self->open) {
         self->open = false;
@@ -206,7 +209,7 @@ int op_window_peek(op_result **out) {
     if (!window)
         rc = op_error_set(OP_ESTATE, "no window is open");
     else
-        rc = result ? op_collect(window, result) : op_error_set(OP_ENOMEM, "no memory for a result");
+        rc = result ? op_collect(window, 0, result) : op_error_set(OP_ENOMEM, "no memory for a result");
     op_spill_resume();
     pthread_mutex_unlock(&self->lock);
     op_memory_paused = paused;

@@ -8,9 +8,11 @@
 #include "error.h"
 #include "fault.h"
 #include "fields.h"
+#include "fold.h"
 #include "inputs.h"
 #include "names.h"
 #include "nest.h"
+#include "pages.h"
 #include "views.h"
 
 #include <stdbool.h>
@@ -42,6 +44,8 @@ typedef struct walk {
     op_nest calls;
     uint64_t cuda_row, cuda_end; /* the last call of CUDA on the thread, and its end in ticks */
     uint64_t cuda_args;          /* word offset of CUDA's argument blocks */
+    op_fold *fold;               /* NULL: all rows are kept */
+    bool cannot_fold;            /* there are records that rows of others follow from */
 } walk;
 
 /* The record below it, or the nearest further down where that one is async. */
@@ -69,13 +73,12 @@ static void place_in_step(walk *k, uint32_t os_tid, uint64_t start, uint64_t row
         k->w.flags[row] |= OP_FLAG_BACKGROUND;
 }
 
-static void read_torch_args(walk *k, uint64_t row) {
-    const op_result *r = k->result;
+static void read_torch_args(walk *k, const op_raw *raw, const uint32_t *block, uint64_t row) {
     op_inputs inputs;
-    if (!op_inputs_of(r->args + k->w.args[row] - 1, r->args + r->arg_words, &inputs))
+    if (!op_inputs_of(block, raw->args + raw->arg_words, &inputs))
         return;
     if (k->w.sequence_nr[row] >= 0) /* a node without a forward (AccumulateGrad) names a thread too */
-        k->w.forward_thread[row] = r->args[k->w.args[row]];
+        k->w.forward_thread[row] = block[1];
 }
 
 /* Blocks read from a file hold the file's ids; the copy that the result owns gets ours. */
@@ -198,8 +201,16 @@ static void add_stack(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     k->no_memory = k->no_memory || rc != OP_OK;
 }
 
+static bool follows_alone(uint8_t kind) {
+    return kind == OP_RANGE || kind == OP_TORCH || kind == OP_ITT || kind == OP_NVTX || kind == OP_MARK;
+}
+
 static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t first_row) {
     op_writable *w = &k->w;
+    if (k->fold && !follows_alone(e->kind)) {
+        k->cannot_fold = true;
+        return;
+    }
     if (e->kind == OP_STACK || e->kind == OP_MODULE) {
         add_stack(k, raw, e, first_row);
         return;
@@ -227,9 +238,11 @@ static void add_event(walk *k, const op_raw *raw, const op_event *e, uint64_t fi
     k->depth = e->depth;
     put_record(k, raw, e, row);
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
-        w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
-        read_torch_args(k, row);
-        rename_args(k, w->args[row]);
+        read_torch_args(k, raw, raw->args + (e->args - raw->args_at), row);
+        if (!k->fold) {
+            w->args[row] = 1 + k->arg_base + (e->args - raw->args_at);
+            rename_args(k, w->args[row]);
+        }
     }
     w->parent[row] =
         is_call ? op_nest_call(&k->calls, e->depth, row, first_row) : parent_of(k, e->depth, first_row);
@@ -259,34 +272,62 @@ static void skip_gap(walk *k, const op_raw *raw) {
     op_nest_skip_gap(&k->calls, &k->w, first->depth, at_ns);
 }
 
-static void walk_threads(walk *k) {
+static void begin_thread(walk *k) {
+    k->line = 0;
+    k->step = 0;
+    k->cuda_end = 0;
+}
+
+static int walk_chunk(walk *k, const op_raw *raw, uint64_t first_row) {
+    for (uint32_t j = 0; j < raw->count; j++) {
+        int rc = k->fold ? op_fold_rows(k->fold, &k->row, k->nearest, raw->events[j].depth) : OP_OK;
+        if (rc == OP_OK && k->row == k->w.room) {
+            k->result->columns.count = k->row;
+            rc = op_columns_extend(k->result, &k->w, k->row);
+        }
+        if (rc != OP_OK)
+            return rc;
+        add_event(k, raw, &raw->events[j], first_row);
+    }
+    return OP_OK;
+}
+
+static int walk_threads(walk *k) {
     const op_source *s = k->source;
     uint32_t index = 0;
     uint64_t first_row = 0;
-    for (uint32_t i = 0; i < s->raw_count; i++) {
+    int rc = OP_OK;
+    begin_thread(k);
+    for (uint32_t i = 0; rc == OP_OK && i < s->raw_count; i++) {
         const op_raw *raw = &s->raw[i];
         if (i && raw->thread != s->raw[i - 1].thread) {
+            if (k->fold && (rc = op_fold_thread(k->fold, &k->row, k->nearest)) != OP_OK)
+                return rc;
             index++;
-            k->line = 0;
-            k->step = 0;
-            k->cuda_end = 0;
+            begin_thread(k);
             first_row = k->row;
         } else if (i && raw->sequence > s->raw[i - 1].sequence + 1) {
             skip_gap(k, raw);
         }
         op_raw numbered = *raw;
         numbered.thread = index;
-        for (uint32_t j = 0; j < raw->count; j++)
-            add_event(k, &numbered, &raw->events[j], first_row);
+        rc = walk_chunk(k, &numbered, first_row);
         k->arg_base += raw->arg_words;
+        if (k->fold)
+            op_pages_forget(s->mapping, s->mapping_bytes);
     }
+    if (rc == OP_OK && k->fold)
+        rc = op_fold_thread(k->fold, &k->row, k->nearest);
     /* A parent without an end has no duration for its children to leave. */
     for (uint64_t row = 0; row < k->row; row++)
         if (k->w.flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
             k->w.self_ns[row] = 0;
+    return rc;
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
+
+#define MOST_ROWS (256u << 10) /* of a fold, at a time: some 18 MB */
 
 static int convert_steps(const op_source *s, op_result *r, const op_lines *time) {
     r->steps = op_calloc(s->steps->count + 1, sizeof *r->steps);
@@ -310,13 +351,72 @@ static uint64_t rows_of_devices(const op_source *s) {
     return work + work / 4;
 }
 
+static int settle(op_result *r, walk *k) {
+    uint64_t n = r->columns.count;
+    op_numbers numbers = {0};
+    op_segment rows = {.r = r, .w = &k->w, .count = n, .state = op_calloc(n + 1, 1)};
+    int rc = rows.state
+                 ? OP_OK
+                 : op_error_set(OP_ENOMEM, "no memory to settle %llu events", (unsigned long long)n);
+    if (rc == OP_OK && op_backward_number(&rows) && r->step_count) {
+        rc = op_numbers_take(&numbers, &rows);
+        op_numbers_sort(&numbers);
+        if (rc == OP_OK)
+            op_backward_move(&rows, &numbers);
+    }
+    if (rc == OP_OK)
+        op_views_settle(&rows);
+    op_numbers_free(&numbers);
+    free(rows.state);
+    return rc;
+}
+
+static int build_rows(const op_source *s, op_result *r, walk *k, uint64_t n) {
+    int rc = op_columns_reserve(r, &k->w, n, rows_of_devices(s));
+    if (rc == OP_OK)
+        rc = op_source_copy_args(s, r);
+    if (rc != OP_OK)
+        return rc;
+    k->cuda_args = r->arg_words - (s->cuda ? op_cuda_arg_words(s->cuda) : 0);
+    if ((rc = walk_threads(k)) != OP_OK)
+        return rc;
+    r->columns.count = k->row;
+    r->stats.events = k->row;
+    if (k->no_memory)
+        return op_error_set(OP_ENOMEM, "no memory for what ops gave back, counted or were called by");
+    rc = op_nest_finish(&k->calls, r, &k->w);
+    if (rc == OP_OK)
+        rc = op_memory_settle(r, k->w.flags);
+    return rc == OP_OK ? settle(r, k) : rc;
+}
+
+/* Sums alone. Not done where records are met that it takes rows for. */
+static int build_sums(const op_source *s, op_result *r, walk *k, bool *done) {
+    op_fold fold;
+    uint64_t most = s->most_events < MOST_ROWS ? s->most_events : MOST_ROWS;
+    int rc = op_columns_allocate(r, &k->w, most + 1);
+    if (rc != OP_OK)
+        return rc;
+    op_fold_open(&fold, r, &k->w, most);
+    k->fold = &fold;
+    rc = walk_threads(k);
+    if (rc == OP_OK && !k->cannot_fold) {
+        op_fold_begin_counting(&fold);
+        if ((rc = walk_threads(k)) == OP_OK && (rc = op_fold_finish(&fold)) == OP_OK)
+            *done = true;
+    }
+    op_fold_release(&fold);
+    k->fold = NULL;
+    k->row = 0;
+    k->arg_base = 0;
+    op_columns_free(r);
+    return rc;
+}
+
 static int build(const op_source *s, op_result *r, walk *k) {
     uint64_t n = 0;
     for (uint32_t i = 0; i < s->raw_count; i++)
         n += s->raw[i].count;
-    if (n > INT32_MAX)
-        return op_error_set(OP_ENOMEM, "%llu events: more than a result can hold (2^31)",
-                            (unsigned long long)n);
     int rc = op_lines_make(&k->time, s->timeline);
     if (rc != OP_OK)
         return rc;
@@ -326,23 +426,18 @@ static int build(const op_source *s, op_result *r, walk *k) {
     k->nearest = op_calloc(UINT16_MAX + 1, sizeof *k->nearest);
     if (!k->nearest)
         return op_error_set(OP_ENOMEM, "no memory for the stack of open events");
-    if ((rc = op_columns_reserve(r, &k->w, n, rows_of_devices(s))) ||
-        (rc = op_source_copy_args(s, r)) || (rc = op_source_list_threads(s, r)) ||
-        (rc = convert_steps(s, r, &k->time)))
+    if ((rc = op_source_list_threads(s, r)) || (rc = convert_steps(s, r, &k->time)))
         return rc;
-    k->cuda_args = r->arg_words - (s->cuda ? op_cuda_arg_words(s->cuda) : 0);
-    walk_threads(k);
-    r->columns.count = k->row;
-    r->stats.events = k->row;
     r->stats.threads = r->thread_count;
-    if (k->no_memory)
-        return op_error_set(OP_ENOMEM, "no memory for what ops gave back, counted or were called by");
-    rc = op_nest_finish(&k->calls, r, &k->w);
-    if (rc == OP_OK)
-        rc = op_memory_settle(r, k->w.flags);
-    if (rc == OP_OK)
-        rc = op_backward_settle(r, &k->w);
-    return rc == OP_OK ? op_views_settle(r, &k->w) : rc;
+    bool done = false;
+    if (s->most_events && n > s->most_events && !s->cuda && !s->names)
+        rc = build_sums(s, r, k, &done);
+    if (rc != OP_OK || done)
+        return rc;
+    if (n > INT32_MAX)
+        return op_error_set(OP_ENOMEM, "%llu events: more than a result can hold (2^31)",
+                            (unsigned long long)n);
+    return build_rows(s, r, k, n);
 }
 
 /* With the calls of CUDA among the events, and after these what ran on devices. */
@@ -380,7 +475,7 @@ int op_tree_build(const op_source *source, op_result *result) {
     walk k = {.source = source, .result = result};
     int rc = source->cuda ? build_with_cuda(source, result, &k) : build(source, result, &k);
     if (rc == OP_OK)
-        result->stats.names_overflowed = count_overflowed(&result->columns);
+        result->stats.names_overflowed += count_overflowed(&result->columns);
     op_nest_release(&k.calls);
     free(k.nearest);
     op_lines_free(&k.time);

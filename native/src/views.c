@@ -1,12 +1,10 @@
 #include "views.h"
 
-#include "error.h"
-#include "fault.h"
 #include "names.h"
 
 #include <string.h>
 
-enum { RAN_VIEWS = 1, RAN_OTHERS = 2, RAN_VIEW_NODE = 4 };
+enum { RAN = OP_RAN_VIEWS | OP_RAN_OTHERS | OP_RAN_VIEW_NODE };
 
 static bool is_op(const op_writable *w, uint64_t row) {
     return w->kind[row] == OP_TORCH && w->scope[row] != OP_SCOPE_USER;
@@ -36,32 +34,35 @@ static bool is_part_of_view(const op_writable *w, uint64_t row) {
 /* Whether it is a view, by what ran in it. What is around it is not settled yet. */
 static bool is_view(const op_writable *w, uint64_t row, uint8_t ran) {
     if (is_wrapper(w, row))
-        return ran & RAN_VIEW_NODE;
-    if (ran & RAN_OTHERS)
+        return ran & OP_RAN_VIEW_NODE;
+    if (ran & OP_RAN_OTHERS)
         return false;
-    return w->flags[row] & OP_FLAG_VIEW || (is_node(w, row) && ran & RAN_VIEWS) ||
+    return w->flags[row] & OP_FLAG_VIEW || (is_node(w, row) && ran & OP_RAN_VIEWS) ||
            is_part_of_view(w, row);
 }
 
+static bool may_have_views(const op_segment *s) {
+    for (uint64_t row = 0; row < s->count; row++)
+        if (s->w->flags[row] & OP_FLAG_VIEW)
+            return true;
+    return s->is_open != NULL;
+}
+
 /* Children stand behind their parents. What is no op (a range, a call) passes on what ran in it. */
-int op_views_settle(const op_result *r, const op_writable *w) {
-    uint64_t n = r->columns.count, first = 0;
-    while (first < n && !(w->flags[first] & OP_FLAG_VIEW))
-        first++;
-    if (first == n)
-        return OP_OK;
-    uint8_t *ran = op_calloc(n, 1);
-    if (!ran)
-        return op_error_set(OP_ENOMEM, "no memory to tell views from other ops");
-    for (uint64_t row = n; row-- > 0;) {
+void op_views_settle(const op_segment *s) {
+    const op_writable *w = s->w;
+    for (uint64_t row = may_have_views(s) ? s->count : 0; row-- > 0;) {
+        if (op_stays(s, row))
+            continue;
+        uint8_t ran = s->state[row] & RAN;
         if (is_op(w, row)) {
-            bool found = is_view(w, row, ran[row]);
+            bool found = is_view(w, row, ran);
             w->flags[row] = (uint8_t)((w->flags[row] & ~OP_FLAG_VIEW) | (found ? OP_FLAG_VIEW : 0));
-            ran[row] = found ? RAN_VIEWS | (is_node(w, row) ? RAN_VIEW_NODE : 0) : RAN_OTHERS;
+            ran = OP_RAN_OTHERS;
+            if (found)
+                ran = OP_RAN_VIEWS | (is_node(w, row) ? OP_RAN_VIEW_NODE : 0);
         }
         if (w->parent[row] >= 0)
-            ran[w->parent[row]] |= ran[row];
+            s->state[w->parent[row]] |= ran;
     }
-    free(ran);
-    return OP_OK;
 }

@@ -69,17 +69,26 @@ static inline void add_step(made *m, int64_t number, uint64_t start, uint64_t en
                                                .stepper = stepper};
 }
 
-static inline op_result *build_from(const op_raw *raw, uint32_t count, const op_steps *steps) {
+static inline op_result *build_summed(const op_raw *raw, uint32_t count, const op_steps *steps,
+                                      uint64_t most_events) {
     static op_clock_pair pairs[2] = {
         {.ticks = MADE_START, .monotonic_ns = MADE_START, .realtime_ns = 5000000000u},
         {.ticks = MADE_END, .monotonic_ns = MADE_END}};
     const op_timeline timeline = {.pairs = pairs, .count = 2};
-    const op_source source = {.raw = raw, .raw_count = count, .timeline = &timeline, .steps = steps};
+    const op_source source = {.raw = raw,
+                              .raw_count = count,
+                              .timeline = &timeline,
+                              .steps = steps,
+                              .most_events = most_events};
     op_clock_kind = OP_CLOCK_MONOTONIC;
     op_result *r = op_result_new();
     CHECK(r != NULL);
     CHECK_OK(op_tree_build(&source, r));
     return r;
+}
+
+static inline op_result *build_from(const op_raw *raw, uint32_t count, const op_steps *steps) {
+    return build_summed(raw, count, steps, 0);
 }
 
 /* Each event inside the one before, each with a name of its own. */
@@ -98,7 +107,7 @@ static inline op_result *build_tower(op_event *events, uint32_t count) {
     return build_from(&raw, 1, &none);
 }
 
-static inline op_result *build(made *m) {
+static inline op_result *build_at_most(made *m, uint64_t most_events) {
     op_raw raw[MADE_THREADS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < MADE_THREADS; i++) {
@@ -114,8 +123,10 @@ static inline op_result *build(made *m) {
                                     .args_at = 2000 + MADE_WORDS - t->arg_words};
     }
     const op_steps steps = {.marks = m->steps, .count = m->step_count};
-    return build_from(raw, count, &steps);
+    return build_summed(raw, count, &steps, most_events);
 }
+
+static inline op_result *build(made *m) { return build_at_most(m, 0); }
 
 static inline int32_t step_of(const op_result *r, const char *name) {
     return columns_of(r).step[row_of(r, name)];

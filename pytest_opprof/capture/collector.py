@@ -187,8 +187,12 @@ class Collector:
                 self._discard_window()
                 raise
 
-    def stop(self) -> Recording:
+    def stop(self, *, most_events: int = 0) -> Recording:
         """Close the window.
+
+        Args:
+            most_events: Of more events than these only their sums are kept (`Recording.is_summed`), where
+                nothing but ops and ranges was recorded; 0 for no limit.
 
         Returns:
             What was recorded. It owns its memory, whatever happens to the collector.
@@ -200,7 +204,7 @@ class Collector:
             self._disable_sources()
             self._window_sources = tuple(one for one in self._window_sources if one not in self.lapses)
             result = ffi.new("op_result **")
-            check(lib.op_window_stop(result))
+            check(lib.op_window_sum(most_events, result))
             self._cuda.stopped()
             self._tell_of_cuda()
         return self._recording(result[0])

@@ -80,6 +80,8 @@ class Recording:
         first_id: Event n has the id ``first_id + 1 + n``, which no other event of the process has.
         trace_start_ns: Nanoseconds since the epoch.
         trace_end_ns: From `trace_start_ns`.
+        is_summed: There were more events than were to be kept: it has none, and `groups` by name, `call_tree`,
+            `steps` and `stats` as if it had them all.
         sources: Where events came from, in the collector's words.
     """
 
@@ -106,6 +108,7 @@ class Recording:
         self.kind = self._view(columns.kind, "B")
         self.flags = self._view(columns.flags, "B")
         self.scope = self._view(columns.scope, "B")
+        self.is_summed = bool(lib.op_result_is_folded(self._result))
         self.first_id: int = lib.op_result_first_id(self._result)
         self.trace_start_ns: int = lib.op_result_trace_start(self._result)
         self.trace_end_ns: int = lib.op_result_trace_duration(self._result)

@@ -177,7 +177,13 @@ class OpprofSession:
         fixture = benchmark_of(item)
         if fixture is None:
             return Stepping(
-                request, sources=sources, fails=fails, answers=answers, timed=timed, calm=self._calm()
+                request,
+                sources=sources,
+                fails=fails,
+                answers=answers,
+                timed=timed,
+                calm=self._calm(),
+                keep_events=self.traces.kept_events(request),
             )
         return BenchmarkStepping(
             request, fixture=fixture, sources=sources, fails=fails, timed=timed, calm=self._calm()

@@ -48,6 +48,7 @@ class Stepping:
         answers: Whether one active step was enough; None where all of the schedule are wanted.
         timed: Steps to time, without a profiler, after those of the schedule.
         calm: Waits for an undisturbed moment before each recorded step.
+        keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
 
     Attributes:
         request: What the marker asks for.
@@ -74,6 +75,7 @@ class Stepping:
         answers: Callable[[Stepping], bool] | None = None,
         timed: TimedSteps | None = None,
         calm: Calm | None = None,
+        keep_events: int = 0,
     ) -> None:
         self.request = request
         self.timed = timed or TimedSteps(0)
@@ -95,6 +97,7 @@ class Stepping:
         self._answers = answers
         self._calls_before = 0
         self._calm = calm
+        self._keep_events = keep_events
         self._stepper: Stepper | None = None
         self._takes_cycles = True
         self._had_torch = "torch" in sys.modules
@@ -199,7 +202,7 @@ class Stepping:
             self.request, self.recordings, self.calls = whole, [], 0
             yield from self.planned_calls(decides=False)
         if self.request is whole and self._needs_a_second_look():
-            self.again = Stepping(self.request, sources=self.sources)
+            self.again = Stepping(self.request, sources=self.sources, keep_events=self._keep_events)
             yield from self.again.planned_calls(decides=False)
         if self.request.steps_itself:
             self.timed.end()
@@ -324,6 +327,7 @@ class Stepping:
                     with_flops=self.request.with_flops,
                     sampling=self.request.sampling,
                     keep_cycles=1,
+                    keep_events=self._keep_events,
                     observer=None,
                 ),
                 on_cycle=lambda: self._take(recorder.cycles[-1].recording),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.traces import (
@@ -19,11 +20,15 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import OpprofError, StoreError, UsageError
+from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.workers import Exchange
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes, parse_bytes
+
+# Of a cycle; 26 MB. A trace of more would be of hundreds of megabytes, and nobody could look at it.
+_KEPT_EVENTS: Final = 400_000
 
 
 def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) -> list[Path]:
@@ -43,6 +48,11 @@ def write_traces(folder: Path, node_id: str, recordings: Sequence[Recording]) ->
         _write(recording, path)
         paths.append(path)
     return paths
+
+
+def _too_many(recording: Recording) -> str:
+    events = f"{recording.stats.events:,} events"
+    return f"no trace is kept of {events}, which were summed up: --opprof-traces=DIR writes one of all"
 
 
 def _write(recording: Recording, path: Path) -> None:
@@ -76,6 +86,10 @@ class SessionTraces:
         self._staging = exchange.folder / "traces"
         self._staged_bytes = 0
 
+    def kept_events(self, request: ProfileRequest) -> int:
+        """How many events of a cycle are kept, of which more are only summed up; 0 for all."""
+        return 0 if self._options.traces or request.trace or request.steps_itself else _KEPT_EVENTS
+
     def asked_for(self, test: TestResult, recordings: Sequence[Recording], *, by_marker: bool) -> list[Path]:
         """Write what the user has asked for of a test; the files.
 
@@ -101,6 +115,8 @@ class SessionTraces:
                 "the traces of the last tests are not kept: those of the first have the "
                 f"{format_bytes(self._budget)} of opprof_trace_budget"
             )
+        if recordings[-1].is_summed:
+            return _too_many(recordings[-1])
         path = self._staging / f"{trace_stem(test.node_id)}{SUFFIX}"
         _write(recordings[-1], path)
         self._staged_bytes += path.stat().st_size
@@ -128,6 +144,9 @@ class SessionTraces:
         if found.verdict is not Verdict.REGRESSED or not (self._budget and recordings):
             self._pairs.drop(found.node_id)
             return ""
+        if recordings[-1].is_summed:
+            self._pairs.drop(found.node_id)
+            return _too_many(recordings[-1])
         before = base.test(found.node_id)
         theirs = self._saved.of(before, base) if before and self._saved else None
         ours = self._staging / f"{trace_stem(found.node_id)}.head{SUFFIX}"

@@ -48,6 +48,7 @@ class RecorderOptions:
         profile_memory: Record what allocators take and give back.
         with_flops: Count the ops' FLOPs.
         keep_cycles: How many of the latest cycles stay; None for all.
+        keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
         observer: Is told when windows open and close.
         collections: Record Python's garbage collections as ranges.
         overloads: Record the ops' overloads.
@@ -67,6 +68,7 @@ class RecorderOptions:
     sampling: float = EVERY_OP
     counters: tuple[str, ...] = ()
     tells: bool = True
+    keep_events: int = 0
 
     @property
     def has_shapes(self) -> bool:
@@ -172,7 +174,7 @@ class CycleRecorder:
         if self._options.collections:
             gc.callbacks.remove(self._note_collection)
         enabled.run_on_profiler_stop()
-        recording = self._collector.stop()
+        recording = self._collector.stop(most_events=self._options.keep_events)
         self._tell(CUDA, "CUDA was not recorded, or not all of it: {}")
         for reason in set(self._collector.lapses.values()) if self._options.tells else ():
             warnings.warn(reason, stacklevel=6)

@@ -183,3 +183,34 @@ def test_tests_of_one_name_have_files_of_their_own(project: Project, order: tupl
     for side in ("base", "head"):
         path = project.folder / f"{stem}.{side}.json.gz"
         assert ops(path).count("work") == {"base": 6, "head": 9}[side]
+
+
+LOOP = """
+import pytest
+from pytest_opprof import record_function
+
+@pytest.mark.profile
+def test_it():
+    with record_function("all"):
+        for _ in range(140_000):
+            with record_function("work"):
+                pass
+"""
+
+
+def test_of_more_events_than_anybody_looks_at_sums_are_kept(project: Project) -> None:
+    project.write("test_it.py", LOOP)
+    saved = project.pytest("--opprof-save=main")
+    saved.lines.fnmatch_lines(
+        ["opprof: no trace is kept of 420,00? events, which were summed up: --opprof-traces=*"]
+    )
+    assert project.pytest("--opprof-baseline=main").exit_code == pytest.ExitCode.OK
+    project.replace("test_it.py", "140_000", "140_001")
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    session.lines.fnmatch_lines(["*REGRESSED: 1 more range*"])
+    counts = {row.name: row.count.total for row in session.result("test_it").ops}
+    assert counts["work"] == 140_001 * 3
+    assert not (project.folder / TRACES).exists()
+    project.pytest("--opprof-baseline=main", "--opprof-traces=all")
+    assert [name for name in kept(project, "all") if ".head" not in name]

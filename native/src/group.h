@@ -1,0 +1,38 @@
+/* Key averages while they are summed up: what was added may be let go. */
+#ifndef OP_GROUP_H
+#define OP_GROUP_H
+
+#include "device_time.h"
+#include "result.h"
+
+#include <stdbool.h>
+
+#define OP_STEP_COLUMNS 10 /* as op_result_groups() has them */
+
+typedef struct op_grouping {
+    op_result *r;
+    enum op_group_by by_inputs;
+    bool by_overload;
+    const uint32_t *stacks; /* by row; NULL: they do not count */
+    op_memory_columns memory;
+    op_group *groups;
+    int64_t *samples; /* of each group, by column and step */
+    uint64_t count, capacity;
+    uint64_t *hashes; /* of each group */
+    uint32_t *slots;  /* group + 1; 0: empty */
+    uint64_t mask;
+    uint32_t *of_row; /* NULL: nobody asks */
+    uint32_t
+        *of_name; /* by name and the key's bits: group + 1; 0: not met. NULL: more counts than these */
+    uint64_t name_count;
+    op_device_time device;
+} op_grouping;
+
+void op_grouping_by_name(op_grouping *g); /* nothing but the name and two bits keeps events apart */
+/* The row's group, made if need be: of those that begin at once the first to be made comes first. */
+bool op_grouping_find(op_grouping *g, uint64_t row, uint32_t *group);
+bool op_grouping_add(op_grouping *g, uint64_t row);
+bool op_grouping_finish(op_grouping *g); /* the result has the rows */
+void op_grouping_release(op_grouping *g);
+
+#endif

@@ -1,0 +1,67 @@
+"""Of more events than are to be kept the sums stay, and these are what all events would have given."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.errors import CollectorError
+
+STEPS = 3
+
+
+@pytest.fixture
+def model() -> torch.nn.Module:
+    encoder = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    return torch.nn.TransformerEncoder(encoder, 2, enable_nested_tensor=False)
+
+
+def both(model: torch.nn.Module) -> tuple[Recording, Recording]:
+    """One window twice: all of it, and its sums."""
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops"}))
+    collector.start()
+    for number in range(STEPS):
+        collector.step_begin(number)
+        model(torch.ones(2, 5, 16)).sum().backward()
+        collector.step_end()
+    whole = collector.peek()
+    return whole, collector.stop(most_events=100)
+
+
+def without_events(group: OpGroup) -> OpGroup:
+    return replace(group, first_event=0, args_event=0)
+
+
+def test_sums_are_those_of_all_events(model: torch.nn.Module) -> None:
+    whole, summed = both(model)
+    assert (whole.is_summed, summed.is_summed) == (False, True)
+    assert len(whole) == summed.stats.events > 100
+    assert len(summed) == 0
+    assert [group.name for group in summed.groups()] == [group.name for group in whole.groups()]
+    assert [group.step_counts for group in summed.groups()] == [group.step_counts for group in whole.groups()]
+    assert [group.step_views for group in summed.groups()] == [group.step_views for group in whole.groups()]
+    calls = [(node.parent, node.name, node.count) for node in summed.call_tree()]
+    assert sorted(calls) == sorted((node.parent, node.name, node.count) for node in whole.call_tree())
+    assert len(summed.steps) == STEPS
+
+
+def test_only_sums_by_name_are_there(model: torch.nn.Module) -> None:
+    _, summed = both(model)
+    with pytest.raises(CollectorError, match="summed up by name and let go"):
+        summed.groups(by_inputs=True)
+    assert summed.device_use() is None
+    assert [use.allocations for use in summed.memory_use()[0]] == [0] * STEPS
+
+
+def test_fewer_events_are_kept() -> None:
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops"}))
+    collector.start()
+    torch.ones(1)
+    recording = collector.stop(most_events=100)
+    assert not recording.is_summed
+    assert len(recording) == recording.stats.events > 0
