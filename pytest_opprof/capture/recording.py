@@ -80,8 +80,8 @@ class Recording:
         first_id: Event n has the id ``first_id + 1 + n``, which no other event of the process has.
         trace_start_ns: Nanoseconds since the epoch.
         trace_end_ns: From `trace_start_ns`.
-        is_summed: There were more events than were to be kept: it has none, and `groups` by name, `call_tree`,
-            `steps` and `stats` as if it had them all.
+        is_summed: There were more events than were to be kept: it has none, and `groups` by name,
+            `call_tree`, `steps` and `stats` as if it had them all.
         sources: Where events came from, in the collector's words.
     """
 
