@@ -6,12 +6,21 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pytest_opprof.errors import UsageError
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("accept", help="let a rise or a missing test pass, and say why")
-    parser.add_argument("test", metavar="TEST", help="the test's node id, as its failure names it")
+    parser = subparsers.add_parser(
+        "accept",
+        help="let a rise or a missing test pass, and say why",
+        description="Name a test, or all tests that fail for one cause, or all that failed. "
+        'Example: opprof accept --cause 1 --reason "the caller changes its input"',
+    )
+    parser.add_argument("test", nargs="?", metavar="TEST", help="the test's node id, as its failure names it")
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")
+    parser.add_argument("--cause", type=int, metavar="N", help="accept all tests of the summary's cause N")
+    parser.add_argument("--all", action="store_true", help="accept all tests that failed")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for who reviews it")
     parser.add_argument(
         "--comparison", type=Path, metavar="FILE", help="a comparison's document (default: the last one's)"
@@ -22,30 +31,38 @@ def run(args: argparse.Namespace) -> int:
     """Write the project's list of accepted values, and say what may be committed.
 
     Raises:
-        UsageError: The named test or metric neither regressed nor is missing, or no reason was given.
-        OpprofError: a document cannot be read or written; what was accepted before is as it was.
+        UsageError: There is nothing such to accept, the last comparison is of another commit, or there is no
+            reason.
+        OpprofError: A document cannot be read or written; what was accepted before is unchanged.
     """
     from pytest_opprof.baselines.accepted import accept  # noqa: PLC0415
     from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
-    from pytest_opprof.compare.accepting import accepted_of  # noqa: PLC0415
+    from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over  # noqa: PLC0415
     from pytest_opprof.compare.document import read_comparison  # noqa: PLC0415
-    from pytest_opprof.compare.last import last_comparison  # noqa: PLC0415
+    from pytest_opprof.compare.last import last_comparison, refuse_stale  # noqa: PLC0415
     from pytest_opprof.report.text import escaped  # noqa: PLC0415
     from pytest_opprof.results.files import shown  # noqa: PLC0415
 
+    if sum((args.test is not None, args.cause is not None, args.all)) != 1:
+        raise UsageError("opprof accept takes one of these: TEST, --cause N, or --all")
     folder = project_folder(Path.cwd())
-    comparison = read_comparison(args.comparison) if args.comparison else last_comparison(folder)
-    entries = accepted_of(
-        comparison,
-        args.test,
-        metric=args.metric,
-        reason=args.reason,
-        created=datetime.now(UTC).replace(microsecond=0),
-    )
+    if args.comparison:
+        comparison = read_comparison(args.comparison)
+    else:
+        comparison = last_comparison(folder)
+        refuse_stale(comparison, folder.parent)
+    tests = failed_by(comparison, cause=args.cause) if args.test is None else [args.test]
+    created = datetime.now(UTC).replace(microsecond=0)
+    entries = [
+        entry
+        for test in tests
+        for entry in accepted_of(comparison, test, metric=args.metric, reason=args.reason, created=created)
+    ]
     path = accept(folder, entries)
-    print(
-        escaped(f"{shown(path)}: accepted of {args.test}, until the next baseline: commit it with the change")
-    )
+    what = tests[0] if len(tests) == 1 else f"{len(tests)} tests"
+    print(escaped(f"Accepted for {what} until the next baseline. Commit {shown(path)} with the change"))
     for entry in entries:
-        print(escaped(f"    {entry.words}"))
+        print(escaped(f"    {entry.words}" if len(tests) == 1 else f"    {entry.test}: {entry.words}"))
+    for sentence in left_over(comparison, tests):
+        print(escaped(sentence))
     return 0

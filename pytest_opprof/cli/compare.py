@@ -36,7 +36,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_store(parser)
     parser.add_argument("-v", "--verbose", action="count", default=0, help="also tests that passed")
-    parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
+    parser.add_argument(
+        "-q",
+        "--quiet",
+        action="count",
+        default=0,
+        help="what failed or changed, by name; -qq: the last line alone",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.errors import CaptureUnavailableError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """
     from pytest_opprof.capture.observer_build import PARTS  # noqa: PLC0415  # loads native code
 
-    with tempfile.TemporaryDirectory(prefix="opprof-torch-") as work:
+    with terminated_as_interrupted(), tempfile.TemporaryDirectory(prefix="opprof-torch-") as work:
         build = _torch(args.torch, Path(work))
         for part in PARTS:
             _prepare(build, part, args.output)

@@ -7,13 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.accepted import Acceptance
+from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.units import format_quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
     from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
@@ -22,6 +23,45 @@ if TYPE_CHECKING:
 
 SPENT = "the baseline was measured with it"
 _LONGEST_REASON = 1_000
+_OVER_LIMIT = "it is over a limit of its own: raise that in the test's marker"
+
+
+def failed_by(comparison: Comparison, *, cause: int | None) -> list[str]:
+    """The node ids of the tests that a cause made fail, or of all that failed and can be accepted.
+
+    Args:
+        comparison: In which they failed.
+        cause: Its number in the summary; None for all causes.
+
+    Raises:
+        UsageError: There is no such cause, or nothing of it can be accepted.
+    """
+    causes = common_causes(comparison)
+    if not causes:
+        raise UsageError(f"nothing regressed and no test is missing in {_title(comparison)}")
+    if cause is not None and not 1 <= cause <= len(causes):
+        known = "1 cause" if len(causes) == 1 else f"causes 1 to {len(causes)}"
+        raise UsageError(f"--cause {cause}: there is no such cause: {_title(comparison)} has {known}")
+    tests = [test for one in causes if cause in {None, one.number} for test in one.tests]
+    found = [test.node_id for test in tests if test.verdict is Verdict.MISSING or _failed_gates(test)]
+    if not found:
+        raise UsageError(f"{tests[0].node_id}: {_why_nothing(tests[0])}")
+    return found
+
+
+def left_over(comparison: Comparison, accepted: Collection[str]) -> list[str]:
+    """A sentence for each accepted test that fails all the same, for a limit of its own.
+
+    Args:
+        comparison: In which tests failed.
+        accepted: The node ids of the tests that were accepted.
+    """
+    over = (test for test in comparison.tests if test.node_id in accepted and _is_over_limit(test))
+    return [f"{test.node_id} still fails: {_OVER_LIMIT}" for test in over]
+
+
+def _title(comparison: Comparison) -> str:
+    return f"the comparison of {comparison.created:%Y-%m-%d %H:%M} UTC ({comparison.head.title})"
 
 
 def accepted_of(
@@ -106,10 +146,14 @@ def _failed_gates(test: TestComparison) -> Mapping[str, Change]:
 
 
 def _why_nothing(test: TestComparison) -> str:
-    if any(limit.verdict is Verdict.REGRESSED for limit in test.limits):
-        return "it is over a limit of its own: raise that in the test's marker"
+    if _is_over_limit(test):
+        return _OVER_LIMIT
     verdict = test.verdict.label if test.verdict else "not judged"
     return f"nothing of it regressed in the last comparison: it was {verdict}"
+
+
+def _is_over_limit(test: TestComparison) -> bool:
+    return any(limit.verdict is Verdict.REGRESSED for limit in test.limits)
 
 
 def _node_ids(comparison: Comparison) -> list[str]:

@@ -74,6 +74,7 @@ class Change:
         reason: why the verdict is what it is, where the numbers do not say it.
         rewrite: which ops became which; the values are then those of all of them together.
         is_free: whether it is by views alone, and nobody gates it: neither better nor worse.
+        begins: whether a regression begins with this op, and not with another one that changed.
     """
 
     op: str | None
@@ -88,6 +89,7 @@ class Change:
     reason: str = ""
     rewrite: Rewrite | None = None
     is_free: bool = False
+    begins: bool = False
 
     @property
     def about(self) -> Metric:

@@ -168,6 +168,7 @@ def _change_to_document(change: Change) -> Document:
         "reason": bounded_text(change.reason),
         "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
         **({"is_free": True} if change.is_free else {}),
+        **({"begins": True} if change.begins else {}),
     }
 
 
@@ -203,6 +204,7 @@ def _change_from_document(
         reason=document["reason"],
         rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
         is_free=document.get("is_free", False),
+        begins=document.get("begins", False),
     )
 
 

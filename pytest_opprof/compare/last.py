@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.folder import state_file, writing
+from pytest_opprof.baselines.git import Git
 from pytest_opprof.compare.document import read_comparison, write_comparison
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import shown
@@ -49,6 +50,29 @@ def last_comparison(folder: Path) -> Comparison:
         msg = f"{shown(path)}: nothing was compared here yet. Run the tests: pytest --opprof-baseline=NAME"
         raise UsageError(msg)
     return read_comparison(path)
+
+
+def refuse_stale(comparison: Comparison, folder: Path) -> None:
+    """Check that the code of a comparison is checked out: what another commit runs more is not accepted here.
+
+    Changes that were measured before they were committed are the same code.
+
+    Args:
+        comparison: The last one.
+        folder: In the work tree.
+
+    Raises:
+        UsageError: Another commit is checked out.
+    """
+    measured, repository = comparison.head.commit, Git(folder)
+    here = repository.commit_of("HEAD")
+    if measured is None or here is None or measured.id == here:
+        return
+    if not (measured.dirty and repository.commit_of("HEAD^") == measured.id):
+        raise UsageError(
+            f"the last comparison is of {measured.short}, and {here[:7]} is checked out. Run the tests "
+            "again, or name a file of opprof compare -o with --comparison"
+        )
 
 
 def _brief(test: TestComparison) -> TestComparison:

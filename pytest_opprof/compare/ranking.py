@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
@@ -27,7 +28,12 @@ def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
     places = _Places(ops, causes)
     return [
         *sorted((change for change in changes if change.op is None), key=_order_of_total),
-        *sorted(ops, key=lambda change: (places.rank(change), _order(change), *places.first_call(change))),
+        *(
+            replace(change, begins=places.is_beginning(change))
+            for change in sorted(
+                ops, key=lambda change: (places.rank(change), _order(change), *places.first_call(change))
+            )
+        ),
     ]
 
 
@@ -71,6 +77,11 @@ class _Places:
             explained = inside + max(change.rise, 0)
         is_backward = any(map(_is_engine, self._above.get(_first(change)) or ()))
         return (severity, _is_engine(_first(change)), is_backward, is_inner, -explained)
+
+    def is_beginning(self, change: Change) -> bool:
+        """Whether a regression begins with it: user code runs it more often, not a changed op."""
+        severity, is_engine, is_backward, is_inner, _ = self.rank(change)
+        return severity == Verdict.REGRESSED.severity and not (is_engine or is_backward or is_inner)
 
     def first_call(self, change: Change) -> tuple[int, str]:
         """What runs first stands first, of ops that rose as much; by name, where nobody knows."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -221,7 +220,6 @@ def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
             told = f"missing, as was accepted ({entry.reason})"
             return TestComparison(node_id=pair.node_id, verdict=Verdict.ACCEPTED, reason=told, base=pair.base)
         reason += f", which is no longer accepted ({entry.reason}): {SPENT}"
-    reason += f'; intended? opprof accept {shlex.quote(pair.node_id)} --reason "..."'
     return TestComparison(node_id=pair.node_id, verdict=Verdict.MISSING, reason=reason, base=pair.base)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +25,7 @@ from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
 from pytest_opprof.experiment.interleave import BLOCK, Side, Turn, turns
 from pytest_opprof.experiment.kept import Death, Kept
+from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.request import Request, kept_for
 from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
@@ -86,7 +86,7 @@ def run_ab(
     with (
         kept.held(),
         _told_when_cut_short(kept, watcher),
-        tempfile.TemporaryDirectory(prefix="opprof-ab-") as place,
+        Place("ab") as place,
         Worktree(folder, base) as worktree,
     ):
         if worktree.submodules and not kept.plan.setup:
@@ -101,7 +101,8 @@ def run_ab(
             arguments=kept.plan.arguments,
             setup=kept.plan.setup,
             python=kept.plan.python,
-            place=Path(place),
+            place=place.folder,
+            locks=(worktree.lock, place.lock),
         )
         experiment = _Experiment(
             sides=sides,

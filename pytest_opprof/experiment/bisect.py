@@ -156,19 +156,25 @@ class Bisection:
         """Search.
 
         Raises:
-            UsageError: the good commit is not below the bad one.
+            UsageError: the good commit is not below the bad one, nor on a branch from there.
             ExperimentError: an end cannot be measured, or measures something else each time.
         """
         commits = _first_parents(self._question, repository=self._repository)
         head = Git(self._repository).head()
         if head is not None and head.dirty and head.id == commits[-1]:
             self._say("uncommitted changes are left out: commit them to have them looked at")
+        good = self._question.good
+        if Git(self._repository).merge_base(good, commits[-1]) != good:
+            self._say(
+                f"--good={good[:7]} is not below --bad={commits[-1][:7]}: "
+                f"the search begins at their merge base {commits[0][:7]}"
+            )
         self._say(f"{len(commits) - 1} commits from {commits[0][:7]} to {commits[-1][:7]}")
-        good, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
+        value, bad = self._end(commits[0], "--good"), self._end(commits[-1], "--bad")
         before: str = commits[0]
         suspects: tuple[str, ...] = ()
-        if good != bad:
-            found = first_change(commits, self._measure, good=good)
+        if value != bad:
+            found = first_change(commits, self._measure, good=value)
             before, suspects = found.before, found.suspects
             if len(suspects) == 1:
                 self._confirm(before, suspects[0])
@@ -194,6 +200,9 @@ class Bisection:
             self._state.keep(commit, known)
         told = f"skipped: {known.reason}" if known.value is None else f"{self._path} is {known.value}"
         self._say(f"{commit[:7]}  {told}")
+        lines = known.error.splitlines()
+        for line in lines if len(lines) > 1 else ():
+            self._say(f"    {line}")
         return known
 
     def _confirm(self, *commits: str) -> None:
@@ -219,14 +228,13 @@ class Bisection:
 
 def _first_parents(question: Question, *, repository: Path) -> Sequence[str]:
     """The commits of the line that ends in the bad one, from the good one on, oldest first."""
-    listed = git(
-        repository, "rev-list", "--first-parent", "--reverse", f"{question.good}..{question.bad}"
-    ).split()
-    if Git(repository).merge_base(question.good, question.bad) != question.good or not listed:
+    base = Git(repository).merge_base(question.good, question.bad)
+    if base in {None, question.bad}:
         raise UsageError(
-            f"--good={question.good[:7]} is not below --bad={question.bad[:7]}: "
+            f"--good={question.good[:7]} is not below --bad={question.bad[:7]}, nor on a branch from there: "
             "bisect goes over the commits between"
         )
+    listed = git(repository, "rev-list", "--first-parent", "--reverse", f"{base}..{question.bad}").split()
     # Of a good commit that came in by a merge, the line has what it was merged into.
     return [git(repository, "rev-parse", f"{listed[0]}^").strip(), *listed]
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.errors import OpprofError, UsageError
+from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and_list
 from pytest_opprof.experiment.sides import (
@@ -90,23 +90,29 @@ def measure_commit(target: Target, commit: str) -> Measured:
     """Measure a commit; what cannot be built or run has a reason instead of a value."""
     top = top_folder(target.repository)
     try:
-        with (
-            Worktree(target.repository, commit) as tree,
-            tempfile.TemporaryDirectory(prefix="opprof-bisect-") as place,
-        ):
+        with Worktree(target.repository, commit) as tree, Place("bisect") as place:
             here = tree.folder / target.repository.relative_to(top)
             _put(target.files, tree.folder)
             environment = _environment(here, has_its_own=bool(target.python))
             name = commit[:_SHORT]
+            spot = Spot(
+                python=target.python,
+                folder=here,
+                environment=environment,
+                place=place.folder,
+                locks=(tree.lock, place.lock),
+            )
             if target.setup:
-                set_up(target.setup, side=name, folder=here, environment=environment)
+                set_up(target.setup, side=name, spot=spot)
             python = interpreter(target.python, whose=name, folder=here, environment=environment)
-            spot = Spot(python=python, folder=here, environment=environment, place=Path(place))
-            run, listing = measure_and_list([*_QUIET, target.test], spot, timeout=target.timeout)
+            spot = replace(spot, python=python)
+            run, listing, done = measure_and_list([*_QUIET, target.test], spot, timeout=target.timeout)
             refuse_strangers(listing, whose=name, base=tree.folder, head=top)
-            return _value(run, target)
+            found = _value(run, target)
+            return replace(found, error=done.output) if done.code and found.value is None else found
     except (OpprofError, ProcessDiedError, OSError) as error:
-        return Measured(value=None, reason=_in_a_line(str(error)))
+        whole = "\n".join(getattr(error, "__notes__", ()))
+        return Measured(value=None, reason=_in_a_line(str(error)), error=whole or str(error))
 
 
 def _put(files: Mapping[PurePosixPath, bytes | None], folder: Path) -> None:

@@ -12,11 +12,13 @@ class Measured:
 
     Attributes:
         value: in each step; None where it could not be measured.
-        reason: why not; empty where it was.
+        reason: why not, in a line; empty where it was.
+        error: all that its processes printed about that.
     """
 
     value: int | None
     reason: str = ""
+    error: str = ""
 
 
 Measure = Callable[[str], Measured]

@@ -38,12 +38,14 @@ class Spot:
         folder: Where they start.
         environment: All of their variables.
         place: A folder for what they leave.
+        locks: Descriptors that they inherit: while one of them lives, the folders that these lock are kept.
     """
 
     python: str
     folder: Path
     environment: Mapping[str, str]
     place: Path
+    locks: tuple[int, ...] = ()
 
     def told(self, variables: Mapping[str, str]) -> Spot:
         """The same, with these variables too."""
@@ -152,16 +154,25 @@ def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> R
         ProcessDiedError: It left none.
         OpprofError: The document cannot be used.
     """
+    return _measured(arguments, spot, timeout=timeout)[0]
+
+
+def _measured(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Ended]:
     document = spot.place / "run.json"
     document.unlink(missing_ok=True)
     done = _pytest([*arguments, f"--opprof-json={document}"], spot, timeout=timeout)
     if not document.exists() or done.code not in _TESTS_RAN:
-        raise ProcessDiedError("\n".join([f"{done.ending}:", done.tail, *last_words(done.pid)]))
-    return read_run(document)
+        words = last_words(done.pid)
+        error = ProcessDiedError("\n".join([f"{done.ending}:", done.tail, *words]))
+        error.add_note("\n".join([done.output, *words]))
+        raise error
+    return read_run(document), done
 
 
-def measure_and_list(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Listing]:
-    """The same, and what the process imported while it ran.
+def measure_and_list(
+    arguments: Sequence[str], spot: Spot, *, timeout: float | None
+) -> tuple[Run, Listing, Ended]:
+    """The same, with what the process imported while it ran, and how it ended.
 
     Raises:
         ProcessDiedError: It left no document.
@@ -169,10 +180,10 @@ def measure_and_list(arguments: Sequence[str], spot: Spot, *, timeout: float | N
     """
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
-    run = measure(arguments, _listed(spot, path), timeout=timeout)
+    run, done = _measured(arguments, _listed(spot, path), timeout=timeout)
     if not path.exists():
         raise ProcessDiedError("it ended without a list of what it imported")
-    return run, _read_listing(path)
+    return run, _read_listing(path), done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +193,19 @@ class Ended:
     Attributes:
         code: Its exit code; below 0 the signal that killed it.
         pid: Its number.
-        tail: The last lines that it printed.
+        output: What it printed, without empty lines.
         late: The seconds that it did not end in, and so was ended after; None where it ended by itself.
     """
 
     code: int
     pid: int
-    tail: str
+    output: str
     late: float | None = None
+
+    @property
+    def tail(self) -> str:
+        """The last lines that it printed."""
+        return "\n".join(self.output.splitlines()[-_LAST_LINES:])
 
     @property
     def ending(self) -> str:
@@ -203,7 +219,12 @@ class Ended:
 
 
 def run(
-    command: Sequence[str], *, folder: Path, environment: Mapping[str, str], timeout: float | None = None
+    command: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float | None = None,
+    locks: Sequence[int] = (),
 ) -> Ended:
     """Run a command to its end, with all that it starts.
 
@@ -212,6 +233,7 @@ def run(
         folder: Where it starts.
         environment: All of its variables.
         timeout: Seconds after which it is ended; None waits for ever.
+        locks: See `Spot`.
 
     Raises:
         KeyboardInterrupt: The user, or whatever else ended this, has ended the command too.
@@ -227,6 +249,7 @@ def run(
         text=True,
         errors="replace",
         start_new_session=True,
+        pass_fds=locks,
     )
     late = None
     try:
@@ -238,13 +261,13 @@ def run(
         _end(process)
         raise
     lines = [line for line in output.splitlines() if line.strip()]
-    tail = "\n".join(lines[-_LAST_LINES:]) or "it printed nothing"
-    return Ended(code=process.returncode, pid=process.pid, tail=tail, late=late)
+    output = "\n".join(lines) or "it printed nothing"
+    return Ended(code=process.returncode, pid=process.pid, output=output, late=late)
 
 
 def _pytest(arguments: Sequence[str], spot: Spot, *, timeout: float | None = None) -> Ended:
     command = [spot.python, "-m", "pytest", *arguments]
-    return run(command, folder=spot.folder, environment=spot.environment, timeout=timeout)
+    return run(command, folder=spot.folder, environment=spot.environment, timeout=timeout, locks=spot.locks)
 
 
 def _end(process: subprocess.Popen[str]) -> str:

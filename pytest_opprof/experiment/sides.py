@@ -99,13 +99,14 @@ class Bench:
             ExperimentError: It ended without a document.
         """
         try:
-            return measure_and_list(
+            run_and_listing = measure_and_list(
                 [*self._arguments(self.tests, timing=timing), f"--opprof-traces={self.traces}"],
                 self._seeded(1),
                 timeout=timeout,
             )
         except ProcessDiedError as error:
             raise ExperimentError(f"the tests cannot be run on the {self.side}: {error}") from error
+        return run_and_listing[:2]
 
     def told(self, variables: Mapping[str, str]) -> Bench:
         """The same, with these variables too."""
@@ -150,7 +151,15 @@ class Sides:
 
 
 def prepare(
-    *, base: Path, head: Path, prefix: str, arguments: Sequence[str], setup: str, python: str, place: Path
+    *,
+    base: Path,
+    head: Path,
+    prefix: str,
+    arguments: Sequence[str],
+    setup: str,
+    python: str,
+    place: Path,
+    locks: tuple[int, ...] = (),
 ) -> Sides:
     """Build both sides, and put the head's tests where the base's are.
 
@@ -162,6 +171,7 @@ def prepare(
         setup: A command for the shell, run in each side's folder with ``OPPROF_SIDE`` set; "" for none.
         python: See `interpreter`.
         place: An empty folder for what processes leave.
+        locks: See `session.Spot`.
 
     Raises:
         ExperimentError: A side does not build or collect, or there is no test that both have.
@@ -171,7 +181,15 @@ def prepare(
     environment = without_virtual_environment(inherited(os.environ)) if python else inherited(os.environ)
     spots: Mapping[Side, Spot] = {
         side: _built(
-            side, top / prefix, setup=setup, python=python, environment=environment, place=place / side
+            Spot(
+                python=python,
+                folder=top / prefix,
+                environment=environment,
+                place=place / side,
+                locks=locks,
+            ),
+            side=side,
+            setup=setup,
         )
         for side, top in ((Side.BASE, base), (Side.HEAD, head))
     }
@@ -196,16 +214,16 @@ def prepare(
     )
 
 
-def _built(
-    side: Side, folder: Path, *, setup: str, python: str, environment: Mapping[str, str], place: Path
-) -> Spot:
-    if not folder.is_dir():
-        raise ExperimentError(f"the {side} has no folder {folder}: start where both sides have one")
-    place.mkdir()
+def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
+    """A side's spot once it is built, with the interpreter that is there then."""
+    if not spot.folder.is_dir():
+        raise ExperimentError(f"the {side} has no folder {spot.folder}: start where both sides have one")
+    spot.place.mkdir()
     if setup:
-        set_up(setup, side=side, folder=folder, environment=environment)
-    found = interpreter(python, whose=f"the {side}", folder=folder, environment=environment)
-    return Spot(python=found, folder=folder, environment=environment, place=place)
+        set_up(setup, side=side, spot=spot)
+    whose = f"the {side}"
+    found = interpreter(spot.python, whose=whose, folder=spot.folder, environment=spot.environment)
+    return replace(spot, python=found)
 
 
 def _policy(head: Listing) -> Policy:
@@ -252,17 +270,20 @@ def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[s
     return found
 
 
-def set_up(command: str, *, side: str, folder: Path, environment: Mapping[str, str]) -> None:
+def set_up(command: str, *, side: str, spot: Spot) -> None:
     """Run the user's command that builds a side.
 
     Raises:
-        ExperimentError: It fails; the sentence is followed by its last lines.
+        ExperimentError: It fails; the sentence is followed by its last lines, and a note has all of them.
     """
-    done = run(["/bin/sh", "-c", command], folder=folder, environment={**environment, "OPPROF_SIDE": side})
+    environment = {**spot.environment, "OPPROF_SIDE": side}
+    done = run(["/bin/sh", "-c", command], folder=spot.folder, environment=environment, locks=spot.locks)
     if done.code:
-        raise ExperimentError(
-            f"the {side} does not build: `{command}` in {folder}: {done.ending}:\n{done.tail}"
+        error = ExperimentError(
+            f"the {side} does not build: `{command}` in {spot.folder}: {done.ending}:\n{done.tail}"
         )
+        error.add_note(done.output)
+        raise error
 
 
 def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -13,10 +12,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from pytest_opprof.errors import ExperimentError
-from pytest_opprof.locks import hold, opened
+from pytest_opprof.experiment.place import Place, remove_stale
 
 _PREFIX: Final = "opprof-worktree-"
-_LOCK: Final = "lock"
 _SUBMODULE: Final = "160000"
 # What git sets for a hook's children: they name the repository whatever folder a command runs in.
 _OF_ONE_REPOSITORY: Final = frozenset(
@@ -44,8 +42,7 @@ class Worktree:
     def __init__(self, repository: Path, commit: str) -> None:
         self._repository = repository
         self._commit = commit
-        self._home = Path()
-        self._lock = -1
+        self._home = Place("worktree")
         self.folder = Path()
         self.submodules: tuple[str, ...] = ()
 
@@ -58,17 +55,14 @@ class Worktree:
         top = top_folder(self._repository)
         _remove_stale(self._repository)
         try:
-            self._home = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
-            self._lock = opened(self._home / _LOCK, mode=0o600)
-            hold(self._lock)
+            self._home.__enter__()
         except OSError as error:
-            self._close()
             raise ExperimentError(
                 f"no folder for the files of {self._commit[:7]} in {tempfile.gettempdir()}: "
                 f"{error.strerror}. Set TMPDIR to one that can be written"
             ) from error
         try:
-            self.folder = self._home / (top.name or "root")
+            self.folder = self._home.folder / (top.name or "root")
             # A hook of the user's has nothing to say of a folder that is gone in a minute.
             git(
                 self._repository,
@@ -90,11 +84,13 @@ class Worktree:
     def _close(self) -> None:
         if self.folder != Path():
             _forget(self._repository, self.folder)
-        if self._home != Path():
-            shutil.rmtree(self._home, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
-        self._lock, self._home, self.folder = -1, Path(), Path()
+        self._home.__exit__(None, None, None)
+        self.folder = Path()
+
+    @property
+    def lock(self) -> int:
+        """The descriptor that keeps the folder while a process has it; see `Place`."""
+        return self._home.lock
 
 
 def top_folder(folder: Path) -> Path:
@@ -155,22 +151,5 @@ def _remove_stale(repository: Path) -> None:
         folder = Path(path)
         if word != "worktree" or not folder.parent.name.startswith(_PREFIX):
             continue
-        if not _is_held(folder.parent / _LOCK):
+        if remove_stale(folder.parent):
             _forget(repository, folder)
-            shutil.rmtree(folder.parent, ignore_errors=True)
-
-
-def _is_held(lock: Path) -> bool:
-    try:
-        descriptor = os.open(lock, os.O_RDWR)
-    except FileNotFoundError:
-        return False  # somebody emptied the temporary folder
-    except OSError:
-        return True  # another user's, who removes it himself
-    try:
-        hold(descriptor, waits=False)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False

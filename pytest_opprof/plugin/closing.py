@@ -19,10 +19,12 @@ from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
 from pytest_opprof.plugin.controller import LOST
-from pytest_opprof.plugin.failing import fail_session, failures_of
+from pytest_opprof.plugin.failing import fail_session, failures_of, name_causes
+from pytest_opprof.plugin.hooks import FAILED
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.report.causes import ACCEPT
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
 from pytest_opprof.results.files import write_run
@@ -88,6 +90,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         is_saved = _save(session, run, session.comparison)
     _remember(session, run, is_saved=is_saved)
     session.failures += failures_of(session, session.comparison)
+    name_causes(config.stash[FAILED], session.comparison)
     fail_session(its, session.failures)
 
 
@@ -96,9 +99,11 @@ def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None
     if session.comparison is None:
         return
     verbosity = session.config.get_verbosity()
-    lines = summary_lines(session.comparison, width=session.width, verbosity=verbosity)
+    accept = ACCEPT if session.comparison.base is not None else None
+    lines = summary_lines(session.comparison, width=session.width, verbosity=verbosity, accept=accept)
     if verbosity < 0:
-        reporter.write_line(f"opprof: {lines[-1].text}", **_MARKUP[lines[-1].style])
+        for line in lines:
+            reporter.write_line(f"opprof: {line.text}", **_MARKUP[line.style])
     else:
         reporter.section("opprof", sep="=")
         if verbosity > 0:

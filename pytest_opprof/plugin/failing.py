@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Never
 import pytest
 from _pytest.outcomes import Failed
 
+from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.plugin.hooks import FAILED
+from pytest_opprof.report.causes import ACCEPT, intentions, test_acceptance
 from pytest_opprof.report.text import escaped
 from pytest_opprof.results.names import canonical_node_id
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 # No fault of the test's: they fail the session at its end, never a test.
 NOT_THE_TESTS: Final = frozenset({Verdict.ERROR, Verdict.MISSING})
 GREEN: Final = frozenset({pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED})
+_MOST_NAMES: Final = 10
 _LOST: Final = "another plugin replaced or dropped the failed report"
 
 
@@ -49,13 +52,35 @@ def failures_of(session: OpprofSession, comparison: Comparison) -> Iterator[str]
     if session.baseline.problem and session.fails_without_baseline:
         yield session.baseline.problem
     failed = {canonical_node_id(node_id) for node_id in session.config.stash[FAILED]}
+    told: dict[str, list[str]] = {}  # each reason once, with the tests that share it
     for test in comparison.tests:
         if test.verdict is None or not session.fails(test):
             continue
         if test.verdict in NOT_THE_TESTS:
-            yield f"{test.node_id}: {test.reason}"
+            told.setdefault(test.reason, []).append(test.node_id)
         elif test.node_id not in failed:
-            yield f"{test.node_id}: {test.verdict.label}, but {_LOST}"
+            told.setdefault(f"{test.verdict.label}, but {_LOST}", []).append(test.node_id)
+    for reason, tests in told.items():
+        more = f" and {len(tests) - _MOST_NAMES} more" if len(tests) > _MOST_NAMES else ""
+        yield f"{', '.join(tests[:_MOST_NAMES])}{more}: {reason}"
+
+
+def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -> None:
+    """Have each cause's command stand in one failed report, and the others of the cause refer to it.
+
+    Only when all tests have run is it known which of them share a cause. Until then, as in JUnit reports,
+    each section has the command for its own test.
+
+    Args:
+        reports: Those of failed tests, by pytest's node id.
+        comparison: Of the whole session.
+    """
+    by_test = {canonical_node_id(node_id): report for node_id, report in reports.items()}
+    for node_id, intended in intentions(common_causes(comparison), ACCEPT).items():
+        report = by_test.get(node_id)
+        if report is not None and isinstance(report.longrepr, str):
+            own = escaped(test_acceptance(node_id, ACCEPT))
+            report.longrepr = report.longrepr.replace(f"intended? {own}", f"intended? {escaped(intended)}")
 
 
 def fail_session(its: pytest.Session, failures: Sequence[str]) -> None:

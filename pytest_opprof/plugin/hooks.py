@@ -30,7 +30,7 @@ ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
 ASIDE: Final = pytest.StashKey[str]()  # why nothing is profiled, although there are marked tests
 UNMEASURED: Final = pytest.StashKey[str]()  # what was asked for, and nothing could be measured for it
 UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
-FAILED: Final = pytest.StashKey[set[str]]()  # the tests of which pytest has heard that they failed
+FAILED: Final = pytest.StashKey[dict[str, pytest.TestReport]]()  # by node id, where pytest heard of one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.stash[OPTIONS] = read_options(config)
     config.stash[UNREAD] = set()
     heard = _FailedReports()
-    config.stash[FAILED] = heard.node_ids
+    config.stash[FAILED] = heard.by_test
     config.pluginmanager.register(heard, "opprof-reports")
     distributes = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if distributes and options.mode != "off":
@@ -82,15 +82,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class _FailedReports:
-    """Keeps which tests pytest counts as failed: other plugins may replace a report of ours, or drop it."""
+    """Keeps the reports that pytest counts as failed: other plugins may replace one of ours, or drop it."""
 
     def __init__(self) -> None:
-        self.node_ids: set[str] = set()
+        self.by_test: dict[str, pytest.TestReport] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count as pytest does."""
         if report.failed and not hasattr(report, "wasxfail"):
-            self.node_ids.add(report.nodeid)
+            self.by_test[report.nodeid] = report
 
 
 @pytest.hookimpl(wrapper=True)

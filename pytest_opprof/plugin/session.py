@@ -42,6 +42,7 @@ from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
+from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
 from pytest_opprof.results.files import shown
@@ -294,7 +295,7 @@ class OpprofSession:
             baseline=self.options.baseline,
             width=self.width,
             traces=traces,
-            accept="opprof accept",
+            intended=test_acceptance(test.node_id, ACCEPT),
         )
         return "\n".join(lines)
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import TOTALS, Family
+from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.rows import value_text
 from pytest_opprof.report.section import failure_section
 from pytest_opprof.report.summary import Summary
@@ -81,8 +82,9 @@ def _told(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
     if test.exact is None:
         yield escaped(test.reason)
     else:
-        accept = "opprof accept"
-        yield from failure_section(test.exact, baseline=baseline, width=_WIDTH, accept=accept)
+        # Each case is read by itself: it has the command for its test, whatever its cause.
+        intended = test_acceptance(test.node_id, ACCEPT)
+        yield from failure_section(test.exact, baseline=baseline, width=_WIDTH, intended=intended)
 
 
 def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tuple[str, str]]:

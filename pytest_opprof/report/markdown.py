@@ -7,9 +7,12 @@ is never cut in silence: rows get shorter, and where that is not enough the firs
 from __future__ import annotations
 
 import itertools
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.report.causes import ACCEPT, acceptance, cause_title, names_of
 from pytest_opprof.report.markdown_folds import Fold, folds_of
 from pytest_opprof.report.markdown_text import (
     fold,
@@ -38,6 +41,7 @@ NOTE_LIMIT = 500_000
 # A table that is read in ten seconds has no more rows; only what fails tests makes it longer.
 _MOST_ROWS = 10
 _MOST_NOTES = 5
+_MOST_CAUSES = 10
 _HEADERS = ("test", "verdict", "metric", "base", "head", "change", "why")
 _NUMBERS = ("base", "head", "change")
 _SELF_REPORTED = (
@@ -167,6 +171,10 @@ class _Page:
         names = short_names([test.node_id for test in summary.tests])
         table, missing = _table(lead, more, names=names, room=room)
         room -= size("\n".join(table)) + 1
+        causes = _causes(summary)
+        if size("\n".join(causes)) < room // 2:
+            table += causes
+            room -= size("\n".join(causes)) + 1
         folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
         alarm = [f"**{missing} more regressions, see {self.rest}.**", ""] if missing else []
         cut = [f"{omitted} rows omitted, see {self.rest}.", ""] if omitted else []
@@ -219,6 +227,23 @@ def _ordered(summary: Summary) -> tuple[list[Row], list[Row]]:
         return leads + rest[:room], rest[room:]
     all_of_them = list(itertools.chain.from_iterable(failing))
     return all_of_them + list(itertools.islice(others, room - len(rest))), []
+
+
+def _causes(summary: Summary) -> list[str]:
+    """What made tests fail, and the command that accepts it: once for each cause, numbered as everywhere."""
+    causes = common_causes(summary.exact)
+    lines = []
+    for cause in causes[:_MOST_CAUSES]:
+        lines.append(f"- {sentence_in_code(f'{cause_title(cause)}: {names_of(cause, most=_MOST_NOTES)}')}")
+        if command := acceptance(cause, ACCEPT):
+            lines.append(f"  intended? {name_in_code(command, width=4_000)}")
+    if len(causes) > _MOST_CAUSES:
+        lines.append(f"- ... and {len(causes) - _MOST_CAUSES} more causes")
+    base = summary.exact.base
+    if not lines or base is None:
+        return lines
+    see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
+    return [*lines, "", f"Run {see} before you accept: the numbers are those of the last run.", ""]
 
 
 def _is_telling(row: Row) -> bool:

@@ -112,10 +112,6 @@ def _next_steps(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
     if baseline:
         command = f"pytest {quoted} --opprof-baseline={shlex.quote(baseline)}"
         yield f"see it again: {name_in_code(command, width=4_000)}"
-    rises = [row for row in test.failing_rows if row.source is not None and row.verdict is Verdict.REGRESSED]
-    if rises:
-        command = f'opprof accept {quoted} --reason "..."'
-        yield f"intended? {name_in_code(command, width=4_000)}"
     if any(row.metric == "limit" and row.verdict is Verdict.REGRESSED for row in test.failing_rows):
         yield "intended? raise the limit in the test's marker"
 

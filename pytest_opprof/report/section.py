@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,7 @@ def failure_section(
     baseline: str | None,
     width: int,
     traces: Sequence[str] = (),
-    accept: str | None = None,
+    intended: str | None = None,
 ) -> list[str]:
     """A test's section, line by line.
 
@@ -43,8 +42,8 @@ def failure_section(
         baseline: the baseline's name, for the command that records it anew; None when there is none.
         width: the columns of the terminal.
         traces: files with traces of this test.
-        accept: the command that lets a rise pass, but for the test and the reason; None where it knows
-            nothing of this comparison.
+        intended: what to do about a rise that is meant, such as the command that accepts it; None where no
+            command knows of this comparison.
     """
     label = test.verdict.label if test.verdict else "advisory"
     verdict = escaped(f"{label}: {test.reason}" if test.reason else label)
@@ -55,7 +54,7 @@ def failure_section(
     notes = [
         *(_note("advisory", advisory, width=width) for advisory in test.advisories),
         *(_note("traces", trace, width=width) for trace in traces),
-        *_next_steps(test, baseline=baseline, accept=accept, width=width),
+        *_next_steps(test, baseline=baseline, intended=intended, width=width),
     ]
     return [*lines, "", *(line for note in notes for line in note)] if notes else lines
 
@@ -98,13 +97,14 @@ def _limits(test: TestComparison, *, width: int) -> list[str]:
 
 
 def _next_steps(
-    test: TestComparison, *, baseline: str | None, accept: str | None, width: int
+    test: TestComparison, *, baseline: str | None, intended: str | None, width: int
 ) -> Iterable[list[str]]:
     regressed = any(change.verdict is Verdict.REGRESSED for change in test.changes)
-    if regressed and accept:
+    may_be_meant = regressed or test.verdict is Verdict.MISSING
+    if may_be_meant and intended:
         # In one line whatever the width: it is there to be copied.
-        yield [escaped(f'intended? {accept} {shlex.quote(test.node_id)} --reason "..."')]
-    elif baseline and (regressed or test.verdict is Verdict.MISSING):
+        yield [escaped(f"intended? {intended}")]
+    elif may_be_meant and baseline:
         yield _note("intended?", f"record it: pytest --opprof-save={baseline}", width=width)
     if any(limit.verdict is Verdict.REGRESSED for limit in test.limits):
         yield _note("intended?", "raise the limit in the test's marker", width=width)

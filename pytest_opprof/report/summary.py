@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.time_comparison import TimeComparison
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
+from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
-from pytest_opprof.results.run import MeasurementStatus, Outcome
+from pytest_opprof.results.names import STEP_NAME
+from pytest_opprof.results.run import MeasurementStatus, OpKind, Outcome
 from pytest_opprof.units import Unit, format_quantity
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Sequence
 
     from pytest_opprof.compare.comparison import TestComparison
     from pytest_opprof.compare.time_comparison import Control, TestTimes
@@ -25,7 +28,7 @@ Judged: TypeAlias = Comparison | TimeComparison
 FAILING = parse_fail_on(DEFAULT_FAIL_ON).verdicts
 # Their rows need no sentence of their own where they have none.
 _QUIET = frozenset({Verdict.PASS, Verdict.NEW, None})
-_WORDS = {Verdict.ERROR: "in error", Verdict.PASS: "passed"}
+VERDICT_WORDS = {Verdict.ERROR: "in error", Verdict.PASS: "passed"}
 _MOST_NAMES = 3
 
 
@@ -141,7 +144,8 @@ class Summary:
     def notes(self) -> tuple[str, ...]:
         """What is to say about the whole."""
         if self.times is None:
-            return self.exact.notes
+            idle = idle_tests(self.exact)
+            return (*self.exact.notes, *([idle_sentence(idle)] if idle else []))
         return (*self.times.notes, f"control (base against base): {control_in_words(self.times.control)}")
 
     @property
@@ -194,10 +198,33 @@ def is_measured(test: TestComparison) -> bool:
     )
 
 
+def idle_tests(comparison: Comparison) -> list[TestComparison]:
+    """The tests that ran neither an op nor a range, so that no gate holds what they do."""
+    return [test for test in comparison.tests if is_measured(test) and _is_idle(test)]
+
+
+def _is_idle(test: TestComparison) -> bool:
+    head = test.head
+    if head is None or not head.steps or test.verdict not in _QUIET:
+        return False
+    ran = any(row.kind is not OpKind.CALL and row.name != STEP_NAME for row in head.ops)
+    # A total that is not zero, such as memory, is compared.
+    counted = (TOTALS[name].family is not Family.TIME and value.high for name, value in head.totals.items())
+    return not ran and not any(counted)
+
+
+def idle_sentence(tests: Sequence[TestComparison]) -> str:
+    """``46 tests ran no op or range: nothing is compared``."""
+    many = "1 test" if len(tests) == 1 else f"{len(tests)} tests"
+    return f"{many} ran no op or range: nothing is compared"
+
+
 def counts_in_words(counts: Counter[Verdict]) -> list[str]:
     """How many tests got which verdict, the worst first: ``1 regressed``, ``3 passed``."""
     return [
-        f"{counts[verdict]} {_WORDS.get(verdict, verdict.value)}" for verdict in Verdict if counts[verdict]
+        f"{counts[verdict]} {VERDICT_WORDS.get(verdict, verdict.value)}"
+        for verdict in Verdict
+        if counts[verdict]
     ]
 
 

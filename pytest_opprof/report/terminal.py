@@ -7,16 +7,18 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import LONG_AGO
+from pytest_opprof.compare.common_cause import CAUSED, common_causes
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import WALL_TIME
-from pytest_opprof.report.overview import TOLD_BY_REASON, overview
+from pytest_opprof.report.causes import cause_lines, cause_title, intentions, names_of
+from pytest_opprof.report.overview import TOLD_BY_REASON, overview, short_names, worst_change
 from pytest_opprof.report.section import failure_section, section_title
-from pytest_opprof.report.summary import exact_totals, is_measured
+from pytest_opprof.report.summary import VERDICT_WORDS, exact_totals, idle_sentence, idle_tests, is_measured
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_opprof.compare.comparison import Comparison, TestComparison
     from pytest_opprof.results.run import Run, TestResult
@@ -70,9 +72,10 @@ def comparison_lines(
     Args:
         comparison: all tests.
         width: the columns of the terminal.
-        verbosity: below 0 the last line alone; above 0 every test in the summary.
-        accept: see `failure_section`.
+        verbosity: see `summary_lines`; below 0 the summary alone.
+        accept: see `causes.acceptance`; None where no command knows of this comparison.
     """
+    intended = intentions(common_causes(comparison), accept) if accept else {}
     lines: list[Line] = []
     if verbosity >= 0:
         base = comparison.base.title if comparison.base else "nothing"
@@ -81,10 +84,12 @@ def comparison_lines(
         name = comparison.base.name if comparison.base else None
         for test in comparison.tests:
             if test.verdict not in _QUIET:
-                section = failure_section(test, baseline=name, width=width, accept=accept)
+                section = failure_section(
+                    test, baseline=name, width=width, intended=intended.get(test.node_id)
+                )
                 lines += [Line(""), Line(section_title(test), Style.BOLD), *map(Line, section)]
         lines.append(Line(""))
-    return [*lines, *summary_lines(comparison, width=width, verbosity=verbosity)]
+    return [*lines, *summary_lines(comparison, width=width, verbosity=verbosity, accept=accept)]
 
 
 def run_title(run: Run) -> Line:
@@ -108,17 +113,26 @@ def result_title(test: TestResult) -> Line:
     return Line(escaped(f"{test.node_id} ({steps}{timed}{origin}{state})"), Style.BOLD)
 
 
-def summary_lines(comparison: Comparison, *, width: int, verbosity: int = 0) -> list[Line]:
-    """The summary of a session: a table with failures first, reasons that no table can hold, one last line.
+def summary_lines(
+    comparison: Comparison, *, width: int, verbosity: int = 0, accept: str | None = None
+) -> list[Line]:
+    """The summary of a session: a table with failures first, reasons, the causes of failures, one last line.
 
     Args:
         comparison: all tests.
         width: the columns of the terminal.
-        verbosity: below 0 the last line alone; above 0 every test; passed ones are only counted else.
+        verbosity: -1: what failed or changed, by name, and the last line; below that the last line alone.
+            Above 0 every test; passed ones are only counted else.
+        accept: see `causes.acceptance`; None where no command knows of this comparison.
     """
     last = Line(exact_totals(comparison), worst_style(comparison.counts))
-    if verbosity < 0:
+    if verbosity < -1:
         return [last]
+    causes = common_causes(comparison)
+    idle = _idle(comparison, verbosity=verbosity)
+    if verbosity < 0:
+        failed = (Line(escaped(f"{cause_title(one)}: {names_of(one)}"), Style.BAD) for one in causes)
+        return [*failed, *_changed(comparison), *idle, last]
     shown = [test for test in comparison.tests if _is_shown(test, verbosity=verbosity)]
     folded = 0
     if verbosity == 0:
@@ -129,7 +143,35 @@ def summary_lines(comparison: Comparison, *, width: int, verbosity: int = 0) -> 
     lines = _table(shown, width=width) if shown else []
     if folded:
         lines.append(Line(f"... and {folded} more measured (-v shows all)", Style.DIM))
-    return [*lines, *_reasons(shown, width=width), last]
+    told = cause_lines(causes, width=width, accept=accept)
+    return [*lines, *_reasons(shown, width=width), *told, *idle, last]
+
+
+def _idle(comparison: Comparison, *, verbosity: int) -> list[Line]:
+    """A warning on tests that ran nothing which could be compared."""
+    idle = idle_tests(comparison)
+    if not idle:
+        return []
+    names = idle if verbosity > 0 else []
+    return [
+        Line(idle_sentence(idle), Style.WARN),
+        *(Line(f"    {escaped(test.node_id)}", Style.WARN) for test in names),
+    ]
+
+
+def _changed(comparison: Comparison) -> Iterator[Line]:
+    """``1 changed: test_loss (aten::mul -10)``: what has a verdict, and no cause of its own."""
+    names = short_names([test.node_id for test in comparison.tests])
+    for verdict in Verdict:
+        tests = [test for test in comparison.tests if test.verdict is verdict]
+        if not tests or verdict in {*_QUIET, *CAUSED}:
+            continue
+        told = [
+            f"{names[test.node_id]} ({worst_change(test) or test.reason})" for test in tests[:_MOST_REASONS]
+        ]
+        more = f" and {len(tests) - _MOST_REASONS} more" if len(tests) > _MOST_REASONS else ""
+        text = f"{len(tests)} {VERDICT_WORDS.get(verdict, verdict.value)}: {', '.join(told)}{more}"
+        yield Line(escaped(text), VERDICT_STYLES[verdict])
 
 
 def _is_shown(test: TestComparison, *, verbosity: int) -> bool:

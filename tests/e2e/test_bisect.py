@@ -1,5 +1,6 @@
 """``opprof bisect`` in a real repository: real commits, real work trees, real pytest processes."""
 
+import fcntl
 import json
 import os
 import signal
@@ -83,6 +84,82 @@ def test_commits_that_do_not_run_leave_a_range(project: Project) -> None:
     ]
     assert "skipped: " in lines[at + 1]
     assert lines[at + 2].endswith(": 5")
+
+
+def test_the_whole_error_of_a_skipped_commit_is_shown(project: Project) -> None:
+    """Of a commit whose test fails, and of one whose build prints more than the last lines."""
+    fails = "def step():\n    raise ValueError('not' + ' ' * 3 + 'ready')\n"
+    commits = built(project, "2", fails, "5")
+    setup = f"--setup=if [ $OPPROF_SIDE = {commits[1][:7]} ] && [ -e $BROKEN ]; then seq -f 'line %g' 60; exit 3; fi"
+    done = project.python(
+        *("-m", "pytest_opprof.cli.main", "bisect", "work.count", "test_model.py::test_step"),
+        *(f"--good={commits[0]}", setup),
+        env={"BROKEN": os.devnull},
+    )
+    lines = done.stdout.splitlines()
+    assert [f"    line {at}" for at in range(1, 61)] == [
+        line for line in lines if line.startswith("    line ")
+    ]
+    failed = bisect(project, f"--good={commits[0]}").stdout.splitlines()
+    assert any(line.startswith("    ") and "raise ValueError" in line for line in failed)
+    assert any("ValueError: not   ready" in line for line in failed)
+    # The answer has a line for each commit.
+    at = failed.index("work.count changed from 2 to 5 in one of:")
+    assert len(failed) == at + 4
+
+
+def test_good_on_a_release_branch_begins_at_the_merge_base(project: Project) -> None:
+    commits = built(project, "2", "2", "5")
+    project.git("checkout", "-q", "-b", "release", commits[0])
+    release = commit(project, "on the release", MODULE.format(count=2) + "# a fix\n")
+    project.git("checkout", "-q", "main")
+    done = bisect(project, "--good=release")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == (
+        f"--good={release[:7]} is not below --bad={commits[2][:7]}: "
+        f"the search begins at their merge base {commits[0][:7]}"
+    )
+    assert f"{commits[2]} changed work.count from 2 to 5" in done.stdout
+
+
+def test_what_a_killed_bisection_left_is_removed_once_nobody_uses_it(
+    project: Project, tmp_path: Path
+) -> None:
+    """Its pytest process outlives it, and works in the folders that it left."""
+    gate, temporary = tmp_path / "gate", tmp_path / "temporary"
+    os.mkfifo(gate)
+    temporary.mkdir()
+    waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
+    commits = built(project, waits + MODULE.format(count=2), "5")
+    own = {"TMPDIR": str(temporary)}
+    command = ["-m", "pytest_opprof.cli.main", "bisect", "work.count", "test_model.py::test_step"]
+    process = subprocess.Popen(
+        [sys.executable, *command, f"--good={commits[0]}"],
+        cwd=project.folder,
+        env=environment(own),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def left() -> list[str]:
+        return sorted(path.name.rpartition("-")[0] for path in temporary.glob("opprof-*-*"))
+
+    with gate.open("w"):  # opened once the test reads from it
+        process.kill()
+        process.wait(timeout=60)
+        assert left() == ["opprof-bisect", "opprof-worktree"]
+        (temporary / "opprof-ab-left").mkdir()
+        gate.unlink()
+        again = project.python(*command, f"--good={commits[0]}", env=own)
+        assert f"{commits[1]} changed work.count from 2 to 5" in again.stdout
+        assert {"opprof-bisect", "opprof-worktree"} <= set(left()), "a process still works there"
+    # The process ends by itself now; its lock goes with it.
+    for folder in temporary.glob("opprof-*-*"):
+        with (folder / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+    assert project.python(*command, f"--good={commits[0]}", env=own).returncode == 0
+    assert left() == ["opprof-ab"], "of another kind: its own next run removes it"
+    assert project.git("worktree", "list").count("\n") == 0
 
 
 @pytest.mark.slow

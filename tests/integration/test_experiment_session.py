@@ -39,7 +39,7 @@ def test_what_does_not_hear_is_killed(
     monkeypatch.setattr(session, "_PATIENCE_S", 0.2)
     done = ended(DEAF.format(deaf_to) + WAITS, tmp_path, timeout=5)
     assert (done.late, done.tail) == (5, "waiting")
-    assert session.Ended(code=done.code, pid=done.pid, tail="").ending == f"killed by {killed_by}"
+    assert session.Ended(code=done.code, pid=done.pid, output="").ending == f"killed by {killed_by}"
 
 
 @pytest.mark.slow

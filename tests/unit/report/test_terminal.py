@@ -75,6 +75,7 @@ intended? record it: pytest --opprof-save=main"""
 SUMMARY = """\
 test       verdict    ops      self CPU  worst change
 test_step  REGRESSED  25 (+4)  25.0 us   aten::clone new, +2
+cause 1, 1 test: aten::clone +2 a step, called by the test
 1 regressed · nothing dropped"""
 
 
@@ -111,8 +112,39 @@ def test_summary_has_one_row_and_one_last_line() -> None:
     assert "\n".join(texts(summary_lines(cloning(), width=100))) == SUMMARY
 
 
-def test_quiet_summary_is_the_last_line() -> None:
-    assert texts(summary_lines(cloning(), width=100, verbosity=-1)) == ["1 regressed · nothing dropped"]
+def test_quiet_summary_names_what_changed() -> None:
+    assert texts(summary_lines(cloning(), width=100, verbosity=-1)) == [
+        "cause 1, 1 test: aten::clone +2 a step, called by the test: test_step",
+        "1 regressed · nothing dropped",
+    ]
+    base = simple_run(named("test_a", {"aten::mul": 3}), named("test_b", {"aten::mul": 2}), name="main")
+    head = simple_run(named("test_a", {"aten::mul": 1}), named("test_b", {"aten::add": 2}))
+    told = texts(summary_lines(compared(base, head), width=100, verbosity=-1))
+    assert told[:-1] == [
+        "1 changed: test_b (aten::add new, +2, aten::mul -2)",
+        "1 improved: test_a (aten::mul -2)",
+    ]
+    assert texts(summary_lines(cloning(), width=100, verbosity=-2)) == ["1 regressed · nothing dropped"]
+
+
+def test_tests_that_ran_nothing_are_a_warning() -> None:
+    idle = simple_run(
+        named("test_a", {}), named("test_b", {}), named("test_c", {"aten::mul": 1}), name="main"
+    )
+    comparison = compared(idle, idle)
+    for verbosity in (-1, 0, 1):
+        *_, warning, _ = [
+            line
+            for line in summary_lines(comparison, width=100, verbosity=verbosity)
+            if not line.text.startswith("    ")
+        ]
+        assert warning == Line("2 tests ran no op or range: nothing is compared", Style.WARN)
+    verbose = texts(summary_lines(comparison, width=100, verbosity=1))
+    assert verbose[-3:-1] == ["    tests/test_model.py::test_a", "    tests/test_model.py::test_b"]
+    # That they ran something before is a change, and no oversight.
+    before = simple_run(named("test_a", {"aten::mul": 1}), name="main")
+    after = texts(summary_lines(compared(before, simple_run(named("test_a", {}))), width=100))
+    assert not any("nothing is compared" in line for line in after)
 
 
 def test_header_names_what_is_missing() -> None:
@@ -147,10 +179,11 @@ def test_failures_come_first_and_passes_fold() -> None:
         ["test_c", "REGRESSED"],
         ["test_b", "IMPROVED"],
         ["test_d", "NEW"],
+        ["cause", "1,"],
     ]
     assert lines[-1] == "1 regressed, 1 improved, 1 new, 1 passed · nothing dropped"
     verbose = texts(summary_lines(compared(base, head), width=100, verbosity=1))
-    assert verbose[-2].split()[:2] == ["test_a", "PASS"]
+    assert verbose[-3].split()[:2] == ["test_a", "PASS"]
 
 
 def test_fusion_shows_both_directions() -> None:
@@ -345,7 +378,7 @@ def test_comparison_without_changes_is_short() -> None:
 
 def test_regression_is_bad() -> None:
     lines = summary_lines(cloning(), width=80)
-    assert [line.style for line in lines] == [Style.BOLD, Style.BAD, Style.BAD]
+    assert [line.style for line in lines] == [Style.BOLD, Style.BAD, Style.BAD, Style.BAD]
 
 
 @given(runs(), runs())

@@ -1,0 +1,124 @@
+"""Failing tests by what made them fail: a line that runs more ops is one cause, however many tests run it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+
+_Key: TypeAlias = "tuple[Hashable, ...]"
+CAUSED = frozenset({Verdict.REGRESSED, Verdict.MISSING})
+# As `compare.cause` words it: ``in forward, model.py:9``, also where the op is new there.
+_LINE = re.compile(r"in .+:[1-9][0-9]*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """One change that a cause begins with, over all of its tests.
+
+    Attributes:
+        change: The change, as the first test has it.
+        least: The smallest rise of a step among the tests.
+        most: The largest.
+    """
+
+    change: Change
+    least: int
+    most: int
+
+    @property
+    def place(self) -> str:
+        """Where it is, in the words of the change's cause, the same for an op that is new there."""
+        return _place(self.change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonCause:
+    """What made tests fail.
+
+    Attributes:
+        number: From 1 on: the cause of most tests first, then in the order of the comparison.
+        tests: The tests, in the order of the comparison.
+    """
+
+    number: int
+    tests: tuple[TestComparison, ...]
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the tests are MISSING."""
+        return self.tests[0].verdict is Verdict.MISSING
+
+    @property
+    def beginnings(self) -> tuple[Beginning, ...]:
+        """What it begins with, the most telling first; nothing where tests are MISSING or over a limit."""
+        first: dict[_Key, Change] = {}
+        for change in _beginnings(self.tests[0]):
+            first.setdefault(_key(change), change)
+        return tuple(self._beginning(change) for change in first.values())
+
+    def _beginning(self, change: Change) -> Beginning:
+        about = name_of(change), change.metric, change.kind
+        rises = [
+            other.rise
+            for test in self.tests
+            for other in test.changes
+            if (name_of(other), other.metric, other.kind) == about
+        ]
+        return Beginning(change=change, least=min(rises), most=max(rises))
+
+
+def common_causes(comparison: Comparison) -> tuple[CommonCause, ...]:
+    """The causes of a comparison's REGRESSED and MISSING tests; each of these tests has one.
+
+    Tests share a cause where their regressions begin at the same places: at the same lines, or, without a
+    line, with the same ops called by the same ones. So a test that fails for two reasons does not share the
+    cause of a test that fails for one of them: who accepts the one has not seen the other.
+    """
+    groups: dict[_Key, list[TestComparison]] = defaultdict(list)
+    for test in comparison.tests:
+        if test.verdict in CAUSED:
+            groups[_key_of(test)].append(test)
+    ordered = sorted(groups.values(), key=len, reverse=True)  # stable
+    return tuple(CommonCause(number=at, tests=tuple(tests)) for at, tests in enumerate(ordered, start=1))
+
+
+def _key_of(test: TestComparison) -> _Key:
+    if test.verdict is Verdict.MISSING:
+        return ("missing", test.node_id.partition("::")[0])
+    changes = frozenset(map(_key, _beginnings(test)))
+    limits = frozenset(limit.path for limit in test.limits if limit.verdict is Verdict.REGRESSED)
+    return (changes, limits)
+
+
+def _key(change: Change) -> _Key:
+    if change.op is None:
+        # Nothing says where a total alone rose: only the same rise can have the same cause.
+        return (change.metric, change.rise)
+    place = _place(change)
+    return (place,) if _LINE.fullmatch(place) else (name_of(change), place)
+
+
+def _place(change: Change) -> str:
+    text = change.cause
+    return text.removeprefix("new").lstrip(", ") if re.match(r"new\b", text) else text
+
+
+def _beginnings(test: TestComparison) -> list[Change]:
+    """The ops that a test's regression begins with; else the first op that failed, or the totals.
+
+    It reads nothing but the changes: a comparison that was kept without rows has the same causes.
+    """
+    failed = [change for change in test.changes if change.verdict is Verdict.REGRESSED]
+    begun = [change for change in test.changes if change.begins]
+    ops = [change for change in failed if change.op is not None]
+    return begun or ops[:1] or failed

@@ -1,0 +1,101 @@
+"""Temporary folders of experiments: locked while a process uses them, then removed by the next run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from pytest_opprof.locks import hold, opened
+
+_PREFIX: Final = "opprof-"
+_LOCK: Final = "lock"
+
+
+class Place:
+    """A temporary folder, as a context manager: made on entry, gone on exit.
+
+    What a killed process left of the same kind is removed first. Processes that inherit the lock's descriptor
+    keep the folder for as long as one of them lives.
+
+    Args:
+        kind: Such as ``worktree``: a part of the folder's name.
+
+    Attributes:
+        folder: The folder, while it is open.
+        lock: The descriptor that holds it.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self._prefix = f"{_PREFIX}{kind}-"
+        self.folder = Path()
+        self.lock = -1
+
+    def __enter__(self) -> Self:
+        """Make the folder.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        for left in Path(tempfile.gettempdir()).glob(f"{self._prefix}*"):
+            remove_stale(left)
+        try:
+            while not self._is_held():
+                self._leave()
+                self.folder = Path(tempfile.mkdtemp(prefix=self._prefix)).resolve()
+                with contextlib.suppress(FileNotFoundError):  # another run took it for a left one
+                    self.lock = opened(self.folder / _LOCK, mode=0o600)
+                    hold(self.lock)
+        except BaseException:
+            self._leave()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Remove it."""
+        self._leave()
+
+    def _is_held(self) -> bool:
+        """Whether the lock is that of the folder: until it was held, another run could remove both."""
+        if self.lock < 0:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self.lock), (self.folder / _LOCK).stat())
+        except FileNotFoundError:
+            return False
+
+    def _leave(self) -> None:
+        if self.folder != Path():
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self.lock >= 0:
+            os.close(self.lock)
+        self.lock, self.folder = -1, Path()
+
+
+def remove_stale(folder: Path) -> bool:
+    """Remove a folder of ours that no living process holds, and say whether it is gone."""
+    try:
+        found = folder.lstat()
+        # In a shared temporary folder anybody can make such names.
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return False
+        lock = opened(folder / _LOCK, mode=0o600)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        hold(lock, waits=False)
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return not folder.exists()

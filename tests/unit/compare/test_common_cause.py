@@ -1,0 +1,128 @@
+"""Which failing tests share a cause, and the numbers of causes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from compared import compared, named
+from strategies import simple_run
+
+from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
+from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
+from pytest_opprof.compare.sessions import Policy, compare_runs
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.errors import UsageError
+from pytest_opprof.results.run import TestResult, TreeNode
+
+NOW = datetime(2026, 1, 3, tzinfo=UTC)
+FORWARD = "forward, model.py:9"
+LOSS = "loss, model.py:13"
+
+
+def calling(name: str, *ops: tuple[str, int, str], **others: object) -> TestResult:
+    """A test of ops that user code calls at these lines, each so often a step; the backward copies, too."""
+    counts = {op: many for op, many, _ in ops}
+    tree = [TreeNode(parent=-1, name=op, count=3 * many, self_ns=0) for op, many, _ in ops]
+    test = named(name, counts, tree=tuple(tree), **others)
+    places = {op: {place: 3 * many} for op, many, place in ops}
+    return replace(test, ops=tuple(replace(row, places=places.get(row.name, {})) for row in test.ops))
+
+
+def of(*tests: TestResult) -> Comparison:
+    base = simple_run(*(calling(test.node_id.rpartition("::")[2], ("aten::add", 1, LOSS)) for test in tests))
+    return compared(replace(base, name="main"), simple_run(*tests))
+
+
+ADD = ("aten::add", 1, LOSS)
+
+
+def three() -> Comparison:
+    return of(
+        calling("test_other", ADD, ("aten::mul", 1, LOSS)),
+        calling("test_a", ADD, ("aten::clone", 2, FORWARD)),
+        calling("test_both", ADD, ("aten::clone", 1, FORWARD), ("aten::mul", 1, LOSS)),
+        calling("test_b", ADD, ("aten::clone", 1, FORWARD), ("aten::copy_", 1, FORWARD)),
+    )
+
+
+def names(comparison: Comparison) -> list[list[str]]:
+    return [[test.node_id.rpartition("::")[2] for test in one.tests] for one in common_causes(comparison)]
+
+
+def test_tests_that_fail_at_the_same_lines_share_a_cause() -> None:
+    """A test that fails for a second reason too is apart: who accepts the first has not seen the second."""
+    assert names(three()) == [["test_a", "test_b"], ["test_other"], ["test_both"]]
+    (first, _, both) = common_causes(three())
+    (begun,) = first.beginnings
+    assert (begun.change.op, begun.least, begun.most, begun.place) == ("aten::clone", 1, 2, f"in {FORWARD}")
+    assert [one.place for one in both.beginnings] == [f"in {FORWARD}", f"in {LOSS}"]
+
+
+def test_causes_are_the_same_in_a_document() -> None:
+    again = comparison_from_document(comparison_to_document(three()), where="a.json")
+    brief = [replace(test, base=None, head=None, changes=test.changes) for test in again.tests]
+    assert names(again) == names(three())
+    assert names(replace(again, tests=tuple(brief))) == names(three())
+
+
+def test_missing_tests_of_a_file_share_a_cause() -> None:
+    comparison = of(calling("test_a", ADD, ("aten::clone", 2, FORWARD)))
+    (failed,) = comparison.tests
+    missing = [
+        replace(failed, node_id=f"{file}.py::test_{at}", verdict=Verdict.MISSING, changes=(), head=None)
+        for file in "xy"
+        for at in range(2)
+    ]
+    found = common_causes(replace(comparison, tests=(failed, *missing)))
+    assert [(one.number, len(one.tests), one.is_missing) for one in found] == [
+        (1, 2, True),
+        (2, 2, True),
+        (3, 1, False),
+    ]
+
+
+def test_what_is_accepted_of_a_cause_passes_and_nothing_else_does() -> None:
+    comparison = three()
+    entries = [
+        entry
+        for test in failed_by(comparison, cause=1)
+        for entry in accepted_of(comparison, test, metric=None, reason="so", created=NOW)
+    ]
+    again = compare_runs(
+        simple_run(*(test.base for test in comparison.tests if test.base is not None), name="main"),
+        simple_run(*(test.head for test in comparison.tests if test.head is not None)),
+        created=NOW,
+        opprof_version="0.1.0",
+        policy=Policy(accepted={entry.key: entry for entry in entries}),
+    )
+    verdicts = {test.node_id.rpartition("::")[2]: test.verdict for test in again.tests}
+    assert verdicts == {
+        "test_a": Verdict.ACCEPTED,
+        "test_b": Verdict.ACCEPTED,
+        "test_both": Verdict.REGRESSED,
+        "test_other": Verdict.REGRESSED,
+    }
+
+
+@pytest.mark.parametrize("cause", [0, -1, 4, 10**9])
+def test_a_cause_that_is_not_there_is_a_sentence(cause: int) -> None:
+    with pytest.raises(UsageError, match=rf"--cause {cause}: there is no such cause: .* has causes 1 to 3"):
+        failed_by(three(), cause=cause)
+
+
+def test_nothing_to_accept_is_a_sentence() -> None:
+    with pytest.raises(UsageError, match="nothing regressed and no test is missing in the comparison of"):
+        failed_by(of(calling("test_a", ADD)), cause=None)
+
+
+def test_a_limit_is_raised_and_not_accepted() -> None:
+    limited = of(calling("test_a", ADD, limits={"ops.count": 0}))
+    with pytest.raises(UsageError, match="raise that in the test's marker"):
+        failed_by(limited, cause=1)
+    both = of(calling("test_a", ADD, ("aten::clone", 1, LOSS), limits={"ops.count": 1}))
+    found = failed_by(both, cause=None)
+    assert left_over(both, found) == [
+        f"{found[0]} still fails: it is over a limit of its own: raise that in the test's marker"
+    ]
