@@ -6,6 +6,7 @@ import enum
 import functools
 import importlib
 import inspect
+import json
 import re
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ForwardRef
@@ -82,7 +83,7 @@ def _declaration(name: str, value: Any) -> str:
         return f"class {name}({value.__bases__[-1].__name__})"
     if inspect.isclass(value):
         return f"class {name}{_signature(value)}"
-    return f"def {name}{_signature(value)}" if callable(value) else f"{name} = {value!r}"
+    return f"def {name}{_signature(value)}" if callable(value) else f"{name} = {json.dumps(value)}"
 
 
 def _signature(value: Any) -> str:
