@@ -47,7 +47,9 @@ def _section(name: str, parser: argparse.ArgumentParser, text: str) -> Iterator[
 
 def _usage(name: str, actions: Sequence[argparse.Action]) -> list[str]:
     """How it is typed, written here: argparse folds and spells it anew in each release of Python."""
-    words = [_word(action) for action in sorted(actions, key=lambda action: not action.option_strings)]
+    # What takes all the rest is last.
+    order = sorted(actions, key=lambda one: (one.nargs == argparse.REMAINDER, not one.option_strings))
+    words = [_word(action) for action in order]
     indent = " " * (len(name) + 1)
     # An argument and its value stay on one line.
     text = " ".join((name, *(word.replace(" ", "\0") for word in words)))
