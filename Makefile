@@ -202,6 +202,10 @@ bench-gates: install ## false alarms and power of the gates, in hours; stopped, 
 	$(BIN)/python -m benchmarks.gates.false_alarms $(if $(TRIALS),--trials $(TRIALS))
 	$(BIN)/python -m benchmarks.gates.power $(if $(TRIALS),--trials $(TRIALS))
 
+.PHONY: reference
+reference: install ## write what the code says into the generated parts of docs/*.md; `make test` compares them
+	PYTHONPATH=docs $(BIN)/python -m opprof_docs
+
 .PHONY: docs
 docs: install $(VENV)/.site ## the site, in build/docs, where a warning is an error; then each example in it is run
 	$(BIN)/sphinx-build -W --keep-going -q -E -b html docs build/docs

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.flops import register_flop_formula
     from pytest_opprof.events.function_event import FunctionEvent
     from pytest_opprof.events.function_event_avg import FunctionEventAvg
+    from pytest_opprof.events.key_averages import KeyAverages
     from pytest_opprof.events.kineto_recording import KinetoRecording
     from pytest_opprof.events.memory_records import MemRecordsAcc
     from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, StringTable
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.names import filter_stack_entry as _filter_stack_entry
     from pytest_opprof.events.names import rewrite_name as _rewrite_name
     from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel
+    from pytest_opprof.plugin.fixtures import Opprof
     from pytest_opprof.profiler.activities import ProfilerActivity, supported_activities
     from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
     from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from pytest_opprof.profiler.profile import profile
     from pytest_opprof.profiler.schedule import ProfilerAction, schedule
     from pytest_opprof.profiler.step_tracker import KinetoStepTracker
-    from pytest_opprof.traces.kineto import load_trace
+    from pytest_opprof.traces.kineto import TraceFile, load_trace
     from pytest_opprof.traces.nsys import load_nsys
     from pytest_opprof.traces.nvprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 
@@ -71,12 +73,15 @@ __all__ = [
     "FunctionEventAvg",
     "Interval",
     "Kernel",
+    "KeyAverages",
     "KinetoRecording",
     "KinetoStepTracker",
     "MemRecordsAcc",
+    "Opprof",
     "ProfilerAction",
     "ProfilerActivity",
     "StringTable",
+    "TraceFile",
     "_ExperimentalConfig",
     "_KinetoProfile",
     "_RecordFunctionFast",
@@ -123,11 +128,14 @@ _ROOMS = {
     "FunctionEventAvg": "events.function_event_avg",
     "Interval": "events.times",
     "Kernel": "events.times",
+    "KeyAverages": "events.key_averages",
     "KinetoRecording": "events.kineto_recording",
     "MemRecordsAcc": "events.memory_records",
+    "Opprof": "plugin.fixtures",
     "ProfilerAction": "profiler.schedule",
     "ProfilerActivity": "profiler.activities",
     "StringTable": "events.names",
+    "TraceFile": "traces.kineto",
     "KinetoStepTracker": "profiler.step_tracker",
     "_ExperimentalConfig": "profiler.experimental:ExperimentalConfig",
     "_KinetoProfile": "profiler.kineto_profile:KinetoProfile",

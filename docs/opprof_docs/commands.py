@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import textwrap
 from typing import TYPE_CHECKING
 
 from opprof_docs.tables import code, table
 from pytest_opprof.cli.main import whole_parser
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _COLUMNS = 100
 
@@ -33,34 +34,51 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.A
 
 
 def _section(name: str, parser: argparse.ArgumentParser, text: str) -> Iterator[str]:
+    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
     yield f"## {name}"
     yield ""
     yield f"{text[:1].upper()}{text[1:].rstrip('.')}."
     yield ""
     yield "```text"
-    yield from _usage(parser)
+    yield from _usage(name, actions)
     yield "```"
-    actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
     yield from table(("argument", "meaning"), ((_written(one), _meaning(one)) for one in actions))
 
 
-def _usage(parser: argparse.ArgumentParser) -> list[str]:
-    """The line that says how it is typed, as wide as a page."""
-    made = parser.formatter_class
-    parser.formatter_class = lambda prog: argparse.HelpFormatter(prog, width=_COLUMNS)
-    try:
-        return parser.format_usage().removeprefix("usage: ").rstrip().splitlines()
-    finally:
-        parser.formatter_class = made
+def _usage(name: str, actions: Sequence[argparse.Action]) -> list[str]:
+    """How it is typed, written here: argparse folds and spells it anew in each release of Python."""
+    # What takes all the rest is last.
+    order = sorted(actions, key=lambda one: (one.nargs == argparse.REMAINDER, not one.option_strings))
+    words = [_word(action) for action in order]
+    indent = " " * (len(name) + 1)
+    # An argument and its value stay on one line.
+    text = " ".join((name, *(word.replace(" ", "\0") for word in words)))
+    lines = textwrap.wrap(text, _COLUMNS, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
+def _word(action: argparse.Action) -> str:
+    """An argument in the line: in brackets where it may be left out."""
+    name, many = _name(action), " ..." if action.nargs in {"*", "+", argparse.REMAINDER} else ""
+    if action.option_strings:
+        name = " ".join((action.option_strings[-1], *([name] if action.nargs != 0 else [])))
+    return f"{name}{many}" if action.required else f"[{name}{many}]"
 
 
 def _written(action: argparse.Action) -> str:
-    metavar = action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar
     if not action.option_strings:
-        return code(metavar or action.dest)
-    name = metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest.upper())
-    value = "" if action.nargs == 0 else f" {name}"
+        return code(_name(action))
+    value = "" if action.nargs == 0 else f" {_name(action)}"
     return ", ".join(code(f"{option}{value}") for option in action.option_strings)
+
+
+def _name(action: argparse.Action) -> str:
+    """What stands for its value."""
+    if action.metavar:
+        return action.metavar[0] if isinstance(action.metavar, tuple) else action.metavar
+    if not action.option_strings:
+        return action.dest
+    return "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
 
 
 def _meaning(action: argparse.Action) -> str:

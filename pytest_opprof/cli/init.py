@@ -17,6 +17,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("init", help="set a project up: pytest's configuration and .gitignore")
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the project, default: here")
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="where baselines will be kept")
+    parser.add_argument(
+        "--try",
+        dest="try_args",
+        nargs=argparse.REMAINDER,
+        metavar="PYTEST ARGUMENT",
+        help="run the tests twice, all of them marked, and add opprof_mark for those whose counts are the "
+        "same; pytest gets all that follows. Example: opprof init --try tests/models -k forward",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,8 +51,35 @@ def run(args: argparse.Namespace) -> int:
         print(f"{section.path}: [{section.title}] sets everything already")
     kind, _, path = store.uri.partition(":")
     print(_ignore(args.folder, path) if kind == "dir" else f"nothing of {store.uri} is to be ignored")
+    if args.try_args is not None:
+        _propose(args.folder, args.try_args)
     print(_NEXT, end="")
     return 0
+
+
+def _propose(folder: Path, pytest_args: list[str]) -> None:
+    """Say which tests are worth a mark, and mark them unless marks are set already."""
+    from pytest_opprof.cli.proposal import lines_of, reason_of, try_tests  # noqa: PLC0415
+    from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
+
+    tests = try_tests(folder, pytest_args)
+    lines = lines_of(tests)
+    print("opprof_mark =")
+    width = max(map(len, lines), default=0)
+    for line in lines:
+        print(f"    {line:{width}}   # {reason_of(line, tests)}")
+    refused = ((test.node_id, test.refusal) for test in tests if test.refusal)
+    for node_id, why in dict.fromkeys(refused):
+        if f"!{node_id}" not in lines:
+            print(f"not marked: {node_id}: {why}")
+    section = pytest_section(folder)
+    if not lines:
+        print("no test is worth a mark: name the parts that matter with record_function")
+    elif section.missing({"opprof_mark": lines}):
+        section.extend({"opprof_mark": lines})
+        print(f"{section.path}: [{section.title}] now sets opprof_mark")
+    else:
+        print(f"{section.path}: [{section.title}] sets opprof_mark already: change it by hand")
 
 
 def _ignore(folder: Path, store: str) -> str:

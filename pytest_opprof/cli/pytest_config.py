@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pytest_opprof.results.files import write_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    Value = str | list[str]  # of a key: a text, or a line each
 
 # In the order in which pytest looks; the flag says whether the file counts even without the section.
 _INI_FILES = {
@@ -54,19 +57,18 @@ class Section:
         """Whether values are quoted."""
         return self.path.suffix == ".toml"
 
-    def missing(self, values: Mapping[str, str]) -> dict[str, str]:
+    def missing(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The values that are not set yet."""
         return {key: value for key, value in values.items() if key not in self.values}
 
-    def extend(self, values: Mapping[str, str]) -> None:
+    def extend(self, values: Mapping[str, Value]) -> None:
         """Set what is not set yet, under the section's title.
 
         Raises:
             UsageError: the section is written in a way that cannot be extended line by line.
             StoreError: the file cannot be written; it is as it was.
         """
-        quote = '"' if self.is_toml else ""
-        lines = "".join(f"{key} = {quote}{value}{quote}\n" for key, value in self.missing(values).items())
+        lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
         if not self.exists:
             gap = "\n" if self.text.strip() else ""
             end = "" if self.text.endswith("\n") or not self.text else "\n"
@@ -81,7 +83,12 @@ class Section:
         self._refuse_if_lost(text, values)
         write_bytes(self.path, text.encode("utf-8"))
 
-    def _refuse_if_lost(self, text: str, values: Mapping[str, str]) -> None:
+    def _written(self, value: Value) -> str:
+        if self.is_toml:
+            return json.dumps(value, ensure_ascii=False)
+        return value if isinstance(value, str) else "".join(f"\n    {line}" for line in value)
+
+    def _refuse_if_lost(self, text: str, values: Mapping[str, Value]) -> None:
         try:
             extended = _read(self.path, text)
         except UsageError:

@@ -25,8 +25,8 @@ _COMMENT = re.compile(r"<!-- example: (?P<words>.+?) -->\s*")
 _HIDDEN = re.compile(r"<!-- example: hidden ?(?P<words>.*)")
 _FENCE = re.compile(r"(?P<fence>`{3,}|~{3,})(?P<language>\S*)\s*")
 _NEED = re.compile(r"<!-- examples: need (?P<library>\w+) -->")
-# What is an output, or is written by Sphinx where it stands.
-_SHOWN = ("text", "")
+# Outputs, and what the generated parts declare.
+_SHOWN = ("text", "py", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,7 +92,7 @@ def test_a_comment_belongs_to_the_block_behind_it(tmp_path: Path) -> None:
 
 def test_a_shown_output_is_no_example(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
-    path.write_text("```text\n$ rm -rf /\n```\n\n```{opprof} options\n```\n", encoding="utf-8")
+    path.write_text("```text\n$ rm -rf /\n```\n\n```py\ndef step() -> None\n```\n", encoding="utf-8")
     assert read_page(path).blocks == ()
 
 

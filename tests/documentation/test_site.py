@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from opprof_docs.api import api_lines
 from opprof_docs.commands import command_lines
 from opprof_docs.contracts import SCHEMAS, schema_lines
 from opprof_docs.errors import error_lines
@@ -18,7 +19,9 @@ from opprof_docs.measured import (
     watched_lines,
 )
 from opprof_docs.options import marker_lines, option_lines
+from opprof_docs.parts import filled
 
+import pytest_opprof
 from pytest_opprof import errors
 from pytest_opprof.cli.main import COMMANDS, whole_parser
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
@@ -38,6 +41,48 @@ def cells(lines: Iterator[str]) -> list[list[str]]:
 
 def first(lines: Iterator[str]) -> list[str]:
     return [row[0].strip("`") for row in cells(lines)]
+
+
+PAGES = sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_generated_parts_are_what_the_code_says(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert filled(text) == text, "run make reference"
+    assert "```{opprof}" not in text
+    assert "```{eval-rst}" not in text
+
+
+def test_a_part_that_is_old_is_written_anew() -> None:
+    page = "one\n<!-- generated: presets -->\n| `old` |\n<!-- end -->\ntwo\n"
+    written = filled(page)
+    assert "old" not in written
+    assert "| `no_sync` |" in written
+    assert (written[:4], written[-4:]) == ("one\n", "two\n")
+    assert filled(written) == written
+
+
+def test_every_public_name_is_on_one_page() -> None:
+    headings = [
+        name
+        for page in PAGES
+        for name in re.findall(r"^### `([\w.]+)`$", page.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert {name: headings.count(name) for name in pytest_opprof.__all__} == dict.fromkeys(
+        pytest_opprof.__all__, 1
+    )
+
+
+def test_a_docstring_is_on_the_page_with_its_sections() -> None:
+    text = "\n".join(api_lines("schedule", "KeyAverages", "TraceFile", "profile", "record_function"))
+    assert "def schedule(\n    *,\n    wait: int,\n    warmup: int,\n" in text
+    assert re.search(r"^- `wait`: \w", text, re.MULTILINE)
+    assert "#### `KeyAverages.table`" in text, "of a class that is not public itself"
+    assert "#### `profile.step`" in text
+    assert "The rest is that of `_KinetoProfile`." in text
+    assert "#### `TraceFile.key_averages`" in text
+    assert "class record_function(" in text, "of a type that is written in C"
 
 
 def test_options_are_all_there_with_their_defaults() -> None:

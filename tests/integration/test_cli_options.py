@@ -130,6 +130,7 @@ PROOFS: dict[str, Typed] = {
     ),
     "validate files": ("validate base.json", "validate base.json head.json"),
     "init folder": ("init one", "init another"),
+    "init --try": ("init one", "init one --try -p no:randomly"),
     "init --store": ("init one", "init one --store=dir:elsewhere"),
     "doctor --store": ("doctor", "doctor --store=dir:other"),
     "env sources": ("env", "env nvtx"),
@@ -310,6 +311,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{name}.json").write_text(json.dumps(stored), encoding="utf-8")
     for name in ("one", "another"):
         (tmp_path / name).mkdir()
+    ranged = "from pytest_opprof import record_function\n@record_function('work')\ndef test_it(): pass\n"
+    (tmp_path / "one" / "test_one.py").write_text(ranged)
     (tmp_path / "drawn").mkdir()
     (tmp_path / "drawn" / f"{trace_stem('t.py::test_x')}.json").write_text(json.dumps(trace_of(1)))
     keep_last(tmp_path / ".opprof", risen(to=2))

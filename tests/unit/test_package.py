@@ -56,3 +56,11 @@ def test_all_names_can_be_starred() -> None:
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'pytest_opprof' has no attribute 'profiel'"):
         pytest_opprof.profiel  # noqa: B018  # the look-up is what is tested
+
+
+def test_what_the_package_makes_can_be_named() -> None:
+    program = (
+        "import sys; from pytest_opprof import KeyAverages, Opprof, TraceFile, profile; "
+        "p = profile(); p.start(); p.stop(); print(isinstance(p.key_averages(), KeyAverages), 'torch' in sys.modules)"
+    )
+    assert in_fresh_process(program) == "True False"

@@ -1,0 +1,42 @@
+"""Generated parts of a page: between ``<!-- generated: NAME ... -->`` and ``<!-- end -->``."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from opprof_docs import api, commands, contracts, errors, measured, options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_PART: Final = re.compile(
+    r"(?P<begin><!-- generated: (?P<words>.+?) -->\n).*?(?P<end><!-- end -->)", re.DOTALL
+)
+# What can be generated, each as the lines of its Markdown; further words of the comment are its arguments.
+_PARTS: Final[Mapping[str, Callable[..., Iterable[str]]]] = MappingProxyType(
+    {
+        "api": api.api_lines,
+        "commands": commands.command_lines,
+        "errors": errors.error_lines,
+        "fingerprint": measured.fingerprint_lines,
+        "marker": options.marker_lines,
+        "metrics-of-ops": measured.op_lines,
+        "options": options.option_lines,
+        "presets": measured.preset_lines,
+        "schemas": contracts.schema_lines,
+        "totals": measured.total_lines,
+        "watched": measured.watched_lines,
+    }
+)
+
+
+def filled(text: str) -> str:
+    """A page whose generated parts say what the code says now."""
+    return _PART.sub(_part, text)
+
+
+def _part(match: re.Match[str]) -> str:
+    name, *arguments = match["words"].split()
+    return "\n".join((match["begin"].rstrip(), *_PARTS[name](*arguments), match["end"]))
