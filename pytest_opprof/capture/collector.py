@@ -21,7 +21,9 @@ from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP
-from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch, torch_ops
+from pytest_opprof.capture.torch_import import torch_is_awaited
+from pytest_opprof.capture.torch_ops import OpDetails
+from pytest_opprof.capture.torch_source import TorchSource
 from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, UsageError
 
@@ -55,9 +57,8 @@ class Collector:
         self.problems: dict[str, str] = {}
         self.lapses: dict[str, str] = {}
         self._sources: frozenset[str] = DEFAULT_SOURCES
-        self._torch_ops: TorchOps | None = None
-        self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
-        self._active: tuple[TorchOps, ...] = ()
+        self._torch = TorchSource()
+        self._with_memory = False
         self._calls: PythonCalls | None = None
         self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
@@ -120,15 +121,15 @@ class Collector:
             raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
         with self._lock:
             self._sources = sources
-            self.problems.pop("counters", None)  # of an earlier window
+            self._counters = CounterChoice()
             self.problems.pop(MALLOC, None)
             if not lib.op_session_is_open():
                 open_native_session()
             if MALLOC in sources and (why_not := malloc_problem()):
                 self.problems[MALLOC] = why_not
-            self._find_torch()
+            self._torch.find(sources)
             self._cuda.find(sources)
-            self._tell_of_cuda()
+            self._tell_of_others()
 
     def start(
         self,
@@ -167,25 +168,44 @@ class Collector:
         details = OpDetails.asked(shapes=record_shapes, outputs=record_outputs, overloads=record_overloads)
         gc.collect()  # else a collection that was due anyway lands in the window, or does not
         with self._lock:
-            self._active = (self._torch_ops,) if self._torch_ops else ()
+            self._torch.choose()
             self._window_sources = self._sources_seen()
-            self._choose_counters(counters)
+            self._counters = choose(counters)
             check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in self._sources else 0))
             lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
-            if not any(source.can_sample for source in self._active):
-                sampling = EVERY_OP
-            lib.op_window_sample(sampling)
+            self._torch.sampling = sampling if self._torch.can_sample or torch_is_awaited() else EVERY_OP
+            lib.op_window_sample(self._torch.sampling)
             lib.op_window_keep_inputs(record_shapes)
             tensors = profile_memory and self._sees_tensors
             self._cuda.choose(self._sources, with_memory=profile_memory and not tensors)
             check(lib.op_window_start())
             self._window_sources += self._cuda.started()
-            self._tell_of_cuda()
+            self._tell_of_others()
             try:
-                self._enable_sources(details, sampling=sampling, profile_memory=profile_memory)
+                self._with_memory = profile_memory
+                self._torch.details = self._closely(details)
+                self._enable_sources()
             except BaseException:
                 self._discard_window()
                 raise
+
+    def join_torch(self) -> None:
+        """Record torch's ops from here on, and its memory instead of Python's: it is imported now."""
+        with self._lock:
+            if not self.recording or self._torch.active:
+                return
+            lib.op_window_pause()
+            try:
+                self._torch.find(self._sources)
+                self._tell_of_others()
+                self._torch.choose()
+                self._window_sources += self._torch.names
+                if self._memory is not None and self._sees_tensors:
+                    self._memory.disable()
+                    self._memory = None
+                self._enable_torch()
+            finally:
+                lib.op_window_resume()
 
     def stop(self, *, most_events: int = 0) -> Recording:
         """Close the window.
@@ -206,7 +226,7 @@ class Collector:
             result = ffi.new("op_result **")
             check(lib.op_window_sum(most_events, result))
             self._cuda.stopped()
-            self._tell_of_cuda()
+            self._tell_of_others()
         return self._recording(result[0])
 
     def watch(self) -> None:
@@ -222,15 +242,15 @@ class Collector:
             return
         self.open(sources=self._sources)
         with self._lock:
-            self._active = (self._torch_ops,) if self._torch_ops else ()
+            self._torch.choose()
+            self._torch.details, self._torch.sampling = OpDetails(0), EVERY_OP
             lib.op_window_sample(EVERY_OP)
             lib.op_window_keep_last(1)
             code = lib.op_window_start()
             lib.op_window_keep_last(0)
             check(code)
             self._is_watching = True
-            for source in self._active:
-                source.enable(OpDetails(0), sampling=EVERY_OP)
+            self._torch.enable()
 
     def unwatch(self) -> None:
         """Close the window of `watch`, if it is open still, and forget it."""
@@ -289,27 +309,13 @@ class Collector:
         """
         check(lib.op_step_end())
 
-    def _find_torch(self) -> None:
-        """Torch may be imported at any time, so each window looks again; a way once found stays."""
-        torch = imported_torch()
-        by_itt = "ops-itt" in self._sources
-        self._torch_ops = None
-        self.problems.pop("ops", None)
-        if torch is None or not (by_itt or "ops" in self._sources):
-            return
-        if by_itt not in self._found:
-            try:
-                self._found[by_itt] = torch_ops(torch, by_itt=by_itt)
-            except CaptureUnavailableError as error:
-                self._found[by_itt] = str(error)
-        found = self._found[by_itt]
-        if isinstance(found, str):
-            self.problems["ops"] = found
-        else:
-            self._torch_ops = found
-
-    def _tell_of_cuda(self) -> None:
-        told = {CUDA: self._cuda.problem, MEMORY_CUDA: self._cuda.memory_problem}
+    def _tell_of_others(self) -> None:
+        told = {
+            "ops": self._torch.problem,
+            "counters": self._counters.problem,
+            CUDA: self._cuda.problem,
+            MEMORY_CUDA: self._cuda.memory_problem,
+        }
         for source, problem in told.items():
             self.problems.pop(source, None)
             if problem is not None:
@@ -320,35 +326,30 @@ class Collector:
         asked = [injection for injection in INJECTIONS if injection.name.lower() in self._sources]
         return (
             "ranges",
-            *(source.name for source in self._active),
+            *self._torch.names,
             *(injection.name.lower() for injection in asked if injection.is_armed),
             *({"cpp"} & self._sources),
         )
 
-    def _enable_sources(self, details: OpDetails, *, sampling: float, profile_memory: bool) -> None:
-        tensors = profile_memory and self._sees_tensors
-        if tensors:
-            details |= OpDetails.MEMORY
-            if OpDetails.INPUTS in details:
-                details |= OpDetails.IDENTITIES  # which memory is which input's
+    def _closely(self, details: OpDetails) -> OpDetails:
         if self._counters.counted or "cpp" in self._sources:
             details |= OpDetails.CLOSELY
-        if "modules" in self._sources:
-            details |= OpDetails.MODULES
-        for source in self._active:
-            source.enable(details, sampling=sampling)
-        if tensors:
-            of_devices = (TENSORS_CUDA,) if CUDA in self._window_sources else ()
-            self._window_sources += ("memory", *of_devices)
+        return details | OpDetails.MODULES if "modules" in self._sources else details
+
+    def _enable_sources(self) -> None:
+        self._enable_torch()
         self._window_sources += self._enable_calls()
-        if profile_memory and not tensors:  # last, so as not to see what we take for ourselves
+        if self._with_memory and not self._sees_tensors:  # last, so as not to see what we take for ourselves
             self._enable_memory()
 
-    def _choose_counters(self, names: Sequence[str]) -> None:
-        self.problems.pop("counters", None)
-        self._counters = choose(names)
-        if self._counters.problem is not None:
-            self.problems["counters"] = self._counters.problem
+    def _enable_torch(self) -> None:
+        if self._with_memory and self._sees_tensors:
+            self._torch.details |= OpDetails.MEMORY
+            if OpDetails.INPUTS in self._torch.details:
+                self._torch.details |= OpDetails.IDENTITIES  # which memory is which input's
+            of_devices = (TENSORS_CUDA,) if CUDA in self._window_sources else ()
+            self._window_sources += ("memory", *of_devices)
+        self._torch.enable()
 
     def _enable_calls(self) -> tuple[str, ...]:
         """Record Python calls, where they were asked for and can be had; what of them is recorded."""
@@ -370,7 +371,7 @@ class Collector:
     def _sees_tensors(self) -> bool:
         """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
         is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(_MEMORY_SOURCES)
-        return not is_asked_otherwise and any(source.sees_memory for source in self._active)
+        return not is_asked_otherwise and self._torch.sees_memory
 
     def _enable_memory(self) -> None:
         memory = memory_source(self._sources - self.problems.keys())
@@ -384,9 +385,7 @@ class Collector:
             memory.disable()
         calls, self._calls = self._calls, None
         self.lapses = calls.disable() if calls is not None else {}
-        active, self._active = self._active, ()
-        for source in active:
-            source.disable()
+        self._torch.disable()
 
     def _recording(self, result: Any) -> Recording:
         """What a native result holds, with what only Python knows of it."""

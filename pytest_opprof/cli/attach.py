@@ -10,10 +10,9 @@ import uuid
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_opprof.cli.capture_options import add_capture_options, capture_options
 from pytest_opprof.errors import CollectorError
 
-# By --stack and --cpp-stack, as a profile has it.
-_STACKS: Final = {(False, False): False, (True, False): "python", (False, True): "cpp", (True, True): "all"}
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.02
 
@@ -24,13 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("pid", type=int, help="the process, started with OPPROF_ATTACH=1")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long, 5 unless given; Ctrl-C ends it")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default opprof-PID.json.gz")
-    parser.add_argument("--shapes", action="store_true", help="record what ops are given")
-    parser.add_argument("--memory", action="store_true", help="record memory")
-    parser.add_argument("--stack", action="store_true", help="record Python and C calls")
-    parser.add_argument("--cpp-stack", action="store_true", help="record the C++ stack of each op and range")
-    parser.add_argument(
-        "--sampling", type=float, default=1.0, metavar="SHARE", help="record a share of torch's ops, as 0.01"
-    )
+    add_capture_options(parser, stack=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,16 +33,8 @@ def run(args: argparse.Namespace) -> int:
         UsageError: The process does not listen, or there is no such share of ops.
         CollectorError: It cannot record, or does not answer.
     """
-    from pytest_opprof.capture.sampling import parse_sampling  # noqa: PLC0415  # needs no command else
-
     path = (args.output or Path(f"opprof-{args.pid}.json.gz")).absolute()
-    options = {
-        "record_shapes": args.shapes,
-        "profile_memory": args.memory,
-        "with_stack": _STACKS[args.stack, args.cpp_stack],
-        "sampling": parse_sampling(args.sampling, where="--sampling"),
-    }
-    _ask(args.pid, {"action": "start", "options": options})
+    _ask(args.pid, {"action": "start", "options": capture_options(args)})
     print(f"recording process {args.pid} for {args.seconds:g} s")
     try:
         time.sleep(args.seconds)

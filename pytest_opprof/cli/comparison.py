@@ -56,18 +56,30 @@ def compare_now(
     Raises:
         OpprofError: a run cannot be found or read, or an option or the configuration cannot be meant.
     """
-    from pytest_opprof.baselines.resolve import find_base, find_run  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+
+    return compare_run(base, find_run(head, store=store_of(store)), store=store, gates=gates, renames=renames)
+
+
+def compare_run(
+    base: str | None, after: Run, *, store: str | None, gates: list[str], renames: list[str]
+) -> Comparison:
+    """The same of a run that is at hand.
+
+    Raises:
+        OpprofError: see `compare_now`.
+    """
+    from pytest_opprof.baselines.resolve import find_base  # noqa: PLC0415
     from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415
     from pytest_opprof.compare.sessions import compare_runs  # noqa: PLC0415
 
     project = Project.here()
     policy, renamed = project.policy(gates), project.renames(renames)
-    archive, now = store_of(store), datetime.now(UTC)
-    after = find_run(head, store=archive)
+    now = datetime.now(UTC)
     before: Run | None = None
     notes: tuple[str, ...] = ()
     if base:
-        found, about = find_base(base, after, store=archive, repository=Path.cwd(), now=now)
+        found, about = find_base(base, after, store=store_of(store), repository=Path.cwd(), now=now)
         before, told = with_new_names(found, renamed)
         notes = (*about, *told)
     return compare_runs(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 COMMANDS = (
+    "run",
     "show",
     "compare",
     "report",
@@ -43,7 +44,7 @@ COMMANDS = (
     "comment",
 )
 # What needs the collector. Without it all others work.
-_RECORDING = frozenset({"ab", "attach", "bisect", "env", "prepare", "recover", "trace"})
+_RECORDING = frozenset({"ab", "attach", "bisect", "env", "prepare", "recover", "run", "trace"})
 _SIGNALLED = 128
 _SIGPIPE = 13  # Windows does not name it
 

@@ -10,17 +10,14 @@ from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.events.user_frames import places_of_ops
 from pytest_opprof.metrics import WALL_TIME, Source
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.build import with_measurement
-from pytest_opprof.results.cycle import Cycle
-from pytest_opprof.results.run import CaptureStats, Measurement, MeasurementStatus, TestResult, Timing
+from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
+from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
 from pytest_opprof.results.samples import Samples
-from pytest_opprof.units import EVERY_PPM, parts_per_million
 
-_OF_TORCH: Final = frozenset({"ops", "ops-itt"})
 _LONGEST: Final = 4_096  # of a reason in a document
 
 
@@ -46,7 +43,7 @@ def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> Test
 
 
 def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording]) -> TestResult:
-    sources = _sources(recordings, asked_for=stepping.sources)
+    sources = sources_of(recordings, asked_for=stepping.sources)
     test = replace(
         test,
         measurement=_measurement(stepping),
@@ -56,21 +53,9 @@ def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording])
         unheard={name: why for name, why in _unheard(stepping) if name not in sources},
         settings=environment.settings(),
         compile_cache=tuple(filter(None, [stepping.compile_cache])),
-        capture=_capture(recordings),
+        capture=capture_of(recordings),
     )
-    cycles = [
-        Cycle(
-            steps=len(recording.steps),
-            groups=recording.groups(),
-            tree=recording.call_tree(),
-            memory=recording.memory_use()[0],
-            device_memory=recording.memory_use(on_device=True)[0],
-            places=places_of_ops(recording),
-            device=recording.device_use(),
-            tells_views=True,
-        )
-        for recording in recordings
-    ]
+    cycles = [cycle_of(recording) for recording in recordings]
     if not cycles:
         return test
     durations_ns = stepping.timed.durations_ns
@@ -92,20 +77,11 @@ def _measurement(stepping: Stepping) -> Measurement:
     if stepping.doubt is not None:
         return Measurement(status=MeasurementStatus.INCONCLUSIVE, reason=stepping.doubt)
     no_ops = stepping.unheard.get("ops") or Collector.instance().problems.get("ops")
-    if no_ops and imported_torch() is not None and stepping.sources & _OF_TORCH:
+    if no_ops and imported_torch() is not None and stepping.sources & OF_TORCH:
         return Measurement(
             status=MeasurementStatus.INCONCLUSIVE, reason=f"torch's ops were not seen: {no_ops}"
         )
     return Measurement()
-
-
-def _sources(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> tuple[str, ...]:
-    """What all cycles listened to. Where nobody imported torch, all of its ops were seen: none."""
-    heard = [recording.sources for recording in recordings]
-    common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
-    if heard and imported_torch() is None:
-        common += sorted(asked_for & _OF_TORCH)
-    return tuple(common)
 
 
 def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
@@ -114,19 +90,3 @@ def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
     for source, reason in {**stepping.unheard, **collector.problems, **collector.lapses}.items():
         if source in stepping.sources or source == Source.MEMORY_CUDA:
             yield source, reason[:_LONGEST]
-
-
-def _capture(recordings: Sequence[Recording]) -> CaptureStats:
-    stats = [recording.stats for recording in recordings]
-    return CaptureStats(
-        events=sum(one.events for one in stats),
-        dropped=sum(one.dropped for one in stats),
-        truncated=any(one.truncated for one in stats),
-        threads=max((one.threads for one in stats), default=0),
-        unmatched_ends=sum(one.unmatched_ends for one in stats),
-        names_overflowed=sum(one.names_overflowed for one in stats),
-        crash_recovery=all(one.crash_recovery for one in stats),
-        device_partial=any(one.device_partial for one in stats),
-        device_dropped=sum(one.device_dropped for one in stats),
-        sampled_ppm=min((parts_per_million(one.sampling) for one in stats), default=EVERY_PPM),
-    )

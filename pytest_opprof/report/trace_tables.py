@@ -10,6 +10,7 @@ from pytest_opprof.units import format_duration, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pytest_opprof.events.recording_view import RecordingView
     from pytest_opprof.traces.difference import OpDifference, TraceDifference
     from pytest_opprof.traces.kineto import TraceFile
 
@@ -20,7 +21,11 @@ _TITLES = ("op", "calls", "self CPU", "device", "change")
 
 def trace_title(trace: TraceFile) -> Line:
     """The file, and what is in it."""
-    recording = trace.recording
+    return recording_title(str(trace.path), trace.recording)
+
+
+def recording_title(name: str, recording: RecordingView) -> Line:
+    """What was recorded, and how much that is."""
     on_device = {
         (thread.device_type, thread.device_index) for thread in recording.threads if thread.device_type
     }
@@ -33,7 +38,7 @@ def trace_title(trace: TraceFile) -> Line:
         format_duration(recording.trace_end_ns),
         *([f"{format_share(sampling)} of the ops"] if (sampling := recording.stats.sampling) < 1 else []),
     ]
-    return Line(f"{escaped(str(trace.path))}: {', '.join(parts)}", Style.BOLD)
+    return Line(f"{escaped(name)}: {', '.join(parts)}", Style.BOLD)
 
 
 def step_lines(trace: TraceFile, *, width: int) -> list[str]:

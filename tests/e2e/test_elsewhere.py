@@ -38,6 +38,7 @@ RECORDING = [
     ("env",),
     ("prepare",),
     ("recover",),
+    ("run", "script.py"),
     ("trace", "show", "trace.json"),
 ]
 

@@ -225,6 +225,12 @@ OF_AB = {
     "ab --verbose": "what_was_measured_is_kept_and_resumed",
     "ab --quiet": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
 }
+# Of `run`, the tests of whole runs give each of its options.
+OF_RUN = {
+    *("run --shapes", "run --memory", "run --cpp-stack", "run --sampling", "run --stack", "run --sort"),
+    *("run --rows", "run --trace", "run --output", "run --compare", "run --store", "run --module"),
+    "run program",
+}
 # Of `view`, the test that shows what the argument does: what it serves is to be fetched.
 OF_VIEW = {
     "view target": "a_test_that_regressed_is_shown_on_both_sides",
@@ -251,7 +257,9 @@ def arguments_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ())
             for name, below in action.choices.items():
                 yield from arguments_of(below, (*command, name))
         elif not isinstance(action, argparse._HelpAction | argparse._VersionAction):
-            yield " ".join((*command, (action.option_strings or [action.dest])[-1]))
+            is_switch = isinstance(action, argparse.BooleanOptionalAction)
+            names = action.option_strings[:1] if is_switch else action.option_strings
+            yield " ".join((*command, (names or [action.dest])[-1]))
 
 
 def trace_of(ops: int) -> list[dict[str, Any]]:
@@ -420,6 +428,14 @@ def test_arguments_of_prepare_are_tried() -> None:
         assert argument.split()[1] in after.partition("\ndef ")[0], argument
 
 
+def test_every_option_of_run_is_given_in_its_tests() -> None:
+    text = (Path(__file__).parent.parent / "e2e" / "test_run.py").read_text(encoding="utf-8")
+    short = {"--output": '"-o"', "--module": '"-m"'}
+    for argument in OF_RUN - {"run program"}:
+        option = argument.split()[1]
+        assert short.get(option, f'"{option}') in text, argument
+
+
 def test_every_argument_has_its_proof() -> None:
     known = (
         PROOFS.keys()
@@ -427,6 +443,7 @@ def test_every_argument_has_its_proof() -> None:
         | OF_ATTACH
         | OF_BISECT
         | OF_RECOVER
+        | OF_RUN
         | OF_PREPARE
         | OF_AB.keys()
         | OF_VIEW.keys()

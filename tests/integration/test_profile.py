@@ -372,7 +372,7 @@ def test_what_is_not_captured_yet_is_named_once() -> None:
 
 def test_ops_that_cannot_be_recorded_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setitem(Collector.instance()._found, False, "no C++ compiler was found")
+    monkeypatch.setitem(Collector.instance()._torch._found, False, "no C++ compiler was found")
     prof = profile(schedule=plan("SSN"))
     with pytest.warns(UserWarning, match="ops are not recorded: no C") as caught, prof:
         run_steps(prof, 2)

@@ -1,0 +1,47 @@
+"""What is recorded: the options of all commands that record a process."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+# By --stack and --cpp-stack, as a profile has it.
+_STACKS: Final = {(False, False): False, (True, False): "python", (False, True): "cpp", (True, True): "all"}
+
+
+def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None:
+    """Tell a command line of them.
+
+    Args:
+        parser: The command's.
+        stack: Whether calls are recorded unless the user says otherwise.
+    """
+    parser.add_argument("--shapes", action="store_true", help="record what ops are given")
+    parser.add_argument("--memory", action="store_true", help="record memory")
+    default = "the default" if stack else "off unless given"
+    parser.add_argument(
+        "--stack",
+        action=argparse.BooleanOptionalAction,
+        default=stack,
+        help=f"record Python and C calls; {default}",
+    )
+    parser.add_argument("--cpp-stack", action="store_true", help="record the C++ stack of each op and range")
+    parser.add_argument(
+        "--sampling", type=float, default=1.0, metavar="SHARE", help="record a share of torch's ops, as 0.01"
+    )
+
+
+def capture_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `profile` that were asked for.
+
+    Raises:
+        UsageError: There is no such share of ops.
+    """
+    from pytest_opprof.capture.sampling import parse_sampling  # noqa: PLC0415  # needs no command else
+
+    return {
+        "record_shapes": args.shapes,
+        "profile_memory": args.memory,
+        "with_stack": _STACKS[args.stack, args.cpp_stack],
+        "sampling": parse_sampling(args.sampling, where="--sampling"),
+    }

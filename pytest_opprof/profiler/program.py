@@ -1,0 +1,136 @@
+"""A script or a module, run under recording in this process, as ``python`` itself runs it."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+from pytest_opprof.capture import cuda
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.torch_import import on_torch_import
+from pytest_opprof.errors import UsageError
+from pytest_opprof.profiler.activities import ProfilerActivity
+from pytest_opprof.profiler.profile import profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What is to be run.
+
+    Attributes:
+        name: The script's path, or the module's name.
+        is_module: It is a module.
+        arguments: What stands behind it on the command line.
+    """
+
+    name: str
+    is_module: bool
+    arguments: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What its run is called: the module, or the script's file name."""
+        return self.name if self.is_module else Path(self.name).name
+
+    def enter(self) -> Callable[[], object]:
+        """Set up the interpreter as for this program: ``sys.argv``, ``sys.path[0]`` and ``__main__``.
+
+        Returns:
+            What runs it.
+
+        Raises:
+            UsageError: There is no such script or module.
+            SyntaxError: It is not Python.
+        """
+        if not sys.flags.safe_path:  # else Python has put nothing in front
+            sys.path[0] = str(Path.cwd() if self.is_module else Path(self.name).resolve().parent)
+        # A package is imported before its module is known, and may look.
+        sys.argv = ["-m" if self.is_module else self.name, *self.arguments]
+        code, names = _module(self.name) if self.is_module else _script(self.name)
+        if self.is_module:
+            sys.argv[0] = str(names["__file__"])
+        main = ModuleType("__main__")
+        vars(main).update(names, __builtins__=builtins)
+        sys.modules["__main__"] = main  # for pickle, and for what multiprocessing spawns
+        # Called like a function, a module's code runs in its globals, and no call of exec is on record.
+        return FunctionType(code, vars(main))
+
+
+def run_program(program: Program, **options: Any) -> tuple[profile, BaseException | None]:
+    """Run a program to its end and record it, as one step.
+
+    Where the machine has a driver of CUDA, that is started first: what a window begins without it lacks it.
+
+    Args:
+        program: The script or module.
+        options: Those of `profile`.
+
+    Returns:
+        The profile, and what the program raised: also ``SystemExit`` and ``KeyboardInterrupt``.
+
+    Raises:
+        UsageError: There is no such script or module, or an option cannot be meant.
+        SyntaxError: The script is not Python.
+        CollectorError: Nothing can be recorded.
+    """
+    activities = [ProfilerActivity.CPU]
+    if cuda.has_driver() and cuda.start_driver() is None:
+        activities.append(ProfilerActivity.CUDA)
+    collector = Collector.instance()
+    recorder = profile(activities=activities, **options)
+    raised: BaseException | None = None
+    # To find a module imports its packages, which is the program's work; to read a script is ours.
+    main = None if program.is_module else program.enter()
+    with on_torch_import(collector.join_torch), recorder:
+        collector.step_begin(0)
+        main = main or program.enter()
+        try:
+            main()
+        except BaseException as error:  # noqa: BLE001  # it is the program's, and told as Python tells it
+            raised = error
+        if collector.recording:  # else this is a child that the program forked
+            collector.step_end()
+    return recorder, raised
+
+
+def _script(name: str) -> tuple[CodeType, dict[str, object]]:
+    path = str(Path.cwd() / name)
+    try:
+        source = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{name} cannot be run: {error.strerror}") from error
+    loader = SourceFileLoader("__main__", path)
+    names: dict[str, object] = {"__file__": path, "__loader__": loader, "__cached__": None}
+    return loader.source_to_code(source, path), names
+
+
+def _module(name: str) -> tuple[CodeType, dict[str, object]]:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            return _module(f"{name}.__main__")
+        # Namespaces have no loader before Python 3.13, and one without code since.
+        code = None if spec is None else getattr(spec.loader, "get_code", _no_code)(name)
+    except (ImportError, ValueError) as error:
+        raise UsageError(f"{name} cannot be run: {error}") from error
+    if spec is None or code is None:
+        raise UsageError(f"{name} cannot be run: there is no such module, or it has no Python code")
+    names: dict[str, object] = {
+        "__file__": spec.origin,
+        "__loader__": spec.loader,
+        "__cached__": spec.cached,
+        "__package__": spec.parent,
+        "__spec__": spec,
+    }
+    return code, names
+
+
+def _no_code(_name: str) -> None:
+    """Of a loader that cannot tell."""

@@ -1,0 +1,69 @@
+"""A run document made from one recorded program: one test of one step."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import secrets
+from typing import TYPE_CHECKING
+
+from pytest_opprof.capture import environment
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.metrics import Source
+from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.names import bounded, canonical_node_id
+from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
+from pytest_opprof.results.run import (
+    Commit,
+    Environment,
+    Measurement,
+    MeasurementStatus,
+    Outcome,
+    Run,
+    TestResult,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pytest_opprof.capture.recording import Recording
+
+_LONGEST_REASON = 4_096
+
+
+def run_of_program(
+    recording: Recording, *, name: str, passed: bool, created: datetime, commit: Commit | None
+) -> Run:
+    """What a window of this process holds, as a run.
+
+    Args:
+        recording: The last window.
+        name: What the run's test is called.
+        passed: The program ended well; else its numbers are kept, and judged by nobody.
+        created: When it began.
+        commit: What was checked out then.
+    """
+    problems = Collector.instance().problems
+    no_ops = problems.get("ops")
+    test = TestResult(
+        node_id=canonical_node_id(name),
+        outcome=Outcome.PASSED if passed else Outcome.FAILED,
+        measurement=Measurement(
+            status=MeasurementStatus.INCONCLUSIVE,
+            reason=bounded(f"torch's ops were not seen: {no_ops}", length=_LONGEST_REASON),
+        )
+        if no_ops
+        else Measurement(),
+        activities=("cpu", "cuda") if Source.CUDA in recording.sources else ("cpu",),
+        sources=sources_of([recording], asked_for=OF_TORCH & {Source.OPS}),
+        unheard={source: bounded(why, length=_LONGEST_REASON) for source, why in problems.items()},
+        settings=environment.settings(),
+        capture=capture_of([recording]),
+    )
+    return Run(
+        run_id=secrets.token_hex(8),
+        created=created,
+        opprof_version=importlib.metadata.version("pytest-opprof"),
+        commit=commit,
+        environment=Environment(fingerprint=environment.fingerprint(), details=environment.details()),
+        tests=(with_measurement(test, [cycle_of(recording)]),),
+    )

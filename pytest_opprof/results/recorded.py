@@ -1,0 +1,58 @@
+"""What finished windows say, as the parts of a result: their cycles, their sources, their losses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.events.user_frames import places_of_ops
+from pytest_opprof.results.cycle import Cycle
+from pytest_opprof.results.run import CaptureStats
+from pytest_opprof.units import EVERY_PPM, parts_per_million
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.capture.recording import Recording
+
+OF_TORCH: Final = frozenset({"ops", "ops-itt"})
+
+
+def cycle_of(recording: Recording) -> Cycle:
+    """A window of this process, with its steps, its memory and the lines that ops were called from."""
+    return Cycle(
+        steps=len(recording.steps),
+        groups=recording.groups(),
+        tree=recording.call_tree(),
+        memory=recording.memory_use()[0],
+        device_memory=recording.memory_use(on_device=True)[0],
+        places=places_of_ops(recording),
+        device=recording.device_use(),
+        tells_views=True,
+    )
+
+
+def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> tuple[str, ...]:
+    """What all windows listened to. Where nobody imported torch, all of its ops were seen: none."""
+    heard = [recording.sources for recording in recordings]
+    common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
+    if heard and imported_torch() is None:
+        common += sorted(asked_for & OF_TORCH)
+    return tuple(common)
+
+
+def capture_of(recordings: Sequence[Recording]) -> CaptureStats:
+    """What the collector says of these windows together."""
+    stats = [recording.stats for recording in recordings]
+    return CaptureStats(
+        events=sum(one.events for one in stats),
+        dropped=sum(one.dropped for one in stats),
+        truncated=any(one.truncated for one in stats),
+        threads=max((one.threads for one in stats), default=0),
+        unmatched_ends=sum(one.unmatched_ends for one in stats),
+        names_overflowed=sum(one.names_overflowed for one in stats),
+        crash_recovery=all(one.crash_recovery for one in stats),
+        device_partial=any(one.device_partial for one in stats),
+        device_dropped=sum(one.device_dropped for one in stats),
+        sampled_ppm=min((parts_per_million(one.sampling) for one in stats), default=EVERY_PPM),
+    )
