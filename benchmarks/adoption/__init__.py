@@ -1,1 +1,1 @@
-"""Public projects whose own tests run through the plugin: what it costs them, and what it says of their releases."""
+"""The plugin on the tests of public projects: what it costs them, and what it says of their releases."""

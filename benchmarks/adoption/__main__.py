@@ -1,4 +1,4 @@
-"""``python -m benchmarks.adoption``, which `make adoption` runs: public suites, and prints docs/adoption.md."""
+"""``python -m benchmarks.adoption``, for `make adoption`: runs public suites, prints docs/adoption.md."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     base = args.folder.resolve()
     base.mkdir(parents=True, exist_ok=True)
+    # Else a project without a configuration of pytest's would have this repository's.
+    (base / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for project in (project for project in PROJECTS if fnmatch.fnmatch(project.name, args.only)):
         now = Figures(commit=f"{commit()}, {datetime.now(UTC):%Y-%m-%d}", sources=sources())
         before = load(base / "results").get(project.name, now)

@@ -1,4 +1,4 @@
-"""The releases as commits of one repository, as a branch would bring them, and the environment of all projects."""
+"""The releases as commits of one repository, as a branch brings them, and the environment of all projects."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def checkout(project: Project, base: Path, *, newer: bool) -> Path:
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir(parents=True)
         _git(made, "init", "--quiet", "--initial-branch=main")
-        # Files of the newer release that its own .gitignore names belong to it too, all but what sessions write.
         for version in (project.older, project.newer):
             for path in made.iterdir():
                 if path.name != ".git":

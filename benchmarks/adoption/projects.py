@@ -38,8 +38,8 @@ PROJECTS: Final = (
         tests=("einops/tests",),
         variables=(("EINOPS_TEST_BACKENDS", "numpy,torch"),),
     ),
-    # Colours, for which there are figures of before; filters and losses call most of what kornia is made of. The whole
-    # suite takes an hour, most of it in gradient checks.
+    # Colours, for which there are figures of before, and losses. The whole suite takes an hour, most of it in
+    # gradient checks.
     Project(
         name="kornia",
         older="0.7.3",

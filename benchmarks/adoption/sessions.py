@@ -35,10 +35,21 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
     collected.unlink(missing_ok=True)
     store = [f"--opprof-store=dir:{folder / 'store'}"] if "--opprof-mark=." in session.options else []
     report = [f"--opprof-report=json:{document}"] if session.compares else []
-    words = [str(python), "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "stopwatch", "--color=no"]
+    words = [
+        str(python),
+        "-P",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "stopwatch",
+        "--rootdir=.",
+    ]
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*words, *project.options, *session.options, *store, *report, *project.tests],
+            [*words, "--color=no", *project.options, *session.options, *store, *report, *project.tests],
             cwd=checkout,
             env=_variables(project, checkout, collected),
             stdin=subprocess.DEVNULL,
@@ -53,7 +64,7 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
     summary = next((line for line in reversed(text.splitlines()) if _RAN.search(line) and " in " in line), "")
     for count, what in _RAN.findall(summary):
         counts[what] += int(count)
-    verdicts, causes, failures = _verdicts(document) if session.compares else ({}, {}, {})
+    verdicts, causes, failures = read_verdicts(document) if session.compares else ({}, {}, {})
     return Cell(
         code=process.returncode,
         tests=sum(counts.values()),
@@ -68,7 +79,7 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
 
 
 def _variables(project: Project, checkout: Path, collected: Path) -> dict[str, str]:
-    """The release before all else; no plugins but those that are named; one thread, as two that wait use CPU time."""
+    """The release first on the path; named plugins only; one thread, as a second uses CPU while it waits."""
     variables = {
         name: value
         for name, value in os.environ.items()
@@ -83,8 +94,8 @@ def _variables(project: Project, checkout: Path, collected: Path) -> dict[str, s
     }
 
 
-def _verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
-    """How many tests have each verdict, the causes of the failures, most frequent first, and each failure's own."""
+def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    """Count tests by verdict and failures by cause, most frequent first; and give each failure's cause."""
     if not document.exists():
         return {"no comparison": 1}, {}, {}
     tests = json.loads(document.read_text(encoding="utf-8"))["tests"]
@@ -94,11 +105,15 @@ def _verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str,
 
 
 def _cause(test: dict[str, Any]) -> str:
-    """The first failing row, which is the cause by the order of the document; else what is said of the test."""
+    """Name the first failing row, which the document puts first as the cause; else the test's own reason."""
     failing = [change for change in test["changes"] if change["verdict"] in _FAILING]
     if not failing:
         return f"{test['verdict']}: {test['reason']}"
     first = failing[0]
     rewrite = first["rewrite"]
-    op = f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}" if rewrite else first["op"] or "total"
+    op = (
+        f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"
+        if rewrite
+        else first["op"] or "total"
+    )
     return f"{first['verdict']}: {op} {first['metric']} {first['cause'] or first['reason']}".rstrip()
