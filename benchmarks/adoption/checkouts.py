@@ -84,9 +84,19 @@ def _release(project: Project, version: str, folder: Path) -> None:
         if project.tag:
             clone = Path(unpacked, "clone")
             tag = project.tag.format(version)
-            _do(["git", "clone", "--quiet", "--depth=1", "--branch", tag, _address(tree), str(clone)])
-            shutil.rmtree(clone / ".git")
-            shutil.copytree(clone, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+            what = ["--quiet", "--no-checkout", "--depth=1", "--branch", tag]
+            _do(["git", "clone", *what, _address(tree), str(clone)])
+            _do(
+                [
+                    "git",
+                    f"--git-dir={clone}/.git",
+                    f"--work-tree={folder}",
+                    "checkout",
+                    tag,
+                    "--",
+                    *project.taken,
+                ]
+            )
 
 
 def _address(tree: Path) -> str:

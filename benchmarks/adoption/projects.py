@@ -16,6 +16,7 @@ class Project:
         newer: The release that is compared with it.
         tests: Paths of its tests that run within a minute, or all of them where the suite is that small.
         tag: How its repository names a release, where the sdists have no tests; "" where they do.
+        taken: Paths of the repository that the sdists lack.
         options: Given to pytest besides.
         variables: Set in the environment of the sessions.
     """
@@ -25,6 +26,7 @@ class Project:
     newer: str
     tests: tuple[str, ...]
     tag: str = ""
+    taken: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
 
@@ -46,6 +48,7 @@ PROJECTS: Final = (
         newer="0.8.2",
         tests=("tests/color", "tests/losses"),
         tag="v{}",
+        taken=("tests", "testing", "conftest.py"),
     ),
     # Kernels and what they are made of; the examples of test/examples train models for minutes.
     Project(
@@ -61,6 +64,7 @@ PROJECTS: Final = (
         newer="0.8.0",
         tests=("tests/attr", "tests/metrics", "tests/robust"),
         tag="v{}",
+        taken=("tests",),
         options=("--ignore=tests/attr/test_data_parallel.py", "--ignore=tests/attr/test_jit.py"),
     ),
     # Layers, whose tests script each of them; data sets would be downloaded.
@@ -70,6 +74,7 @@ PROJECTS: Final = (
         newer="2.7.0",
         tests=("test/nn/conv",),
         tag="{}",
+        taken=("test",),
     ),
     # No torch: all counts are 0, so this is the cost alone. Algorithms make up most of the suite.
     Project(
