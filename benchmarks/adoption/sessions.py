@@ -105,15 +105,13 @@ def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[
 
 
 def _cause(test: dict[str, Any]) -> str:
-    """Name the first failing row, which the document puts first as the cause; else the test's own reason."""
-    failing = [change for change in test["changes"] if change["verdict"] in _FAILING]
-    if not failing:
-        return f"{test['verdict']}: {test['reason']}"
-    first = failing[0]
-    rewrite = first["rewrite"]
-    op = (
-        f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"
-        if rewrite
-        else first["op"] or "total"
-    )
-    return f"{first['verdict']}: {op} {first['metric']} {first['cause'] or first['reason']}".rstrip()
+    """Name the first op that rose, which the document puts first as the cause; else the test's own reason."""
+    of_ops = [change for change in test["changes"] if change["op"] or change["rewrite"]]
+    failing = [change for change in of_ops if change["verdict"] in _FAILING]
+    first = next(iter(failing or of_ops), None)
+    if first is None:
+        return f"{test['verdict']}: {test['reason'].partition(';')[0]}"
+    rewrite, op = first["rewrite"], first["op"]
+    if rewrite:
+        op = f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"
+    return f"{test['verdict']}: {op}, {first['cause'] or first['reason']}"
