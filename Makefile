@@ -7,6 +7,7 @@
 #   CHAOS=...             what `make chaos` is given: --sessions N, --seed S, --fault NAME
 #   MUTANTS=...           what `make mutants` is given: --only NAME, --write
 #   MATRIX=...            what `make test-matrix` is given: --only ROW, --column TITLE, --again, --write
+#   ADOPTION=...          what `make adoption` is given: --only PROJECT, --again, --write
 #   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
@@ -196,6 +197,10 @@ mutants: install ## each detector of losses silenced in turn: does its test noti
 .PHONY: test-matrix
 test-matrix: install ## torch × Python × what is recorded, in environments that it makes; stopped, it goes on: MATRIX=...
 	PYTHONPATH=tests$${PYTHONPATH:+:$$PYTHONPATH} $(BIN)/python -m matrix $(MATRIX)
+
+.PHONY: adoption
+adoption: install ## public projects' own tests through the plugin, in an hour; stopped, it goes on: ADOPTION=...
+	$(BIN)/python -m benchmarks.adoption $(ADOPTION)
 
 .PHONY: bench-gates
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less

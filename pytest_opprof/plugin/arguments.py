@@ -31,7 +31,8 @@ _FLAGS: Final = frozenset(
     }
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
-_KEPT: Final = ("--opprof-capture",)
+# Of ours, those that say which tests are measured, and how.
+_KEPT: Final = ("--opprof-capture", "--opprof-mark", "--opprof-profile")
 # What pytest and its plugins would do by themselves or by the ini file's wish, by a name among the options.
 _CALMING: Final = {
     "maxfail": "--maxfail=0",
@@ -88,9 +89,13 @@ def own_options(config: pytest.Config) -> Iterator[str]:
 
 def kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -> Iterator[str]:
     """The options that say how tests are run, such as a conftest's own; not those that report."""
-    may_be_value = False
+    may_be_value = is_kept_value = False
     for argument in map(str, arguments):
         name, has_value = argument.partition("=")[0], "=" in argument
+        if is_kept_value:
+            is_kept_value = False
+            yield argument
+            continue
         is_value, may_be_value = may_be_value and not argument.startswith("-"), False
         if is_value or argument in positional or name in _FLAGS:
             continue
@@ -99,6 +104,7 @@ def kept(arguments: Sequence[str | os.PathLike[str]], *, positional: set[str]) -
             # A flag may be followed by a path, which is positional and left out all the same.
             may_be_value = not has_value
         elif not (argument.startswith("-n") and not argument.startswith("--")):
+            is_kept_value = name in _KEPT and not has_value
             yield argument
 
 

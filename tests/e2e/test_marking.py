@@ -120,6 +120,15 @@ def test_what_was_marked_so_is_saved_and_fails(suite: Project) -> None:
     assert (session.exit_code, list(session.failures)) == (1, ["test_beta"])
 
 
+@pytest.mark.parametrize("option", [("--opprof-mark=models",), ("--opprof-mark", "models")], ids=len)
+def test_what_an_option_marks_is_certified(suite: Project, option: tuple[str, ...]) -> None:
+    saved = suite.pytest("--opprof-save=main", *option, "--opprof-profile=active=2", "models")
+    assert saved.exit_code == 0
+    assert not any("not certified" in line for line in saved.told)
+    stored = read_run(suite.stored()[-1])
+    assert {(test.processes, test.steps) for test in stored.tests} == {(2, 2)}
+
+
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [

@@ -1,5 +1,6 @@
 """Tests under another name: suggested where there is one answer, and judged as what they are."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +10,7 @@ from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.samples import Samples
 
 MANY = {"aten::mul": 4, "aten::add": 4, "aten::relu": 1, "forward": 1}
 OTHER = {"aten::mm": 9, "aten::t": 3, "backward": 1}
@@ -94,3 +96,18 @@ def test_many_tests_are_suggested_by_name() -> None:
     found = compared({f"a.py::{name}": MANY for name in names}, {f"b.py::{name}": MANY for name in names})
     for name in names:
         assert suggested(found, f"b.py::{name}").startswith(f"looks like a.py::{name}, ")
+
+
+def test_ops_that_another_process_alone_saw_are_left_out() -> None:
+    seen = simple_test({**MANY, "aten::abs": 1}, node_id="a.py::test_x")
+    count = Samples(steps=seen.steps, total=0, low=0, high=2)
+    rows = tuple(replace(row, count=count) if row.name == "aten::abs" else row for row in seen.ops)
+    widened = replace(seen, ops=rows)
+    found = compare_runs(
+        simple_run(widened, name="main"),
+        simple_run(replace(widened, node_id="b.py::test_x")),
+        created=datetime(2026, 1, 3, tzinfo=UTC),
+        opprof_version="0.1.0",
+        collected=Collected(node_ids=frozenset({"b.py::test_x"}), whole_paths=frozenset({"."})),
+    )
+    assert suggested(found, "b.py::test_x") == "looks like a.py::test_x, which is gone (it runs the same ops)"

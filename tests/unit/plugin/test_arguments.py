@@ -13,6 +13,7 @@ from pytest_opprof.plugin.arguments import kept
         (("--junitxml=a.xml", "--junit-xml", "b.xml", "--maxfail", "1", "--durations=3"), ()),
         (("--opprof-save=main", "--opprof-baseline", "main", "--opprof-json", "a.json"), ()),
         (("--opprof-capture", "ranges", "--opprof-capture=ops"),) * 2,
+        (("--opprof-mark", "models", "--opprof-mark=. active=2", "--opprof-profile=warmup=1"),) * 2,
         (("--opprof", "only", "--opprof=off"),) * 2,
         (("-k", "a or b", "-m", "not slow", "--deselect", "x::y", "--deselect=z"),) * 2,
         (("-p", "no:cacheprovider", "-o", "a=b", "-c", "x.ini", "-W", "error", "--rootdir=r"),) * 2,
@@ -42,3 +43,8 @@ def test_paths_are_left_out_wherever_they_stand() -> None:
     )
     positional = {"tests", "tests/test_a.py", "tests/test_b.py::test_c"}
     assert tuple(kept(given, positional=positional)) == ("-s", "--own=tests")
+
+
+def test_the_value_of_an_option_may_be_a_path_too() -> None:
+    given = ("--opprof-mark", "tests", "tests", "--opprof-json", "tests", "-s")
+    assert tuple(kept(given, positional={"tests"})) == ("--opprof-mark", "tests", "-s")

@@ -1,0 +1,117 @@
+"""Running one session of a project and reading what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.adoption.projects import Project, Session
+from benchmarks.adoption.results import Cell
+
+_FOLDER: Final = Path(__file__).parent
+_LIMIT_S: Final = 3600
+_RAN: Final = re.compile(r"(\d+) (passed|failed|errors?)\b")
+# What fails a session unless it is told otherwise: `--opprof-fail-on`.
+_FAILING: Final = ("regressed", "missing", "inconclusive", "error")
+
+
+def run(project: Project, session: Session, *, python: Path, checkout: Path, folder: Path) -> Cell:
+    """Run a session once.
+
+    Args:
+        project: Whose tests.
+        session: Which one.
+        python: The interpreter.
+        checkout: Of the release.
+        folder: For the log and the comparison.
+    """
+    log, document, collected = (folder / f"{session.title}{end}" for end in (".log", ".json", ".collected"))
+    document.unlink(missing_ok=True)
+    collected.unlink(missing_ok=True)
+    store = [f"--opprof-store=dir:{folder / 'store'}"] if "--opprof-mark=." in session.options else []
+    report = [f"--opprof-report=json:{document}"] if session.compares else []
+    words = [
+        str(python),
+        "-P",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "stopwatch",
+        "--rootdir=.",
+    ]
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*words, "--color=no", *project.options, *session.options, *store, *report, *project.tests],
+            cwd=checkout,
+            env=_variables(project, checkout, collected),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    whole_s = used.ru_utime + used.ru_stime
+    counts: Counter[str] = Counter()
+    text = log.read_text(encoding="utf-8", errors="replace")
+    summary = next((line for line in reversed(text.splitlines()) if _RAN.search(line) and " in " in line), "")
+    for count, what in _RAN.findall(summary):
+        counts[what] += int(count)
+    verdicts, causes, failures = read_verdicts(document) if session.compares else ({}, {}, {})
+    return Cell(
+        code=process.returncode,
+        tests=sum(counts.values()),
+        failed=sum(counts.values()) - counts["passed"],
+        whole_s=whole_s,
+        tests_s=whole_s - float(collected.read_text()) if collected.exists() else whole_s,
+        peak_mib=used.ru_maxrss / 1024,
+        verdicts=verdicts,
+        causes=causes,
+        failures=failures,
+    )
+
+
+def _variables(project: Project, checkout: Path, collected: Path) -> dict[str, str]:
+    """The release first on the path; named plugins only; one thread, as a second uses CPU while it waits."""
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPPROF_", "PYTEST_")) and name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return variables | {
+        "PYTHONPATH": f"{checkout}{os.pathsep}{_FOLDER}",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "OMP_NUM_THREADS": "1",
+        "ADOPTION_COLLECTED": str(collected),
+        **dict(project.variables),
+    }
+
+
+def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    """Count tests by verdict and failures by cause, most frequent first; and give each failure's cause."""
+    if not document.exists():
+        return {"no comparison": 1}, {}, {}
+    tests = json.loads(document.read_text(encoding="utf-8"))["tests"]
+    failures = {test["node_id"]: _cause(test) for test in tests if test["verdict"] in _FAILING}
+    verdicts = Counter(test["verdict"] or "not run" for test in tests)
+    return dict(verdicts.most_common()), dict(Counter(failures.values()).most_common()), failures
+
+
+def _cause(test: dict[str, Any]) -> str:
+    """Name the first op that rose, which the document puts first as the cause; else the test's own reason."""
+    of_ops = [change for change in test["changes"] if change["op"] or change["rewrite"]]
+    failing = [change for change in of_ops if change["verdict"] in _FAILING]
+    first = next(iter(failing or of_ops), None)
+    if first is None:
+        return f"{test['verdict']}: {test['reason'].partition(';')[0]}"
+    rewrite, op = first["rewrite"], first["op"]
+    if rewrite:
+        op = f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"
+    return f"{test['verdict']}: {op}, {first['cause'] or first['reason']}"
