@@ -91,14 +91,12 @@ class Collector:
     @property
     def clock(self) -> str:
         """What ticks: "tsc", "cntvct" or "monotonic"."""
-        name: str = ffi.string(lib.op_session_clock()).decode()
-        return name
+        return str(ffi.string(lib.op_session_clock()).decode())
 
     @property
     def dropped(self) -> int:
         """Events of the open window for which there was no room, so far."""
-        count: int = lib.op_window_dropped()
-        return count
+        return int(lib.op_window_dropped())
 
     def open(self, *, sources: frozenset[str] = DEFAULT_SOURCES) -> None:
         """Make ready what the first window would otherwise pay for: memory, and the torch observer.
@@ -276,10 +274,7 @@ class Collector:
 
     def pause(self, *, paused: bool) -> None:
         """Begin no event from here on, or begin them again; what had begun ends as usual."""
-        if paused:
-            lib.op_window_pause()
-        else:
-            lib.op_window_resume()
+        (lib.op_window_pause if paused else lib.op_window_resume)()
 
     def peek(self) -> Recording:
         """What the open window holds so far; recording goes on.

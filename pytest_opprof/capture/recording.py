@@ -338,13 +338,9 @@ class Recording:
         Raises:
             CollectorError: There is no memory to do so.
         """
-        by = (
-            lib.OP_GROUP_BY_INPUTS
-            if by_values
-            else lib.OP_GROUP_BY_SHAPES
-            if by_inputs
-            else lib.OP_GROUP_BY_NAME
-        )
+        by = lib.OP_GROUP_BY_SHAPES if by_inputs else lib.OP_GROUP_BY_NAME
+        if by_values:
+            by = lib.OP_GROUP_BY_INPUTS
         with self._lock:
             return read_groups(self._result, by, steps=len(self.steps))
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.capture.stack_kinds import stack_sources
 from pytest_opprof.errors import UsageError
@@ -88,6 +90,13 @@ class ProfileRequest:
     trace: bool = False
     missing: tuple[str, ...] = ()
     steps_itself: bool = False
+
+    def sources_left(self, sources: frozenset[str]) -> frozenset[str]:
+        """What the activities leave of a session's sources, and add to them."""
+        left = sources if "cpu" in self.activities else sources & ({"ranges"} | CUDA_SOURCES)
+        if "cuda" in self.activities:
+            return left | {CUDA}
+        return left - CUDA_SOURCES if self.names_activities else left
 
     def with_one_active_step(self) -> ProfileRequest:
         """The same with no more than is needed to see whether something changed; itself where that is all."""

@@ -16,7 +16,6 @@ from _pytest.outcomes import Exit, OutcomeException
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
@@ -27,7 +26,6 @@ from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
 
-_RANGES: Final = frozenset({"ranges"})
 # Asked for by the session, they are recorded of each test, as calls are.
 _MEMORY: Final = frozenset({PYTHON, MALLOC})
 _REPEATABLE: Final = (
@@ -89,7 +87,7 @@ class Stepping:
         self.again: Stepping | None = None
         self.compile_cache = ""
         self.sources = sources_of(
-            _sources_left(sources, request),
+            request.sources_left(sources),
             stacks=request.stacks,
             with_modules=request.with_modules,
         )
@@ -393,11 +391,3 @@ class Stepping:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-
-
-def _sources_left(sources: frozenset[str], request: ProfileRequest) -> frozenset[str]:
-    """What a marker's activities leave of a session's sources, and add to them."""
-    left = sources if "cpu" in request.activities else sources & (_RANGES | CUDA_SOURCES)
-    if "cuda" in request.activities:
-        return left | {CUDA}
-    return left - CUDA_SOURCES if request.names_activities else left
