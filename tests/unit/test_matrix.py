@@ -40,6 +40,11 @@ def test_a_row_has_the_torch_that_it_names() -> None:
         (2, "no summary", Result(holds=False, detail="ended with 2")),
         (124, "", Result(holds=False, detail="stopped: too slow")),
         (5, "13 deselected in 1 s", Result(holds=False, detail="ended with 5")),
+        (
+            1,
+            "add  9 ns  <= 4 ns  NO\nmm  3 ns  <= 4 ns  yes\nsum  5 ns  <= 4 ns  NO\n",
+            Result(holds=False, detail="2 over"),
+        ),
     ],
 )
 def test_a_cell_is_what_its_command_said(tmp_path: Path, code: int, said: str, result: Result) -> None:
