@@ -6,6 +6,7 @@ each shows the other's values, and an annotation on a device shows a share of a 
 
 from __future__ import annotations
 
+import html
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -76,6 +77,10 @@ class Tabular(ABC):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        """The same in a notebook, where names are text and not markup."""
+        return f"<pre>{html.escape(self.table())}</pre>"
 
     @abstractmethod
     def _table(self, options: TableOptions) -> str:

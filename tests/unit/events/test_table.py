@@ -42,6 +42,15 @@ def test_plain_table_reads_as_torchs() -> None:
     assert str(KeyAverages(TWO_ROWS)) == PLAIN
 
 
+def test_a_notebook_shows_the_table() -> None:
+    rows = KeyAverages([FunctionEventAvg(key="<script>&", count=1)])
+    shown = rows._repr_html_()
+    assert (
+        shown == f"<pre>{rows.table().replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</pre>"
+    )
+    assert "&lt;script&gt;&amp;" in shown
+
+
 def test_rows_fall_by_the_sort_key() -> None:
     table = KeyAverages(reversed(TWO_ROWS)).table(sort_by="cpu_time_total")
     assert [line.split()[0] for line in table.splitlines()[3:5]] == ["aten::mm", "aten::add"]
