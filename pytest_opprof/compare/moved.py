@@ -105,7 +105,7 @@ def _test(at: int, test: TestResult) -> _Test:
         ops={
             (row.name, row.kind): row.count.mean
             for row in test.ops
-            if not row.background and row.kind is not OpKind.CALL and row.name != STEP_NAME and row.count.total
+            if row.count.total and not row.background and row.kind is not OpKind.CALL and row.name != STEP_NAME
         },
     )
 
