@@ -45,7 +45,7 @@ _TITLES: Final = (
     "findings",
     "commit",
 )
-_ALARMS: Final = ("test", "sessions", "what is said", "behind it")
+_ALARMS: Final = ("tests", "the first", "sessions", "what is said", "behind it")
 _FAILING: Final = ("regressed", "missing", "inconclusive", "error")
 
 
@@ -133,7 +133,7 @@ def _verdicts(cell: Cell | None) -> str:
 
 
 def _alarms(project: Project, figures: Figures | None) -> list[str]:
-    """Each test that fails with the baseline's own code, with the sessions that it fails in."""
+    """Tests that fail with the baseline's own code, by what is said of them and the sessions they fail in."""
     cells = figures.cells if figures else {}
     sessions: dict[str, list[str]] = {}
     causes: dict[str, str] = {}
@@ -141,9 +141,14 @@ def _alarms(project: Project, figures: Figures | None) -> list[str]:
         for test, cause in cells[title].failures.items():
             sessions.setdefault(test, []).append(title)
             causes.setdefault(test, cause)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for test, titles in sessions.items():
+        alike.setdefault((causes[test], ", ".join(titles)), []).append(test)
     return [
-        _line([f"`{test}`", ", ".join(titles), f"`{causes[test]}`", sentence(project.name, test)])
-        for test, titles in sessions.items()
+        _line(
+            [str(len(tests)), f"`{tests[0]}`", titles, f"`{cause}`", sentence(project.name, tests[0], cause)]
+        )
+        for (cause, titles), tests in alike.items()
     ]
 
 

@@ -59,10 +59,13 @@ def test_false_alarms_name_their_session() -> None:
 
 
 def test_a_false_alarm_stands_with_all_its_sessions() -> None:
-    failed = cell(10, verdicts={"pass": 9, "error": 1}, failures={"test_x": "error: it cannot be repeated"})
+    said = {"test_x": "error: it cannot be repeated", "test_y": "error: it cannot be repeated"}
+    failed = cell(10, verdicts={"pass": 8, "error": 2}, failures=said)
     figures = Figures(commit="abc", sources="", cells={"same code": failed, "two workers": failed})
     text = page([PROJECT], {"widgets": figures})
-    assert "| `test_x` | same code, two workers | `error: it cannot be repeated` | not looked at |" in text
+    assert (
+        "| 2 | `test_x` | same code, two workers | `error: it cannot be repeated` | not looked at |" in text
+    )
 
 
 def test_a_session_without_a_comparison_is_not_zero() -> None:
