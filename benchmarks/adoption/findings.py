@@ -11,7 +11,8 @@ _FINDINGS: Final[dict[str, dict[str, str]]] = tomllib.loads(
 )
 
 
-def sentence(project: str, cause: str) -> str:
-    """What was found behind a cause; of the beginnings that fit, the longest counts."""
-    fitting = {start: text for start, text in _FINDINGS.get(project, {}).items() if cause.startswith(start)}
+def sentence(project: str, *said: str) -> str:
+    """What was found behind a cause or a test; of the beginnings that fit, the longest counts."""
+    known = _FINDINGS.get(project, {}).items()
+    fitting = {start: text for start, text in known if any(one.startswith(start) for one in said)}
     return fitting[max(fitting, key=len)] if fitting else "not looked at"

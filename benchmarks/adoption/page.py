@@ -45,6 +45,7 @@ _TITLES: Final = (
     "findings",
     "commit",
 )
+_ALARMS: Final = ("tests", "the first", "sessions", "what is said", "behind it")
 _FAILING: Final = ("regressed", "missing", "inconclusive", "error")
 
 
@@ -57,8 +58,11 @@ def page(projects: Sequence[Project], found: Mapping[str, Figures]) -> str:
     """
     lines = [_line(_TITLES), _line(["---"] * len(_TITLES))]
     lines += [_line(_cells(project, found.get(project.name))) for project in projects]
+    alarms = [line for project in projects for line in _alarms(project, found.get(project.name))]
+    if alarms:
+        alarms = ["## False alarms", "", _line(_ALARMS), _line(["---"] * len(_ALARMS)), *alarms, ""]
     causes = [line for project in projects for line in _causes(project, found.get(project.name))]
-    return "\n".join([_HEAD, *lines, _NOTES, *causes]).rstrip() + "\n"
+    return "\n".join([_HEAD, *lines, _NOTES, *alarms, *causes]).rstrip() + "\n"
 
 
 def _cells(project: Project, figures: Figures | None) -> list[str]:
@@ -126,6 +130,26 @@ def _verdicts(cell: Cell | None) -> str:
         return "nothing was compared"
     failing = [f"{cell.verdicts[name]} {name}" for name in _FAILING if cell.verdicts.get(name)]
     return ", ".join(failing) or "0"
+
+
+def _alarms(project: Project, figures: Figures | None) -> list[str]:
+    """Tests that fail with the baseline's own code, by what is said of them and the sessions they fail in."""
+    cells = figures.cells if figures else {}
+    sessions: dict[str, list[str]] = {}
+    causes: dict[str, str] = {}
+    for title in (session.title for session in SESSIONS if session.certain and session.title in cells):
+        for test, cause in cells[title].failures.items():
+            sessions.setdefault(test, []).append(title)
+            causes.setdefault(test, cause)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for test, titles in sessions.items():
+        alike.setdefault((causes[test], ", ".join(titles)), []).append(test)
+    return [
+        _line(
+            [str(len(tests)), f"`{tests[0]}`", titles, f"`{cause}`", sentence(project.name, tests[0], cause)]
+        )
+        for (cause, titles), tests in alike.items()
+    ]
 
 
 def _causes(project: Project, figures: Figures | None) -> list[str]:

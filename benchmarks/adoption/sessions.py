@@ -110,7 +110,7 @@ def _cause(test: dict[str, Any]) -> str:
     failing = [change for change in of_ops if change["verdict"] in _FAILING]
     first = next(iter(failing or of_ops), None)
     if first is None:
-        return f"{test['verdict']}: {test['reason'].partition(';')[0]}"
+        return f"{test['verdict']}: {re.split('[;.] ', test['reason'])[0]}"
     rewrite, op = first["rewrite"], first["op"]
     if rewrite:
         op = f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"

@@ -19,6 +19,7 @@ def cell(
     peak_mib: float = 100,
     verdicts: dict[str, int] | None = None,
     causes: dict[str, int] | None = None,
+    failures: dict[str, str] | None = None,
 ) -> Cell:
     return Cell(
         code=0,
@@ -29,6 +30,7 @@ def cell(
         peak_mib=peak_mib,
         verdicts=verdicts or {},
         causes=causes or {},
+        failures=failures or {},
     )
 
 
@@ -54,6 +56,16 @@ def test_false_alarms_name_their_session() -> None:
     assert row_of(cells)[8] == "0"
     cells["random order"] = cell(10, verdicts={"pass": 7, "regressed": 2, "inconclusive": 1})
     assert "random order: 2 regressed, 1 inconclusive" in row_of(cells)[8]
+
+
+def test_a_false_alarm_stands_with_all_its_sessions() -> None:
+    said = {"test_x": "error: it cannot be repeated", "test_y": "error: it cannot be repeated"}
+    failed = cell(10, verdicts={"pass": 8, "error": 2}, failures=said)
+    figures = Figures(commit="abc", sources="", cells={"same code": failed, "two workers": failed})
+    text = page([PROJECT], {"widgets": figures})
+    assert (
+        "| 2 | `test_x` | same code, two workers | `error: it cannot be repeated` | not looked at |" in text
+    )
 
 
 def test_a_session_without_a_comparison_is_not_zero() -> None:
