@@ -9,12 +9,18 @@ import pytest_opprof
 from pytest_opprof import autograd, itt
 from pytest_opprof.events.key_averages import KeyAverages
 from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.plugin.fixtures import Opprof
 from pytest_opprof.profiler.cycle import Cycle
 from pytest_opprof.traces.kineto import TraceFile
 
 MODULES = {"": pytest_opprof, "autograd.": autograd, "itt.": itt}
 # What public calls give: nobody makes one, but its methods are called.
-GIVEN: dict[str, Any] = {"KeyAverages": KeyAverages, "TraceFile": TraceFile, "Cycle": Cycle}
+GIVEN: dict[str, Any] = {
+    "KeyAverages": KeyAverages,
+    "Opprof": Opprof,
+    "TraceFile": TraceFile,
+    "Cycle": Cycle,
+}
 # Of C, and without a signature.
 WRITTEN_OUT = {"record_function": ("name", "args")}
 
@@ -25,6 +31,7 @@ def public_calls() -> dict[str, Callable[..., Any]]:
         f"{prefix}{name}": getattr(module, name)
         for prefix, module in MODULES.items()
         for name in module.__all__
+        if name not in GIVEN
     }
     calls: dict[str, Callable[..., Any]] = {}
     seen: set[int] = set()  # autograd has some of the package's names too

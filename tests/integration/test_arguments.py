@@ -63,6 +63,13 @@ SHOWN = {
     "autograd.profile.use_cuda": "test_autograd_profile.py::test_use_cuda_is_deprecated",
     "autograd.profile.use_device": "test_autograd_profile.py::test_devices_that_are_not_there_are_named",
     "autograd.profile.use_kineto": "test_autograd_profile.py::test_something_must_be_looked_at",
+    **{
+        f"Opprof.benchmark.{argument}": "../e2e/test_benchmarks.py::test_what_is_timed_is_what_is_stepped"
+        for argument in ("benchmark", "function", "args", "kwargs")
+    },
+    "Opprof.key_averages.group_by_input_shape": (
+        "../e2e/test_fixture.py::test_counts_and_averages_are_there_while_the_test_runs"
+    ),
     "profile.sampling": "test_sampling.py::test_the_share_that_was_asked_for_is_recorded",
     "_KinetoProfile.sampling": "test_sampling.py::test_the_share_that_was_asked_for_is_recorded",
     "autograd.profile.enabled": "test_autograd_profile.py::test_disabled_profile_has_empty_results",

@@ -226,6 +226,7 @@ OF_AB = {
     "ab --quiet": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
 }
 # Of `run`, the tests of whole runs give each of its options.
+OF_ACCEPT = {"accept --all", "accept --cause"}
 OF_RUN = {
     *("run --shapes", "run --memory", "run --cpp-stack", "run --sampling", "run --stack", "run --sort"),
     *("run --rows", "run --trace", "run --output", "run --compare", "run --store", "run --module"),
@@ -428,6 +429,12 @@ def test_arguments_of_prepare_are_tried() -> None:
         assert argument.split()[1] in after.partition("\ndef ")[0], argument
 
 
+def test_every_option_of_accept_is_given_in_its_tests() -> None:
+    text = (Path(__file__).parent.parent / "e2e" / "test_accept.py").read_text(encoding="utf-8")
+    for argument in OF_ACCEPT:
+        assert f'"{argument.split()[1]}"' in text, argument
+
+
 def test_every_option_of_run_is_given_in_its_tests() -> None:
     text = (Path(__file__).parent.parent / "e2e" / "test_run.py").read_text(encoding="utf-8")
     short = {"--output": '"-o"', "--module": '"-m"'}
@@ -444,6 +451,7 @@ def test_every_argument_has_its_proof() -> None:
         | OF_BISECT
         | OF_RECOVER
         | OF_RUN
+        | OF_ACCEPT
         | OF_PREPARE
         | OF_AB.keys()
         | OF_VIEW.keys()

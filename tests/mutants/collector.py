@@ -143,7 +143,7 @@ COLLECTOR: Final = (
     _noticed(
         name="ranges that are open at the end",
         tells="That a range had not ended when the window did, so that it has no duration.",
-        file="native/src/tree.c",
+        file="native/src/walk.c",
         text="(end ? 0 : OP_FLAG_UNFINISHED)",
         without="0",
         test="native/tests/test_tree.c::open_events_have_no_duration",

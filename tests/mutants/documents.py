@@ -50,7 +50,7 @@ DOCUMENTS: Final = (
     _says(
         name="dropped events of a test",
         tells="The sum over the cycles of a test.",
-        file="pytest_opprof/plugin/measurement.py",
+        file="pytest_opprof/results/recorded.py",
         text="        dropped=sum(one.dropped for one in stats),",
         without="        dropped=0,",
         test=_BUDGET,
@@ -58,7 +58,7 @@ DOCUMENTS: Final = (
     _says(
         name="a test that was cut off",
         tells="That one of a test's cycles was cut off.",
-        file="pytest_opprof/plugin/measurement.py",
+        file="pytest_opprof/results/recorded.py",
         text="        truncated=any(one.truncated for one in stats),",
         without="        truncated=False,",
         test=_BUDGET,
@@ -66,7 +66,7 @@ DOCUMENTS: Final = (
     _says(
         name="dropped records of a test",
         tells="The records of devices that a test lacks.",
-        file="pytest_opprof/plugin/measurement.py",
+        file="pytest_opprof/results/recorded.py",
         text="        device_dropped=sum(one.device_dropped for one in stats),",
         without="        device_dropped=0,",
         test=_DEVICES,
@@ -74,7 +74,7 @@ DOCUMENTS: Final = (
     _says(
         name="a sampled test",
         tells="Which share of torch's ops a test's numbers are of.",
-        file="pytest_opprof/plugin/measurement.py",
+        file="pytest_opprof/results/recorded.py",
         text="sampled_ppm=min((parts_per_million(one.sampling) for one in stats), default=EVERY_PPM)",
         without="sampled_ppm=EVERY_PPM",
         test="tests/e2e/test_sampling.py::test_the_document_says_how_much_was_recorded",

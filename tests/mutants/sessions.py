@@ -62,7 +62,7 @@ SESSIONS: Final = (
         name="torch that cannot be observed",
         tells="That torch was there, and its ops were not seen.",
         file="pytest_opprof/plugin/measurement.py",
-        text="    if no_ops and imported_torch() is not None and stepping.sources & _OF_TORCH:",
+        text="    if no_ops and imported_torch() is not None and stepping.sources & OF_TORCH:",
         without="    if False:",
         test="tests/e2e/test_torch_ops.py::test_ops_that_cannot_be_observed_leave_a_test_inconclusive",
     ),

@@ -16,6 +16,7 @@ class Circle:
 
 @pytest.fixture
 def heap() -> Iterator[RestingHeap]:
+    gc.unfreeze()  # one that somebody else has frozen would be left as it is
     heap = RestingHeap()
     yield heap
     heap.thaw()
