@@ -43,7 +43,7 @@ uint32_t op_forwards_take(const op_forwards *f, uint64_t thread, int64_t sequenc
     return row;
 }
 
-int op_forwards_index(op_forwards *out, const op_result *r, op_forward_choice choice) {
+int op_forwards_index(op_forwards *out, const op_result *r) {
     const op_columns *c = &r->columns;
     uint64_t numbered = 0;
     for (uint64_t row = 0; row < c->count; row++)
@@ -54,7 +54,7 @@ int op_forwards_index(op_forwards *out, const op_result *r, op_forward_choice ch
             continue;
         uint32_t *known =
             op_forwards_add(out, r->threads[c->thread[row]].torch_thread, c->sequence_nr[row]);
-        if (*known == 0 || choice == OP_FORWARD_LAST)
+        if (*known == 0)
             *known = (uint32_t)row + 1;
     }
     return rc;

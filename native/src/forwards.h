@@ -18,12 +18,10 @@ typedef struct op_forwards {
     uint64_t mask;
 } op_forwards;
 
-/* Of the ops that share a thread and a number: `linear` and the `t` in it, or one after the other. */
-typedef enum op_forward_choice { OP_FORWARD_FIRST, OP_FORWARD_LAST } op_forward_choice;
-
 /* Both tables are for op_forwards_close(), also after OP_ENOMEM. */
 int op_forwards_open(op_forwards *out, uint64_t count); /* empty, with room for `count` ops */
-int op_forwards_index(op_forwards *out, const op_result *result, op_forward_choice choice);
+/* Of the ops that share a thread and a number, as `linear` and the `t` in it, the first. */
+int op_forwards_index(op_forwards *out, const op_result *result);
 void op_forwards_close(op_forwards *f);
 
 /* The place of an op's row + 1; 0 stands there where no such op was added, or it was taken. */

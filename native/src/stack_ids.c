@@ -186,7 +186,7 @@ static void find_calls(finder *f) {
 static bool hand_to_backward(const op_result *r, uint32_t *ids) {
     const op_columns *c = &r->columns;
     op_forwards forwards;
-    bool worked = op_forwards_index(&forwards, r, OP_FORWARD_FIRST) == OP_OK;
+    bool worked = op_forwards_index(&forwards, r) == OP_OK;
     uint32_t *forward = op_malloc(c->count * sizeof *forward + 1);
     uint32_t *own = op_malloc(c->count * sizeof *own + 1);
     worked = worked && forward && own;
