@@ -17,6 +17,7 @@ from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.interleave import Side
+from pytest_opprof.experiment.own_code import counterpart, led_apart
 from pytest_opprof.experiment.session import (
     ListedTest,
     Listing,
@@ -195,9 +196,9 @@ def prepare(
     }
     head_list = list_tests(arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
-    spots = _led_apart(spots, head_list, base=base, head=head, has_its_own=bool(python))
+    spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(python))
     base_list = _list_base(
-        wanted, head_list, root=_moved(head_list.root, head=head, base=base), spot=spots[Side.BASE]
+        wanted, head_list, root=counterpart(head_list.root, head=head, base=base), spot=spots[Side.BASE]
     )
     known = {test.node_id for test in base_list.tests}
     common = [test for test in wanted if test.node_id in known]
@@ -369,41 +370,3 @@ def _list_base(wanted: Sequence[ListedTest], head: Listing, *, root: Path, spot:
     # The head's files come in their place within a second: bytecode of the one would pass for the other's.
     unwritten = spot.told({"PYTHONDONTWRITEBYTECODE": "1"})
     return list_tests([*head.options, f"--rootdir={root}", *there], unwritten)
-
-
-def _led_apart(
-    spots: Mapping[Side, Spot], listing: Listing, *, base: Path, head: Path, has_its_own: bool
-) -> Mapping[Side, Spot]:
-    """The sides with variables that lead each to its own code.
-
-    Where PYTHONPATH or a project in editable mode leads to the head, the base's leads to its counterpart. Of
-    a side that has an environment of its own the latter is settled there.
-    """
-    variables = spots[Side.HEAD].environment
-    given = [entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    of_head = [*given, *([] if has_its_own else _editable(listing, head=head))]
-    if not of_head:
-        return spots
-    of_side = {
-        Side.BASE: [str(_moved(Path(entry), head=head, base=base)) for entry in of_head],
-        Side.HEAD: of_head,
-    }
-    return {side: spot.told({"PYTHONPATH": os.pathsep.join(of_side[side])}) for side, spot in spots.items()}
-
-
-def _editable(listing: Listing, *, head: Path) -> list[str]:
-    """The folders of the head that projects in editable mode lead to."""
-    entries = list(listing.sys_path)
-    # What stands behind the standard library comes from site-packages and its .pth files.
-    behind = entries[entries.index(listing.stdlib) :] if listing.stdlib in entries else []
-    return [
-        entry
-        for entry in behind
-        if Path(entry).resolve().is_relative_to(head) and not listing.is_installed(Path(entry))
-    ]
-
-
-def _moved(path: Path, *, head: Path, base: Path) -> Path:
-    """The base's counterpart of a path in the head; any other path as it is."""
-    resolved = path.resolve()
-    return base / resolved.relative_to(head) if resolved.is_relative_to(head) else path
