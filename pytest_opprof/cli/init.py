@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path, PurePosixPath
 
 _NEXT = """
-next: mark a test with @pytest.mark.profile, then
+next:{}
     pytest --opprof-save=main          on the main branch: record what its tests do
     pytest --opprof-baseline=main      on yours: fail where they do more
 """
@@ -51,14 +51,13 @@ def run(args: argparse.Namespace) -> int:
         print(f"{section.path}: [{section.title}] sets everything already")
     kind, _, path = store.uri.partition(":")
     print(_ignore(args.folder, path) if kind == "dir" else f"nothing of {store.uri} is to be ignored")
-    if args.try_args is not None:
-        _propose(args.folder, args.try_args)
-    print(_NEXT, end="")
+    are_marked = args.try_args is not None and _propose(args.folder, args.try_args)
+    print(_NEXT.format("" if are_marked else " mark a test with @pytest.mark.profile, then"), end="")
     return 0
 
 
-def _propose(folder: Path, pytest_args: list[str]) -> None:
-    """Say which tests are worth a mark, and mark them unless marks are set already."""
+def _propose(folder: Path, pytest_args: list[str]) -> bool:
+    """Say which tests are worth a mark, and mark them unless marks are set already; whether there are any."""
     from pytest_opprof.cli.proposal import lines_of, reason_of, try_tests  # noqa: PLC0415
     from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415
 
@@ -80,6 +79,7 @@ def _propose(folder: Path, pytest_args: list[str]) -> None:
         print(f"{section.path}: [{section.title}] now sets opprof_mark")
     else:
         print(f"{section.path}: [{section.title}] sets opprof_mark already: change it by hand")
+    return bool(lines)
 
 
 def _ignore(folder: Path, store: str) -> str:

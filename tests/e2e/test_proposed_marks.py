@@ -87,10 +87,13 @@ def test_what_follows_is_for_pytest(suite: Project) -> None:
     told = init(suite, "--try", "models", "-k", "test_one")
     assert "    models   # 2 tests" in told
     assert "mixed" not in told
+    assert "\nnext:\n    pytest --opprof-save=main" in told  # what is marked needs no mark
 
 
 def test_without_the_option_no_test_is_run(suite: Project) -> None:
-    assert "opprof_mark" not in init(suite)
+    told = init(suite)
+    assert "opprof_mark" not in told
+    assert "next: mark a test with @pytest.mark.profile, then\n" in told
 
 
 def test_toml_gets_a_list_and_tests_are_taken_out(project: Project) -> None:
