@@ -1,4 +1,4 @@
-"""Each side of an A/B imports its own code, also where PYTHONPATH or an editable project leads to the head."""
+"""Each side of an A/B imports its own code, also where PYTHONPATH or an editable project leads elsewhere."""
 
 from __future__ import annotations
 
