@@ -1,0 +1,127 @@
+"""The random numbers of measured tests: the same in each session, and in each call but the first."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True)
+class _Generator:
+    """A process-wide generator of random numbers.
+
+    Attributes:
+        find: What has its state; None where it was not imported, or not as far as that.
+        get: Its state, which `set` puts back.
+    """
+
+    find: Callable[[], Any]
+    get: Callable[[Any], Any]
+    set: Callable[[Any, Any], object]
+    seed: Callable[[Any, int], object]
+
+
+def _of_torch() -> list[Any] | None:
+    """The CPU's generator and, once CUDA is in use, each GPU's: torch.manual_seed() would start CUDA."""
+    default = getattr(sys.modules.get("torch"), "default_generator", None)
+    cuda: Any = sys.modules.get("torch.cuda")
+    if default is None:
+        return None
+    return [default, *(cuda.default_generators if cuda is not None and cuda.is_initialized() else ())]
+
+
+_GENERATORS: Final = {
+    "random": _Generator(
+        lambda: sys.modules.get("random"),
+        lambda found: found.getstate(),
+        lambda found, state: found.setstate(state),
+        lambda found, seed: found.seed(seed),
+    ),
+    "numpy": _Generator(
+        lambda: getattr(sys.modules.get("numpy"), "random", None),  # which imports it
+        lambda found: found.get_state(legacy=False),
+        lambda found, state: found.set_state(state),
+        lambda found, seed: found.seed(seed),
+    ),
+    "torch": _Generator(
+        _of_torch,
+        lambda found: [one.get_state() for one in found],
+        lambda found, states: [one.set_state(state) for one, state in zip(found, states, strict=False)],
+        lambda found, seed: [one.manual_seed(seed) for one in found],
+    ),
+}
+
+
+class Seeds:
+    """Has the calls of a measured test draw the same, but for the first, which leaves what others draw from.
+
+    Tests that draw their data often seed nothing, and what they run may depend on the data. The first call,
+    which decides the outcome, draws what it would have drawn without us.
+
+    Args:
+        seed: Of all generators; None to leave them alone.
+    """
+
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
+        self._before_setup: dict[str, Any] = {}
+        self._of_fixtures: dict[str, Any] = {}
+        self._after_first: dict[str, Any] | None = None
+
+    def begin(self) -> None:
+        """A marked test is about to be set up."""
+        if self._seed is not None:
+            self._before_setup = _states()
+
+    def first_call(self) -> None:
+        """It was set up: what its fixtures have seeded stands in all calls."""
+        if self._seed is not None:
+            before, self._of_fixtures = self._before_setup, {}
+            for name, state in _states().items():
+                if name in before and not _is_same(before[name], state):
+                    self._of_fixtures[name] = state
+
+    def next_call(self) -> None:
+        """It is about to be called again."""
+        if self._seed is None:
+            return
+        if self._after_first is None:
+            self._after_first = _states()
+        for name, generator in _found():
+            with contextlib.suppress(Exception):  # one that somebody put in its place may take no seed
+                if name in self._of_fixtures:
+                    _GENERATORS[name].set(generator, self._of_fixtures[name])
+                else:
+                    _GENERATORS[name].seed(generator, self._seed)
+
+    def end(self) -> None:
+        """No further call follows."""
+        states, self._after_first = self._after_first, None
+        if states is not None:
+            for name, generator in _found():
+                if name in states:
+                    _GENERATORS[name].set(generator, states[name])
+
+
+def _found() -> Iterator[tuple[str, Any]]:
+    for name, generator in _GENERATORS.items():
+        found = generator.find()
+        if found is not None:
+            yield name, found
+
+
+def _states() -> dict[str, Any]:
+    return {name: _GENERATORS[name].get(found) for name, found in _found()}
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two states of a generator are the same: numbers, arrays and tensors, in lists and dicts."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    values = getattr(one, "tolist", None)
+    return bool(one == other if values is None else values() == other.tolist())
