@@ -1,0 +1,44 @@
+"""``opprof mcp``: what was measured, for coding agents that speak the Model Context Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from pathlib import Path
+
+from pytest_opprof.cli.project import add_store, store_of
+from pytest_opprof.errors import UsageError
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    what = "serve runs, comparisons and history to a coding agent, read only"
+    parser = subparsers.add_parser("mcp", help=what)
+    project = "the project's folder (default: this one); other paths start there"
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help=project)
+    add_store(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve over stdin and stdout until the client closes stdin.
+
+    Raises:
+        UsageError: The MCP SDK is not installed, there is no such folder, or the store's URI is invalid.
+        StoreError: The store cannot be opened.
+    """
+    try:
+        from pytest_opprof.cli.mcp_server import server  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        raise UsageError(
+            f"opprof mcp needs the package mcp, 2.3 or newer: pip install 'pytest-opprof[mcp]' ({error})"
+        ) from error
+    try:
+        os.chdir(args.folder)
+    except OSError as error:
+        raise UsageError(f"{args.folder} is not a folder that can be opened ({error.strerror})") from error
+    store_of(args.store)  # a URI that is invalid ends the command, where its user sees it
+    # The SDK's thread that reads stdin holds up KeyboardInterrupt, and there is nothing to put away.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    server(args.store).run()
+    return 0
