@@ -1,0 +1,117 @@
+"""``%%opprof``: a notebook's cell under recording, used as ``%%prun`` is. Only ``%load_ext`` imports this."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import re
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError as Refused
+from IPython.core.magic import no_var_expand
+from IPython.core.magic_arguments import MagicArgumentParser
+from IPython.display import display
+
+from pytest_opprof.cli.capture_options import capture_options
+from pytest_opprof.cli.recorded import Start, add_recording_options, table_lines, write_and_compare
+from pytest_opprof.errors import OpprofError
+from pytest_opprof.report.text import Line
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from pytest_opprof.profiler.profile import profile
+
+# Whatever its number is, a cell is one test, so that two recordings of it can be compared.
+_NAME = "cell"
+_WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
+_QUOTED = re.compile(r"""(["'])(.*?)\1""")
+
+
+def register(shell: InteractiveShell) -> None:
+    """Add the magic to a shell, for cells and for lines."""
+    parser = _parser()
+
+    def opprof(line: str, cell: str | None = None) -> profile | None:
+        __tracebackhide__ = True
+        args, statement = _parsed(parser, line)
+        source = statement if cell is None else f"{statement}\n{cell}"
+        if not source.strip():
+            raise Refused("nothing to run: %opprof STATEMENT, or %%opprof over a cell")
+        try:
+            recorded, raised = _run(shell, source, args)
+        except OpprofError as error:
+            raise Refused(str(error)) from None
+        if raised is not None:
+            raise raised
+        return recorded if args.returns else None
+
+    opprof.__doc__ = parser.format_help()
+    # With braces expanded, as IPython does unless told not to, a set or a dict would be something else.
+    shell.register_magic_function(no_var_expand(opprof), "line_cell", "opprof")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = MagicArgumentParser(
+        prog="%opprof",
+        usage="%%opprof [options] STATEMENT, or %%%%opprof [options] over a cell",
+        description="Run a cell and show what it spent its time on. Options are those of `opprof run`, "
+        "and of %%prun.",
+    )
+    add_recording_options(parser)
+    parser.add_argument("-q", "--quiet", action="store_true", help="show no table")
+    parser.add_argument("-r", "--return", dest="returns", action="store_true", help="return the profile")
+    parser.add_argument(
+        "statement", nargs=argparse.REMAINDER, metavar="STATEMENT", help="what runs, before the cell"
+    )
+    return parser
+
+
+def _parsed(parser: argparse.ArgumentParser, line: str) -> tuple[argparse.Namespace, str]:
+    """The options, and the statement after them, with its spaces and quotes."""
+    words = list(_WORD.finditer(line))
+    args = parser.parse_args([_QUOTED.sub(r"\2", word[0]) for word in words])
+    return args, line[words[-len(args.statement)].start() :] if args.statement else ""
+
+
+def _run(
+    shell: InteractiveShell, source: str, args: argparse.Namespace
+) -> tuple[profile, BaseException | None]:
+    """Run a cell's text as IPython runs it, and show what was recorded.
+
+    Raises:
+        SyntaxError: It is not Python.
+        OpprofError: An option is invalid, nothing can be recorded, or a file cannot be written.
+    """
+    from pytest_opprof.capture.native import require  # noqa: PLC0415  # it loads the collector
+    from pytest_opprof.profiler.program import run_code  # noqa: PLC0415
+
+    require()
+    start = Start.now(args)
+    # IPython drops the empty lines at the start: with them, tracebacks show the lines of the notebook.
+    before = source[: -len(source.lstrip())].count("\n")
+    text = "\n" * before + shell.transform_cell(source)
+    tree = shell.transform_ast(shell.compile.ast_parse(text))
+    name = shell.compile.cache(text, shell.displayhook.prompt_count)
+    recorded, raised = run_code(shell.compile(tree, name, "exec"), shell.user_ns, **capture_options(args))
+    if raised is not None and raised.__traceback__ is not None:
+        raised.with_traceback(raised.__traceback__.tb_next)  # without our own frame
+    try:
+        _show(args, recorded, passed=raised is None, start=start)
+    except OpprofError as error:
+        if raised is None:
+            raise
+        raised.add_note(f"opprof: {error}")
+    return recorded, raised
+
+
+def _show(args: argparse.Namespace, recorded: profile, *, passed: bool, start: Start) -> None:
+    from pytest_opprof.report.notebook import NotebookComparison  # noqa: PLC0415
+
+    if not args.quiet:
+        lines = table_lines(args, recorded, name=_NAME)
+        text = "\n".join(line.text if isinstance(line, Line) else line for line in lines)
+        display({"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}, raw=True)
+    comparison = write_and_compare(args, recorded, name=_NAME, passed=passed, start=start)
+    if comparison is not None:
+        display(NotebookComparison(comparison))

@@ -1,0 +1,142 @@
+"""A script or a notebook's cell that was recorded: the options of both, their table, files and comparison."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.capture_options import add_capture_options
+from pytest_opprof.cli.output import print_lines
+from pytest_opprof.cli.project import add_store, store_of
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_opprof.compare.comparison import Comparison
+    from pytest_opprof.profiler.profile import profile
+    from pytest_opprof.report.text import Line
+    from pytest_opprof.results.run import Commit
+
+
+def add_recording_options(parser: argparse.ArgumentParser) -> None:
+    """What is recorded, how the table is laid out, what is written, and what it is compared with."""
+    add_capture_options(parser, stack=True)
+    parser.add_argument(
+        "-s", "--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s"
+    )
+    parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write a Chrome trace, for Perfetto")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write a run, for `opprof show` and `opprof compare`",
+    )
+    parser.add_argument(
+        "--compare", metavar="RUN", help="compare with a run's file, a baseline's name, or NAME@COMMIT"
+    )
+    add_store(parser)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What was so before a recording began, whatever the recorded code changes.
+
+    Attributes:
+        folder: The current folder, from which files are written.
+        time: When it began.
+        commit: The commit that was checked out; None if no file or comparison needs it.
+    """
+
+    folder: Path
+    time: datetime
+    commit: Commit | None
+
+    @classmethod
+    def now(cls, args: argparse.Namespace) -> Start:
+        """Check the options of `add_recording_options`, and look around.
+
+        Raises:
+            OpprofError: The table cannot be sorted like that, or there is no such baseline.
+        """
+        from pytest_opprof.events.function_event_avg import FunctionEventAvg  # noqa: PLC0415
+        from pytest_opprof.events.table import sort_rows  # noqa: PLC0415
+
+        sort_rows([FunctionEventAvg()], args.sort)
+        if args.compare:
+            from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+
+            find_run(args.compare, store=store_of(args.store))
+        here, commit = Path.cwd(), None
+        if args.output or args.compare:  # each script waits for what is loaded here
+            from pytest_opprof.baselines.git import head_commit  # noqa: PLC0415
+
+            commit = head_commit(here)
+        return cls(folder=here, time=datetime.now(UTC), commit=commit)
+
+
+def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> list[Line | str]:
+    """The table under its title, and what it lacks.
+
+    Args:
+        args: Those of `add_recording_options`.
+        recorded: A profile of one cycle.
+        name: What was recorded.
+    """
+    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
+    from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
+    from pytest_opprof.report.trace_tables import recording_title  # noqa: PLC0415
+
+    (cycle,) = recorded.cycles
+    rows = recorded.key_averages()
+    # A notebook's kernel has threads of its own, whose calls are not the cell's.
+    rows[:] = [row for row in rows if not (row.is_background and row.first and row.first.is_python_function)]
+    table = rows.table(sort_by=args.sort, row_limit=args.rows)
+    lines: list[Line | str] = [recording_title(name, cycle.recording), *map(escaped, table.splitlines())]
+    if no_ops := Collector.instance().problems.get("ops"):
+        lines.append(Line(f"torch's ops are not recorded: {escaped(no_ops)}", Style.WARN))
+    return lines
+
+
+def write_and_compare(
+    args: argparse.Namespace, recorded: profile, *, name: str, passed: bool, start: Start
+) -> Comparison | None:
+    """Write the files that were asked for, say where they are, and compare.
+
+    Args:
+        args: Those of `add_recording_options`.
+        recorded: A profile of one cycle.
+        name: What was recorded: the name of the run's test.
+        passed: It ended well; otherwise its numbers are not judged.
+        start: What was found before it began.
+
+    Returns:
+        The comparison; None if none was asked for.
+
+    Raises:
+        OpprofError: A file cannot be written, or the runs cannot be compared.
+    """
+    with contextlib.chdir(start.folder):
+        if args.trace is not None:
+            recorded.export_chrome_trace(args.trace)
+            print_lines([f"trace: {args.trace}   (opprof trace show, or ui.perfetto.dev)"])
+        if args.output is None and args.compare is None:
+            return None
+        from pytest_opprof.cli.comparison import compare_run  # noqa: PLC0415
+        from pytest_opprof.results.files import write_run  # noqa: PLC0415
+        from pytest_opprof.results.program_run import run_of_program  # noqa: PLC0415
+
+        (cycle,) = recorded.cycles
+        made = run_of_program(
+            cycle.recording, name=name, passed=passed, created=start.time, commit=start.commit
+        )
+        if args.output is not None:
+            write_run(args.output, made)
+            print_lines([f"run: {args.output}   (opprof show, opprof compare)"])
+        if args.compare is None:
+            return None
+        return compare_run(args.compare, made, store=args.store, gates=[], renames=[])
