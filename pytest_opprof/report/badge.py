@@ -1,0 +1,43 @@
+"""A comparison as a badge: the JSON of a shields.io endpoint.
+
+https://shields.io/badges/endpoint-badge
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.summary import FAILING, VERDICT_WORDS, Summary
+
+if TYPE_CHECKING:
+    from pytest_opprof.report.summary import Judged
+
+
+def badge(comparison: Judged) -> str:
+    """One object: ``no regressions``, or how many tests fail, in words of ours alone."""
+    summary = Summary.of(comparison)
+    counts = summary.counts
+    failing = [verdict for verdict in Verdict if verdict in FAILING and counts[verdict]]
+    if failing:
+        message = ", ".join(_counted(verdict, counts[verdict]) for verdict in failing)
+        color = "yellow" if failing == [Verdict.INCONCLUSIVE] else "red"
+    elif set(counts) <= {Verdict.NEW}:  # nothing was held to a baseline, and that is not green
+        message, color = "nothing compared", "lightgrey"
+    else:
+        message, color = "no regressions", "brightgreen"
+    content = {
+        "schemaVersion": 1,
+        "label": "opprof",
+        "message": message,
+        "color": color,
+        "isError": bool(failing),
+    }
+    return f"{json.dumps(content)}\n"
+
+
+def _counted(verdict: Verdict, many: int) -> str:
+    if verdict is Verdict.REGRESSED:
+        return "1 regression" if many == 1 else f"{many} regressions"
+    return f"{many} {VERDICT_WORDS.get(verdict, verdict.value)}"
