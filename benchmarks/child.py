@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -21,3 +21,28 @@ def measured(module: str, *arguments: str, environment: Mapping[str, str] | None
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def processor_time_s(command: Sequence[str], *, folder: str, environment: Mapping[str, str]) -> float:
+    """The processor time of a command and of all that it waited for, in seconds.
+
+    Args:
+        command: The program and its arguments.
+        folder: Where it starts.
+        environment: Variables beside those of this process.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return used.ru_utime + used.ru_stime

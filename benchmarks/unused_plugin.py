@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from benchmarks.child import processor_time_s
 from benchmarks.table import Bound, Row
 
 _TESTS: Final = (
@@ -55,15 +54,4 @@ def rows(*, quick: bool) -> list[Row]:
 def _session_s(folder: str, *, plugin: str) -> float:
     """The processor time of one session, imports and all; more plugins would only add to the noise."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin]
-    session = subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, used = os.wait4(session.pid, 0)
-    session.returncode = os.waitstatus_to_exitcode(status)
-    if session.returncode != 0:
-        raise subprocess.CalledProcessError(session.returncode, command)
-    return used.ru_utime + used.ru_stime
+    return processor_time_s(command, folder=folder, environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})

@@ -86,17 +86,9 @@ def _release(project: Project, version: str, folder: Path) -> None:
             tag = project.tag.format(version)
             what = ["--quiet", "--no-checkout", "--depth=1", "--branch", tag]
             _do(["git", "clone", *what, _address(tree), str(clone)])
-            _do(
-                [
-                    "git",
-                    f"--git-dir={clone}/.git",
-                    f"--work-tree={folder}",
-                    "checkout",
-                    tag,
-                    "--",
-                    *project.taken,
-                ]
-            )
+            git = ["git", f"--git-dir={clone}/.git", f"--work-tree={folder}"]
+            present = _do([*git, "ls-tree", "--name-only", tag, *project.taken]).splitlines()
+            _do([*git, "checkout", tag, "--", *present])
 
 
 def _address(tree: Path) -> str:

@@ -16,7 +16,7 @@ class Project:
         newer: The release that is compared with it.
         tests: Paths of its tests that run within a minute, or all of them where the suite is that small.
         tag: How its repository names a release, where the sdists have no tests; "" where they do.
-        taken: Paths of the repository that the sdists lack.
+        taken: Paths of the repository that the sdists lack, those that a release has.
         options: Given to pytest besides.
         variables: Set in the environment of the sessions.
     """
@@ -64,7 +64,7 @@ PROJECTS: Final = (
         newer="0.8.0",
         tests=("tests/attr/layer", "tests/attr/neuron"),
         tag="v{}",
-        taken=("tests",),
+        taken=("tests", "captum/testing"),
     ),
     # Layers, whose tests script each of them; data sets would be downloaded.
     Project(

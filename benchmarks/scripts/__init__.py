@@ -1,0 +1,1 @@
+"""Scripts that are run under profilers, each of its own kind."""
