@@ -180,6 +180,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magic ``%%opprof``: IPython calls this for ``%load_ext pytest_opprof``."""
+    importlib.import_module(f"{__name__}.cli.magic").register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 

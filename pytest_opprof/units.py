@@ -11,10 +11,12 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from fractions import Fraction
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NS_IN_US = 1_000
 NS_IN_MS = 1_000_000
@@ -228,6 +230,8 @@ def parse_percent(text: str, *, where: str) -> Fraction:
     Raises:
         UsageError: ``text`` is none.
     """
+    from fractions import Fraction  # noqa: PLC0415  # it loads decimals, and everybody needs units
+
     match = _PERCENT.fullmatch(text)
     if match is None:
         raise UsageError(f"{where}: {text!r} is no percentage: write it like '2%'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -164,6 +165,12 @@ def _age(age: timedelta) -> str:
     return f"{age_in_words(age)} old"
 
 
+def is_path(text: str) -> bool:
+    """Whether a command's argument names something that is there, and so is not a baseline's name."""
+    # pathlib raises where a text is too long for a file's name, or a folder may not be looked into.
+    return os.path.exists(text)  # noqa: PTH110
+
+
 def find_run(text: str, *, store: Archive) -> Run:
     """The run that a command's argument means: a file, a baseline's name, or ``name@commit``.
 
@@ -172,9 +179,8 @@ def find_run(text: str, *, store: Archive) -> Run:
         DocumentError: the file holds no run that this release can use.
         StoreError: the file cannot be read.
     """
-    path = Path(text)
-    if path.exists():
-        return read_run(path)
+    if is_path(text):
+        return read_run(Path(text))
     try:
         return store.load(find_entry(text, store=store))
     except MissingBaselineError as error:
@@ -203,7 +209,7 @@ def find_base(
     """
     newest = find_run(text, store=store)
     git = Git(repository)
-    tip = None if Path(text).exists() or head.commit is None else git.commit_of(text)
+    tip = None if is_path(text) or head.commit is None else git.commit_of(text)
     start = git.merge_base(head.commit.id, tip) if tip and head.commit else None
     if start is None or text not in store.names():
         return newest, ()

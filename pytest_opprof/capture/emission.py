@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from pytest_opprof.capture.native import lib
 from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.observer_build import load
 from pytest_opprof.capture.torch_ops import imported_torch
 
 _SHAPES: Final = 1
@@ -71,6 +70,8 @@ def _switch(emitter: ctypes.PyDLL, target: Target, options: int, *, on: bool) ->
 
 @functools.cache
 def _emitter(torch: Any) -> ctypes.PyDLL:
+    from pytest_opprof.capture.observer_build import load  # noqa: PLC0415  # of no use without torch
+
     library = load(torch, part="emitter")
     library.opprof_emitter_set.argtypes = [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int]
     library.opprof_emitter_set.restype = None

@@ -7,7 +7,6 @@ them `ABSENCE` says why. Ranges then do nothing, and everything else that needs 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import platform
 import sys
@@ -107,6 +106,8 @@ def _unsupported() -> str | None:
 
 def _is_pure() -> bool:
     """Whether the package was installed without native modules on purpose."""
+    import importlib.metadata  # noqa: PLC0415  # it loads a parser of e-mail, which no other start needs
+
     try:
         wheel = importlib.metadata.distribution("pytest-opprof").read_text("WHEEL")
     except importlib.metadata.PackageNotFoundError:

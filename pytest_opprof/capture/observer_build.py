@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import re
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,9 @@ def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: b
         with place.locked(limit_s=2 * cxx.time_limit_s()):
             if place.has(maker):
                 return Observer(place=place, was_built=False)
-            with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as work:
+            for left in folder.glob(f"build-{place.key}-*"):  # by a process that was killed with the lock
+                shutil.rmtree(left, ignore_errors=True)
+            with tempfile.TemporaryDirectory(dir=folder, prefix=f"build-{place.key}-") as work:
                 made = _compile(build, part, program, Path(work))
                 place.keep(made, made_by="" if serves_any else maker)
     except OSError as error:

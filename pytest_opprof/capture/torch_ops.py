@@ -8,7 +8,6 @@ import sys
 from typing import Any, Protocol, Self
 
 from pytest_opprof.capture import injection
-from pytest_opprof.capture.observer_build import load
 from pytest_opprof.errors import CaptureUnavailableError
 
 
@@ -82,6 +81,8 @@ class ObserverOps:
         Raises:
             CaptureUnavailableError: It cannot be compiled or loaded.
         """
+        from pytest_opprof.capture.observer_build import load  # noqa: PLC0415  # of no use without torch
+
         self._torch = torch
         self._library = load(torch)
         for name in ("enable", "disable", "adopt_thread", "step_aside"):

@@ -62,7 +62,10 @@ def run(args: argparse.Namespace) -> int:
     elif args.test is None:
         raise UsageError("say which test's history is wanted: opprof history TEST")
     if args.test is not None:
-        _print(_trends(log, args), args)
+        trends, notes = trends_of(log, args.test, metric=args.metric, name=args.name)
+        for note in notes:
+            print(f"opprof: {note}", file=sys.stderr)
+        _print(trends, args)
     return 0
 
 
@@ -79,18 +82,31 @@ def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
     yield f"{added} runs imported, {found.known} were there already, {without} have no usable test"
 
 
-def _trends(log: HistoryLog, args: argparse.Namespace) -> list[Trend]:
+def trends_of(
+    log: HistoryLog, test: str, *, metric: str | None, name: str | None, is_kept: bool = True
+) -> tuple[list[Trend], tuple[str, ...]]:
+    """The trends of a test, and sentences on what of the history was passed over.
+
+    Args:
+        log: The history.
+        test: The test's id, or a part that no other test has.
+        metric: As the user wrote it; None for how many ops a step has, and how long they take.
+        name: Only runs that were saved under this name.
+        is_kept: Whether the history's index may be written.
+
+    Raises:
+        UsageError: No such test or metric, or no run of that name.
+        StoreError: The history cannot be read.
+    """
     from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
     from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
 
-    with HistoryIndex(log) as index:
-        node_id = find_test(args.test, index.tests())
-        results = index.results(node_id, name=args.name)
-        for note in index.notes:
-            print(f"opprof: {note}", file=sys.stderr)
+    with HistoryIndex(log, is_kept=is_kept) as index:
+        node_id = find_test(test, index.tests())
+        results, notes = index.results(node_id, name=name), index.notes
     if not results:
-        raise UsageError(f"{node_id} has no run that was saved as {args.name!r}")
-    return [trend_of(node_id, path, results) for path in wanted_metrics(args.metric, results)]
+        raise UsageError(f"{node_id} has no run that was saved as {name!r}")
+    return [trend_of(node_id, path, results) for path in wanted_metrics(metric, results)], notes
 
 
 def _print(trends: list[Trend], args: argparse.Namespace) -> None:

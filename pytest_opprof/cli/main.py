@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import os
 import signal
 import sys
 from typing import TYPE_CHECKING
 
+from pytest_opprof.cli.completion import add_completion
 from pytest_opprof.errors import OpprofError
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ COMMANDS = (
     "import-benchmarks",
     "recover",
     "comment",
+    "mcp",
 )
 # What needs the collector. Without it all others work.
 _RECORDING = frozenset({"ab", "attach", "bisect", "env", "prepare", "recover", "run", "trace"})
@@ -103,12 +104,22 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="opprof", description="Look at what pytest-opprof measured, compare runs, set a project up."
     )
-    version = importlib.metadata.version("pytest-opprof")
-    parser.add_argument("--version", action="version", version=f"opprof {version}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
+    add_completion(parser)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for module in modules.values():
         module.add_parser(subparsers)
     return parser
+
+
+class _Version(argparse.Action):
+    """As argparse's own, but for when the version is looked up: that loads a parser of e-mail."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        import importlib.metadata  # noqa: PLC0415  # see above
+
+        print(f"opprof {importlib.metadata.version('pytest-opprof')}")
+        parser.exit()
 
 
 def _module(name: str) -> ModuleType:

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import subprocess
 import sys
-import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -46,9 +45,10 @@ def run(args: argparse.Namespace) -> int:
         CaptureUnavailableError: There is no such torch, or they cannot be built.
     """
     from pytest_opprof.capture.observer_build import PARTS  # noqa: PLC0415  # loads native code
+    from pytest_opprof.experiment.place import Place  # noqa: PLC0415  # as above
 
-    with terminated_as_interrupted(), tempfile.TemporaryDirectory(prefix="opprof-torch-") as work:
-        build = _torch(args.torch, Path(work))
+    with terminated_as_interrupted(), Place("torch") as work:
+        build = _torch(args.torch, work.folder)
         for part in PARTS:
             _prepare(build, part, args.output)
     if args.output:

@@ -46,8 +46,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--format",
         default="markdown",
         metavar="FORMAT",
-        help="html, markdown (a comment), summary (of a job), gitlab, junit, annotations, openmetrics; "
-        "default: %(default)s",
+        help="html, markdown (a comment), summary (of a job), gitlab, junit, annotations, openmetrics or "
+        "badge; default: %(default)s",
     )
     parser.add_argument(
         "-o", "--output", type=Path, default=_PRINTED, metavar="FILE", help="default: -, which prints it"

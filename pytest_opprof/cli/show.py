@@ -43,12 +43,12 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: there is nothing such, or it cannot be read.
     """
-    from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
+    from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
     from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
 
     path = Path(args.run)
-    if path.exists():
+    if is_path(args.run):
         document = parse(read_bytes(path), where=args.run)
         if contract_of(document, where=args.run) is Contract.COMPARISON:
             print_lines(_comparison_lines(path))
@@ -76,9 +76,7 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
     from pytest_opprof.report.terminal import result_title, run_title  # noqa: PLC0415
 
     columns = args.columns.split(",") if args.columns else None
-    tests = [test for test in found.tests if _is_meant(test, args.test)]
-    if args.test and not tests:
-        raise UsageError(f"{args.run} has no test like {args.test!r} ({len(found.tests)} tests)")
+    tests = tests_like(args.test, found, where=args.run)
     yield run_title(found)
     for test in tests:
         yield ""
@@ -87,5 +85,18 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
             yield from op_table(test, sort_by=args.sort, rows=args.rows, columns=columns)
 
 
-def _is_meant(test: TestResult, pattern: str | None) -> bool:
-    return pattern is None or pattern in test.node_id or fnmatch.fnmatchcase(test.node_id, pattern)
+def tests_like(pattern: str | None, found: Run, *, where: str) -> list[TestResult]:
+    """The tests of a run whose id contains or matches a pattern; all of them without one.
+
+    Raises:
+        UsageError: there is none.
+    """
+    tests = [test for test in found.tests if pattern is None or is_like(test.node_id, pattern)]
+    if pattern and not tests:
+        raise UsageError(f"{where} has no test like {pattern!r} ({len(found.tests)} tests)")
+    return tests
+
+
+def is_like(node_id: str, pattern: str) -> bool:
+    """Whether a test's id contains or matches a pattern."""
+    return pattern in node_id or fnmatch.fnmatchcase(node_id, pattern)

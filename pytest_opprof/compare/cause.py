@@ -20,12 +20,18 @@ class Causes:
     """The call trees of both sides, read once and asked for every op that rose."""
 
     def __init__(self, base: TestResult, head: TestResult) -> None:
-        self._before = _callers(base)
-        self._after = _callers(head)
         # Calls are over all steps: to compare them, each side counts as often as the other has steps.
         self._weights = (head.steps, base.steps)
         self._sides = base, head
         self._ranges = {row.name for row in head.ops if row.kind is OpKind.RANGE}
+
+    @cached_property
+    def _before(self) -> dict[str, Counter[str]]:
+        return _callers(self._sides[0])
+
+    @cached_property
+    def _after(self) -> dict[str, Counter[str]]:
+        return _callers(self._sides[1])
 
     def of(self, pair: RowPair) -> str:
         """A rise's cause in few words: ``new in Encoder.forward, model.py:41``, ``called by aten::clone``."""

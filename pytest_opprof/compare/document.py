@@ -69,7 +69,7 @@ def comparison_to_document(comparison: Comparison) -> Document:
         "head": side_to_document(comparison.head),
         "notes": list(bounded_notes(comparison.notes)),
         "not_run": comparison.not_run,
-        "tests": [_test_to_document(test) for test in comparison.tests],
+        "tests": [test_to_document(test) for test in comparison.tests],
     }
 
 
@@ -99,7 +99,8 @@ def comparison_from_document(document: Document, *, where: str) -> Comparison:
     )
 
 
-def _test_to_document(test: TestComparison) -> Document:
+def test_to_document(test: TestComparison) -> Document:
+    """One test of a comparison, as its document has it."""
     return {
         "node_id": test.node_id,
         "verdict": verdict_to_document(test.verdict),

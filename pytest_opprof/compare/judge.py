@@ -86,13 +86,18 @@ def judge(
     totals = [change for change in court.totals() if change is not None]
     ops = [change for change in court.ops() if change is not None]
     judged = _judged_gates((*totals, *ops), base, head)
+    if not any(map(_is_told, (*totals, *ops))):
+        return Judgement(changes=(), judged=judged)  # of nearly all tests
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
     if OPS_COUNT.name not in risen:
         ops = within_families(ops, base, head, gates=gates)
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
     found = ranked(with_moved_work((*totals, *ops)), court.causes)
-    changes = (change for change in found if change.verdict is not Verdict.PASS or change.rise)
-    return Judgement(changes=tuple(changes), judged=judged)
+    return Judgement(changes=tuple(filter(_is_told, found)), judged=judged)
+
+
+def _is_told(change: Change) -> bool:
+    return change.verdict is not Verdict.PASS or change.rise != 0
 
 
 def _judged_gates(changes: Iterable[Change], base: TestResult, head: TestResult) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.accepting import SPENT
@@ -67,6 +68,7 @@ def compare_runs(
     opprof_version: str,
     policy: Policy | None = None,
     collected: Collected | None = None,
+    judged: Mapping[str, TestComparison] = MappingProxyType({}),
     notes: tuple[str, ...] = (),
 ) -> Comparison:
     """Compare two runs test by test.
@@ -78,6 +80,7 @@ def compare_runs(
         opprof_version: this release.
         policy: the rules set outside the tests.
         collected: what this session collected; without it no test is called MISSING.
+        judged: what was said of tests of these very runs when they ended, by node id.
         notes: what to say about the whole.
     """
     policy, collected = policy or Policy(), collected or Collected()
@@ -89,8 +92,11 @@ def compare_runs(
     notes += _views_guessed(base, pairs)
     for pair in pairs:
         if pair.head is not None:
-            tests.append(compare_test(pair.head, pair.base, base=base, head=head, policy=policy))
-            not_run += not _ran(pair.head)
+            known = judged.get(pair.node_id)
+            if known is None or known.head is not pair.head or known.base is not pair.base:
+                known = compare_test(pair.head, pair.base, base=base, head=head, policy=policy)
+            tests.append(known)
+            not_run += not _ran(pair.head) and not pair.head.is_left_alone
         elif collected.lacks(pair.node_id):
             tests.append(_missing(pair, policy.accepted.get((pair.node_id, None, None))))
         else:
@@ -125,13 +131,15 @@ def compare_test(
     refused = _refused(test)
     if refused is not None:
         verdict, reason = refused
+        if test.is_left_alone and before is not None and before.is_usable:
+            verdict = Verdict.ERROR  # it was held to something
         return replace(bare, verdict=verdict, reason=reason)
     limits = evaluate_limits(test)
     bare = replace(bare, limits=limits)
     of_limits = worst(limit.verdict for limit in limits)
     if base is None:
         return replace(bare, verdict=of_limits, reason=_limits_sentence(limits))
-    if before is None or before.outcome is not Outcome.PASSED:
+    if before is None or before.outcome is not Outcome.PASSED or before.is_left_alone:
         verdict = worst((of_limits, Verdict.NEW))
         return replace(bare, verdict=verdict, reason=_limits_sentence(limits) or f"not in {base.title}")
     lacking = _lacking(before, test, base=base)

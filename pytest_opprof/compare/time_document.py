@@ -83,7 +83,7 @@ def time_comparison_to_document(comparison: TimeComparison) -> Document:
                 "flagged": list(control.flagged),
             },
             "notes": list(comparison.notes),
-            "tests": [_test_to_document(test) for test in comparison.tests],
+            "tests": [test_to_document(test) for test in comparison.tests],
         }
     }
 
@@ -125,7 +125,8 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
     )
 
 
-def _test_to_document(test: TestTimes) -> Document:
+def test_to_document(test: TestTimes) -> Document:
+    """The times of one test of an A/B, as its document has them."""
     return {
         "node_id": test.node_id,
         "verdict": verdict_to_document(test.verdict),

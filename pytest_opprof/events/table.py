@@ -6,7 +6,6 @@ each shows the other's values, and an annotation on a device shows a share of a 
 
 from __future__ import annotations
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Final
@@ -80,6 +79,8 @@ class Tabular(ABC):
 
     def _repr_html_(self) -> str:
         """The same in a notebook, where names are text and not markup."""
+        import html  # noqa: PLC0415  # for notebooks only
+
         return f"<pre>{html.escape(self.table())}</pre>"
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Temporary folders of experiments: locked while a process uses them, then removed by the next run."""
+"""Temporary folders, locked while a process uses them, so that the next one removes what killed ones left."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class Place:
         self._prefix = f"{_PREFIX}{kind}-"
         self.folder = Path()
         self.lock = -1
+        self._opened: os.stat_result | None = None
 
     def __enter__(self) -> Self:
         """Make the folder.
@@ -50,6 +51,7 @@ class Place:
                 self.folder = Path(tempfile.mkdtemp(prefix=self._prefix)).resolve()
                 with contextlib.suppress(FileNotFoundError):  # another run took it for a left one
                     self.lock = opened(self.folder / _LOCK, mode=0o600)
+                    self._opened = os.fstat(self.lock)
                     hold(self.lock)
         except BaseException:
             self._leave()
@@ -64,19 +66,22 @@ class Place:
 
     def _is_held(self) -> bool:
         """Whether the lock is that of the folder: until it was held, another run could remove both."""
-        if self.lock < 0:
+        if self._opened is None:
             return False
         try:
-            return os.path.samestat(os.fstat(self.lock), (self.folder / _LOCK).stat())
+            return os.path.samestat(self._opened, (self.folder / _LOCK).stat())
         except FileNotFoundError:
             return False
 
     def _leave(self) -> None:
         if self.folder != Path():
             shutil.rmtree(self.folder, ignore_errors=True)
-        if self.lock >= 0:
-            os.close(self.lock)
-        self.lock, self.folder = -1, Path()
+        if self._opened is not None:
+            with contextlib.suppress(OSError):
+                # A test may close what it did not open, and a file of its own then has the number.
+                if os.path.samestat(self._opened, os.fstat(self.lock)):
+                    os.close(self.lock)
+        self.lock, self.folder, self._opened = -1, Path(), None
 
 
 def remove_stale(folder: Path) -> bool:

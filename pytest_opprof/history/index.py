@@ -47,12 +47,13 @@ class _Place(Enum):
 class HistoryIndex:
     """An index that says what its log says."""
 
-    def __init__(self, log: HistoryLog, *, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, log: HistoryLog, *, patience_s: float = _PATIENCE_S, is_kept: bool = True) -> None:
         """Bring the index up to date with the log.
 
         Args:
             log: what it is the index of.
             patience_s: how long to wait for another process that is writing the index.
+            is_kept: whether its file may be used and written; else it is made in memory.
 
         Raises:
             StoreError: the log cannot be read.
@@ -61,7 +62,7 @@ class HistoryIndex:
         self._path: Path = log.folder / INDEX
         self._patience_s = patience_s
         # Without a log there is nothing to keep an index of, nor a folder to keep it in.
-        self._place = _Place.FILE if log.segments() else _Place.MEMORY
+        self._place = _Place.FILE if is_kept and log.segments() else _Place.MEMORY
         self._why = ""
         self._connection: sqlite3.Connection | None = None
         self._damaged, self._lost = self._ask(_losses)

@@ -73,8 +73,13 @@ class Trend:
         return sum(point.is_change for point in self.points)
 
 
-def find_test(text: str, tests: Sequence[str]) -> str:
+def find_test(text: str, tests: Sequence[str], *, where: str = "the history") -> str:
     """The test that a node id, or a part of one, means.
+
+    Args:
+        text: what the user wrote.
+        tests: the node ids to choose from.
+        where: what an error says has these tests.
 
     Raises:
         UsageError: none or several; it names them, or the nearest.
@@ -92,11 +97,11 @@ def find_test(text: str, tests: Sequence[str]) -> str:
         more = f" and {len(found) - _NAMED_AT_MOST} more" if len(found) > _NAMED_AT_MOST else ""
         raise UsageError(f"{text!r} is a part of {', '.join(found[:_NAMED_AT_MOST])}{more}: give more of it")
     if not tests:
-        raise UsageError("the history is empty. Runs get into it with pytest --opprof-save=NAME")
+        raise UsageError(f"{where} is empty. Record tests with pytest --opprof-save=NAME")
     names = {test.rpartition("::")[2]: test for test in reversed(tests)} | {test: test for test in tests}
     near = difflib.get_close_matches(text, names, n=1, cutoff=0.5)
     hint = f"did you mean {names[near[0]]!r}?" if near else f"it has {len(tests)} tests, such as {tests[0]!r}"
-    raise UsageError(f"the history has no test {text!r} ({hint})")
+    raise UsageError(f"{where} has no test {text!r} ({hint})")
 
 
 def wanted_metrics(metric: str | None, results: Sequence[Result]) -> tuple[MetricPath, ...]:

@@ -20,9 +20,11 @@ from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
 from pytest_opprof.compare.varying import varying_note
 from pytest_opprof.errors import MissingBaselineError, OpprofError
 from pytest_opprof.plugin.certify import certify
+from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange, baseline_digest
+from pytest_opprof.results.files import read_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult
 
@@ -59,6 +61,9 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     Raises:
         OpprofError: The store, or the baseline in it, cannot be read.
     """
+    first = first_run(config)
+    if first is not None:
+        return Baseline(run=read_run(first))
     is_kept = options.save or options.baseline or options.json or options.history == "all"
     commit = head_commit(config.rootpath) if is_kept else None
     if exchange is not None:
@@ -112,7 +117,7 @@ def save_run(
         OpprofError: The store cannot be written; what it held is as it was.
     """
     assert options.save is not None
-    certified = certify(config, run.tests, node_ids, processes=options.save_processes)
+    certified = certify(config, run, node_ids, processes=options.save_processes)
     notes = [certified.note] if certified.note else []
     store = open_store(options.store, root=config.rootpath)
     saved = store.save(

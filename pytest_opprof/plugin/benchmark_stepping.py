@@ -16,6 +16,7 @@ from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
 from pytest_opprof.plugin.calm import Calm
 from pytest_opprof.plugin.marker import ProfileRequest
+from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 
@@ -30,6 +31,7 @@ class BenchmarkStepping(Stepping):
         fails: Whether what was measured would fail the test: then it is measured once more.
         timed: Steps to time ourselves, without a profiler, after those of the schedule.
         calm: Waits for an undisturbed moment before each recorded step.
+        seeds: Have each call draw the same random numbers.
 
     Attributes:
         fixture: The benchmark's fixture of this test.
@@ -44,9 +46,15 @@ class BenchmarkStepping(Stepping):
         fails: Callable[[Stepping], bool] | None = None,
         timed: TimedSteps | None = None,
         calm: Calm | None = None,
+        seeds: Seeds | None = None,
     ) -> None:
         super().__init__(
-            replace(request, steps_itself=False), sources=sources, fails=fails, timed=timed, calm=calm
+            replace(request, steps_itself=False),
+            sources=sources,
+            fails=fails,
+            timed=timed,
+            calm=calm,
+            seeds=seeds,
         )
         self.fixture = fixture
 
@@ -74,7 +82,9 @@ class BenchmarkStepping(Stepping):
         with self._repeating():
             self._measure(work)
             if self._needs_a_second_look():
-                again = BenchmarkStepping(self.request, fixture=self.fixture, sources=self.sources)
+                again = BenchmarkStepping(
+                    self.request, fixture=self.fixture, sources=self.sources, seeds=self._seeds
+                )
                 self.again = again
                 again._measure(work)
             if self._is_sound():
@@ -92,6 +102,7 @@ class BenchmarkStepping(Stepping):
     def _measure(self, work: Benchmarked) -> None:
         __tracebackhide__ = True
         try:
+            self._seeds.next_call()
             arguments = work.prepare()
             self._start()
             while self._is_sound():
@@ -102,6 +113,7 @@ class BenchmarkStepping(Stepping):
                 self.end_step()
                 with self._between_steps(work):
                     work.clean(arguments)
+                    self._seeds.next_call()
                     if self.calls + 1 < self.request.calls:
                         arguments = work.prepare()
                 if not self._goes_on():
@@ -117,6 +129,7 @@ class BenchmarkStepping(Stepping):
         __tracebackhide__ = True
         try:
             for call in self.timed.calls():
+                self._seeds.next_call()
                 args, kwargs = arguments = work.prepare()
                 with call:
                     work.function(*args, **kwargs)

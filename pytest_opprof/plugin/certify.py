@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from pytest_opprof.errors import MeasurementError, OpprofError
+from pytest_opprof.experiment.place import Place
 from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.files import read_run
+from pytest_opprof.results.files import read_run, write_run
 from pytest_opprof.results.run import Run, TestResult
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
@@ -36,28 +35,28 @@ class Certified:
     note: str | None = None
 
 
-def certify(
-    config: pytest.Config, tests: Sequence[TestResult], node_ids: Mapping[str, str], *, processes: int
-) -> Certified:
-    """Measure `tests` in fresh processes and compare what must be exact.
+def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, processes: int) -> Certified:
+    """Measure a run's tests in fresh processes and compare what must be exact.
+
+    There one active step is enough for a test that counts what it counted in the run.
 
     Args:
         config: Of the session that measured them first.
-        tests: What it measured.
+        run: What it measured.
         node_ids: From a result's node id to pytest's own.
         processes: How many processes are to have measured them in the end, this one among them.
     """
-    wanted = [node_ids[test.node_id] for test in tests if test.is_usable]
+    wanted = [node_ids[test.node_id] for test in run.tests if test.is_usable]
     if not wanted:
-        return Certified(tests=tuple(tests))
+        return Certified(tests=run.tests)
     if processes == 1:
-        return Certified(tests=tuple(tests), note=_ALONE)
-    seen = tuple(tests)
+        return Certified(tests=run.tests, note=_ALONE)
+    seen = run.tests
     for number in range(2, processes + 1):
         # What the order of the tests decides shows when every other process turns it round.
         order = wanted if number % 2 else wanted[::-1]
         try:
-            again = {test.node_id: test for test in _fresh_run(config, order, number=number).tests}
+            again = {test.node_id: test for test in _fresh_run(config, order, number=number, first=run).tests}
         except (OpprofError, OSError) as error:
             # The next one would fail alike.
             return Certified(tests=seen, note=f"not certified in {processes} processes: {error}")
@@ -132,19 +131,29 @@ def _hash_seed(number: int) -> str:
 
 
 def _fresh_run(
-    config: pytest.Config, node_ids: Sequence[str], *, number: int, timeout_s: float | None = None
+    config: pytest.Config,
+    node_ids: Sequence[str],
+    *,
+    number: int,
+    first: Run | None = None,
+    timeout_s: float | None = None,
 ) -> Run:
-    """What a fresh process measures of some tests, in this order.
+    """What a fresh process measures of some tests, in this order, to confirm what the `first` one has.
 
     Raises:
         OpprofError: It left no document.
         OSError: It cannot be started.
         subprocess.TimeoutExpired: It took longer than `timeout_s`.
     """
-    with tempfile.TemporaryDirectory(prefix="opprof-certify-") as folder:
-        document = Path(folder) / "run.json"
+    with Place("certify") as place:
+        folder = place.folder
+        document, known = folder / "run.json", folder / "first.json"
+        command = [*_command(config, node_ids, cache=f"{folder}/cache"), f"--opprof-json={document}"]
+        if first is not None:
+            write_run(known, first)
+            command.append(f"--opprof-first={known}")
         done = subprocess.run(
-            [*_command(config, node_ids, cache=f"{folder}/cache"), f"--opprof-json={document}"],
+            command,
             cwd=config.invocation_params.dir,
             env={**os.environ, _HASH_SEED: _hash_seed(number)},
             timeout=timeout_s,

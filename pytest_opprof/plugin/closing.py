@@ -75,6 +75,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
         opprof_version=version(),
         policy=session.policy,
         collected=session.collected,
+        judged=session.judged,
         notes=session.baseline.notes,
     )
     # Those of the baseline stand in the header.

@@ -7,8 +7,20 @@ half another half, would leave the rest unmeasured.
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take what the first process has measured."""
+    parser.addoption("--opprof-first", metavar="PATH", help="the run that this process is to confirm")
+
+
+def first_run(config: pytest.Config) -> Path | None:
+    """Where that is; None where this process confirms nobody."""
+    text = config.getoption("opprof_first", None)
+    return Path(text) if text else None
 
 
 # Inside of the wrapper that plans what is measured, and around all that choose.

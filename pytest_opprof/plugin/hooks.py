@@ -170,7 +170,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     session = item.config.stash.get(SESSION, None)
     if session is None:
         return (yield)
-    session.prepare_heap(item)
+    session.prepare(item)
     if not session.watches(item):
         return (yield)
     from pytest_opprof.plugin.flight import recorded  # noqa: PLC0415  # as above

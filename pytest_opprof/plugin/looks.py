@@ -9,6 +9,7 @@ import pytest
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.plugin.certify import SecondLooks
+from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.measurement import measured, unmeasured
 from pytest_opprof.plugin.plans import PLAN
 from pytest_opprof.results.agreement import repeated
@@ -36,10 +37,14 @@ class Looks:
         self._fresh = None if session.exchange else SecondLooks(session.config)
 
     def may_be_enough(self, item: pytest.Item) -> bool:
-        """Whether one active step can answer: the test is held to a certificate, and nothing else is kept."""
+        """Whether one active step can answer.
+
+        It can where the test is held to a certificate, or confirms the first process, and no more is kept.
+        """
         base, options = self._session.baseline.run, self._session.options
         before = base.test(canonical_node_id(item.nodeid)) if base else None
-        if before is None or before.processes < CERTIFICATE or before.unstable:
+        needed = 1 if first_run(self._session.config) else CERTIFICATE
+        if before is None or before.processes < needed or before.unstable:
             return False
         return not (options.save or options.traces or options.timed_steps)
 

@@ -51,6 +51,7 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _MAY_BE_NONE: Final = ("activities", "schedule", "limits", "gates")
 _MOST_CALLS: Final = 10_000
+BY_LINE: Final = pytest.StashKey[None]()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class ProfileRequest:
         limits: Budgets as they were written.
         sampling: The share of torch's ops to record.
         gates: Rules as they were written.
+        is_named: The test has the marker in its code; else a line of options chose it among others.
         missing: What was asked for and is not captured in this release.
         steps_itself: The test takes the ``opprof`` fixture and calls its `step()`.
     """
@@ -86,6 +88,7 @@ class ProfileRequest:
     sampling: float = EVERY_OP
     limits: Any = ()
     gates: Mapping[str, str] = field(default_factory=dict)
+    is_named: bool = True
     group_by_input_shape: bool = False
     trace: bool = False
     missing: tuple[str, ...] = ()
@@ -149,6 +152,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         with_modules=_flag(arguments, "with_modules", where=where),
         sampling=parse_sampling(arguments.get("sampling", EVERY_OP), where=where),
         limits=arguments.get("limits", ()),
+        is_named=BY_LINE not in item.stash,
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
         trace=_flag(arguments, "trace", where=where),

@@ -16,7 +16,7 @@ from _pytest.mark.expression import Expression
 
 from pytest_opprof.compare.limits import parse_limits
 from pytest_opprof.errors import UsageError
-from pytest_opprof.plugin.marker import check_names, refusal_of
+from pytest_opprof.plugin.marker import BY_LINE, check_names, refusal_of
 
 _WORD: Final = r"""(?:"([^"]*)"|'([^']*)'|(\S+))"""
 _LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
@@ -57,6 +57,7 @@ def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
         last = next((line for line in reversed(parsed) if line.chooses(item)), None)
         if last is not None and not last.is_excluding:
             item.add_marker(pytest.mark.profile(**last.arguments))
+            item.stash[BY_LINE] = None
 
 
 def parse_mark(line: str) -> MarkLine:

@@ -56,7 +56,7 @@ def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording])
         capture=capture_of(recordings),
     )
     cycles = [cycle_of(recording) for recording in recordings]
-    if not cycles:
+    if not cycles or test.is_left_alone:
         return test
     durations_ns = stepping.timed.durations_ns
     times = {WALL_TIME.name: Samples.of(durations_ns)} if durations_ns else {}
@@ -73,7 +73,9 @@ def _once(test: TestResult, stepping: Stepping, recordings: Sequence[Recording])
 
 def _measurement(stepping: Stepping) -> Measurement:
     if stepping.problem is not None:
-        return Measurement(status=MeasurementStatus.ERROR, reason=stepping.problem)
+        is_left_alone = not (stepping.is_repeatable or stepping.request.is_named)
+        status = MeasurementStatus.NOT_RUN if is_left_alone else MeasurementStatus.ERROR
+        return Measurement(status=status, reason=stepping.problem)
     if stepping.doubt is not None:
         return Measurement(status=MeasurementStatus.INCONCLUSIVE, reason=stepping.doubt)
     no_ops = stepping.unheard.get("ops") or Collector.instance().problems.get("ops")

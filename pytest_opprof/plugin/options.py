@@ -16,6 +16,7 @@ import pytest
 
 ALWAYS: Final = "always"
 _MODES: Final = ("on", "off", "only", ALWAYS)
+_LARGEST_SEED: Final = 2**32 - 1  # that numpy takes
 _MOST_PROCESSES: Final = 100
 _HISTORY: Final = ("saved", "all", "off")
 MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
@@ -131,6 +132,12 @@ OPTIONS: Final = (
         default="ranges,ops,cuda-if-used",
         help=f"sources of ops, of {', '.join(_CAPTURE)}",
     ),
+    Option(
+        name="opprof-seed",
+        metavar="N|off",
+        default="0",
+        help="of random, numpy and torch in each call of a measured test but the first; off: seed nothing",
+    ),
     Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
     Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
     Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
@@ -161,7 +168,7 @@ OPTIONS: Final = (
         metavar="FORMAT:PATH",
         is_list=True,
         help="write what came of this session: json (the comparison), html, markdown, summary, gitlab, "
-        "junit, annotations or openmetrics; - for PATH prints it; may be repeated",
+        "junit, annotations, openmetrics or badge; - for PATH prints it; may be repeated",
     ),
 )
 
@@ -214,6 +221,7 @@ class Options:
         renames: What tests of the baseline are called now.
         save_processes: How many processes measure what is saved; 1 for this one alone.
         capture: Names of sources.
+        seed: Of random numbers; None to seed nothing.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
         timed_steps: Steps to time without the profiler.
@@ -235,6 +243,7 @@ class Options:
     ini_gates: tuple[str, ...]
     renames: tuple[str, ...]
     capture: frozenset[str]
+    seed: int | None
     sort: str
     columns: tuple[str, ...] | None
     rows: int
@@ -286,6 +295,7 @@ def read_options(config: pytest.Config) -> Options:
         ini_gates=tuple(config.getini("opprof_gate")),
         renames=(*(config.getoption("opprof_rename") or ()), *config.getini("opprof_rename")),
         capture=capture,
+        seed=None if values["opprof_seed"] == "off" else _seed(values["opprof_seed"]),
         sort=values["opprof_sort"],
         columns=tuple(columns) or None,
         rows=_whole_number("--opprof-rows", values["opprof_rows"]),
@@ -328,6 +338,12 @@ def _processes(text: str) -> int:
     if not 1 <= count <= _MOST_PROCESSES:
         raise pytest.UsageError(f"{option}={text}: it is a number from 1 to {_MOST_PROCESSES}")
     return count
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) > _LARGEST_SEED:
+        raise pytest.UsageError(f"--opprof-seed={text}: it is a number from 0 to {_LARGEST_SEED}, or off")
+    return int(text)
 
 
 def _of_rank(path: Path | None) -> Path | None:

@@ -38,6 +38,7 @@ from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
 from pytest_opprof.plugin.reports import check_reports
+from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
@@ -73,6 +74,7 @@ class OpprofSession:
         policy: The gates set outside the tests.
         baseline: What the tests are held to.
         results: By node id, in the order in which the tests ended.
+        judged: What was said of them then, in the process that ran them.
         node_ids: From a result's node id to pytest's own.
         running: What is known of the test that runs, if one does.
         notes: What to tell the user, each sentence once.
@@ -103,6 +105,7 @@ class OpprofSession:
         self.is_controller = is_controller
         self.collected = collected
         self.results: dict[str, TestResult] = {}
+        self.judged: dict[str, TestComparison] = {}
         self.node_ids: dict[str, str] = {}
         self.running: TestResult | None = None
         self.notes: dict[str, None] = {}
@@ -122,6 +125,7 @@ class OpprofSession:
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         self._looks = Looks(self)
         self._heap = RestingHeap()
+        self._seeds = Seeds(options.seed)
         self._speed: Speed | None = None
         self._details = environment.details()
         self._run_id = secrets.token_hex(8)
@@ -132,7 +136,7 @@ class OpprofSession:
     def close(self) -> None:
         """Remove what was not kept; a worker's folder is its controller's to remove."""
         self._heap.thaw()
-        if self.shared is not self.exchange and self.shared.is_of_this_process:
+        if self.shared.is_of_this_process:
             self.shared.remove()
 
     def _accepted(self) -> Mapping[Key, Acceptance]:
@@ -154,10 +158,11 @@ class OpprofSession:
         """Whether something is kept of a test whose process dies."""
         return PLAN in item.stash or self.options.mode == ALWAYS
 
-    def prepare_heap(self, item: pytest.Item) -> None:
+    def prepare(self, item: pytest.Item) -> None:
         """A test is about to be set up: have no window of it pay for what is alive already."""
         if PLAN in item.stash:
             self._heap.freeze()
+            self._seeds.begin()
         else:
             self._heap.thaw()
 
@@ -172,23 +177,18 @@ class OpprofSession:
         return item.stash[STEPPING]
 
     def _new_stepping(self, item: pytest.Item, request: ProfileRequest) -> Stepping:
-        sources, fails = self.options.capture, partial(self._looks.would_fail, item)
-        answers = partial(self._looks.is_as_before, item) if self._looks.may_be_enough(item) else None
-        timed = TimedSteps(0 if self.exchange else self.options.timed_steps, calm=self._calm())
         fixture = benchmark_of(item)
-        if fixture is None:
-            return Stepping(
-                request,
-                sources=sources,
-                fails=fails,
-                answers=answers,
-                timed=timed,
-                calm=self._calm(),
-                keep_events=self.traces.kept_events(request),
-            )
-        return BenchmarkStepping(
-            request, fixture=fixture, sources=sources, fails=fails, timed=timed, calm=self._calm()
-        )
+        common: dict[str, Any] = {
+            "sources": self.options.capture,
+            "fails": partial(self._looks.would_fail, item),
+            "timed": TimedSteps(0 if self.exchange else self.options.timed_steps, calm=self._calm()),
+            "calm": self._calm(),
+            "seeds": self._seeds,
+        }
+        if fixture is not None:
+            return BenchmarkStepping(request, fixture=fixture, **common)
+        answers = partial(self._looks.is_as_before, item) if self._looks.may_be_enough(item) else None
+        return Stepping(request, answers=answers, keep_events=self.traces.kept_events(request), **common)
 
     def _calm(self) -> Calm | None:
         """What waits for undisturbed moments, where times are asked for."""
@@ -228,6 +228,7 @@ class OpprofSession:
         found = self._looks.confirmed(item, found)
         test = measured_of(found)
         self._take(test)
+        self.judged[test.node_id] = found
         note_properties(item, found)
         traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:

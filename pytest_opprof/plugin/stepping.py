@@ -22,6 +22,7 @@ from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
 from pytest_opprof.plugin.calm import Calm, CalmRecorder
 from pytest_opprof.plugin.marker import ProfileRequest
+from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
@@ -46,6 +47,7 @@ class Stepping:
         answers: Whether one active step was enough; None where all of the schedule are wanted.
         timed: Steps to time, without a profiler, after those of the schedule.
         calm: Waits for an undisturbed moment before each recorded step.
+        seeds: Have each call draw the same random numbers.
         keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
 
     Attributes:
@@ -54,6 +56,7 @@ class Stepping:
         recordings: Of the finished cycles, in order.
         one_step: Of the one active step that was no answer.
         problem: Why the measurement failed; None while it has not.
+        is_repeatable: No call but the first failed.
         doubt: Why a finished measurement cannot be trusted; None when it can.
         calls: Finished calls of the test, or steps that it finished itself.
         is_running: The call phase is not over.
@@ -73,6 +76,7 @@ class Stepping:
         answers: Callable[[Stepping], bool] | None = None,
         timed: TimedSteps | None = None,
         calm: Calm | None = None,
+        seeds: Seeds | None = None,
         keep_events: int = 0,
     ) -> None:
         self.request = request
@@ -81,6 +85,7 @@ class Stepping:
         self.one_step: list[Recording] = []
         self.problem: str | None = None
         self.doubt: str | None = None
+        self.is_repeatable = True
         self.calls = 0
         self.unheard: dict[str, str] = {}
         self.is_running = False
@@ -95,18 +100,19 @@ class Stepping:
         self._answers = answers
         self._calls_before = 0
         self._calm = calm
+        self._seeds = seeds or Seeds(None)
         self._keep_events = keep_events
         self._stepper: Stepper | None = None
         self._takes_cycles = True
         self._had_torch = "torch" in sys.modules
         self._item: pytest.Item | None = None
-        self._is_repeating = False
-        self.has_failed_parts = False
+        self._is_repeating = self.has_failed_parts = False
 
     @contextlib.contextmanager
     def around(self, item: pytest.Item) -> Iterator[None]:
         """Measure what runs inside as the call phase of `item`."""
         self._item = item
+        self._seeds.first_call()
         with self._own_faults():
             Collector.instance().open(sources=self.sources)  # else the first step would pay for it
         self.is_running, before = True, compiled()
@@ -114,6 +120,7 @@ class Stepping:
             with self._in_place(item):
                 yield
         finally:
+            self._seeds.end()
             self.is_running, self.compile_cache = False, compiled().state_since(before)
         if self.problem is None:
             # Only a test that passed is told so: the session asks.
@@ -165,10 +172,8 @@ class Stepping:
         """The finished cycles, and what the open window holds so far."""
         if self.again is not None:
             return self.again.live
-        collector = Collector.instance()
-        if self._stepper is not None and collector.recording:
-            return [*self.recordings, collector.peek()]
-        return self.recordings
+        is_open = self._stepper is not None and Collector.instance().recording
+        return [*self.recordings, Collector.instance().peek()] if is_open else self.recordings
 
     @property
     def is_as_seen(self) -> bool:
@@ -188,6 +193,8 @@ class Stepping:
             for number, call in enumerate(self._all_calls()):
                 if number == 1:
                     later.enter_context(self._repeating())
+                if number:
+                    self._seeds.next_call()
                 yield call
 
     def _all_calls(self) -> Calls:
@@ -229,6 +236,7 @@ class Stepping:
             report.outcome, report.longrepr = "passed", None
             if not self.has_failed_parts and self.problem is None:
                 self.problem = f"cannot be repeated: a subtest of call {self._call} failed. {_REPEATABLE}"
+                self.is_repeatable = False
 
     def planned_calls(self, *, decides: bool) -> Calls:
         """What to hold open around each call of one measurement.
@@ -256,10 +264,10 @@ class Stepping:
         if error is None:
             return False
         self._takes_cycles = False
-        is_own = isinstance(error, (Exception, OutcomeException, SystemExit)) and not isinstance(error, Exit)
-        if decides or not is_own:
+        is_own = isinstance(error, (Exception, OutcomeException, SystemExit))
+        if decides or not is_own or isinstance(error, Exit):
             return False
-        self.problem = self._unrepeatable(error)
+        self.problem, self.is_repeatable = self._unrepeatable(error), False
         return True
 
     def _unrepeatable(self, error: BaseException) -> str:
@@ -384,8 +392,7 @@ class Stepping:
 
         Not where neither can be: whoever changes the filters has Python forget which warnings it has shown.
         """
-        is_odd = self.request.numbers is None
-        if not is_odd and ("torch" in sys.modules) == self._had_torch:
+        if self.request.numbers is not None and ("torch" in sys.modules) == self._had_torch:
             yield
             return
         with warnings.catch_warnings():

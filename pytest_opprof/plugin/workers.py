@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -17,6 +15,7 @@ from typing import Self
 
 import pytest
 
+from pytest_opprof.experiment.place import Place
 from pytest_opprof.plugin.controller import COLLECTED, KEY
 from pytest_opprof.results.files import file_digest, read_run, write_bytes, write_run
 from pytest_opprof.results.merge import Collected
@@ -30,24 +29,28 @@ class Exchange:
     Attributes:
         folder: Of this session alone.
         worker: The worker's name; "" in the controller.
+        place: The folder as this process made it; None where another one did.
     """
 
     folder: Path
     worker: str = ""
+    place: Place | None = None
 
     @classmethod
     def of_this_process(cls) -> Self:
         """A folder of a session without workers, for the children that may be forked in it."""
-        return cls(folder=Path(tempfile.mkdtemp(prefix="opprof-session-")), worker=str(os.getpid()))
+        place = Place("exchange").__enter__()
+        return cls(folder=place.folder, worker=str(os.getpid()), place=place)
 
     @property
     def is_of_this_process(self) -> bool:
         """Whether this very process made it; in a forked child it is the parent's."""
-        return self.worker == str(os.getpid())
+        return self.place is not None and self.worker == str(os.getpid())
 
     def remove(self) -> None:
         """Remove it with all that nobody kept."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.place is not None:
+            self.place.__exit__(None, None, None)
 
     def put_baseline(self, run: Run) -> str:
         """Keep the resolved baseline for the workers; its digest."""

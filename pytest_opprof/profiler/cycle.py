@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.analysis.memory_timeline import MemoryTimeline, export_memory_timeline
 from pytest_opprof.capture.stack_kinds import StackKind, stack_sources
 from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
@@ -20,6 +18,7 @@ from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 from pytest_opprof.traces.speedscope import export_speedscope
 
 if TYPE_CHECKING:
+    from pytest_opprof.analysis.memory_timeline import MemoryTimeline
     from pytest_opprof.capture.recording import Recording
     from pytest_opprof.capture.tensor_roles import TensorRoles
 
@@ -72,6 +71,8 @@ class Cycle(Averaged):
         Raises:
             ValueError: Shapes, memory or stacks were not recorded. Torch raises the same.
         """
+        from pytest_opprof.analysis.memory_timeline import MemoryTimeline  # noqa: PLC0415  # seldom asked for
+
         missing = [f"{name}=True" for name in _NEEDED_FOR_TIMELINE if name not in self._settings]
         if missing:
             raise ValueError(f"{', '.join(missing)} required for memory profiling.")
@@ -89,6 +90,8 @@ class Cycle(Averaged):
             UsageError: There is no such device.
             OSError: The file cannot be written.
         """
+        from pytest_opprof.analysis.memory_timeline import export_memory_timeline  # noqa: PLC0415  # as above
+
         used = self.recording.use_device
         export_memory_timeline(self.memory_timeline(), path, device or (f"{used}:0" if used else "cpu"))
 
@@ -141,6 +144,8 @@ class Cycle(Averaged):
         Raises:
             OSError: The file cannot be written.
         """
+        import socket  # noqa: PLC0415  # for traces only
+
         host = {"host_name": socket.gethostname()}
         known: dict[str, object] = {"trace_id": self.trace_id, **self._settings, **host}
         distributed = distributed_info()

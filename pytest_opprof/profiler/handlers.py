@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +44,8 @@ def tensorboard_trace_handler(
         except OSError as error:
             raise RuntimeError(f"Can't create directory: {directory} ({error.strerror})") from error
         if not worker_name:
+            import socket  # noqa: PLC0415  # for this name only
+
             worker_name = f"{socket.gethostname()}_{os.getpid()}"
         suffix = ".pt.trace.json.gz" if use_gzip else ".pt.trace.json"
         profiler.export_chrome_trace(directory / f"{worker_name}.{time.time_ns()}{suffix}")

@@ -1,4 +1,4 @@
-"""A script or a module, run under recording in this process, as ``python`` itself runs it."""
+"""A script, a module or code, run under recording in this process, as ``python`` itself runs it."""
 
 from __future__ import annotations
 
@@ -66,8 +66,6 @@ class Program:
 def run_program(program: Program, **options: Any) -> tuple[profile, BaseException | None]:
     """Run a program to its end and record it, as one step.
 
-    Where the machine has a driver of CUDA, that is started first: what a window begins without it lacks it.
-
     Args:
         program: The script or module.
         options: Those of `profile`.
@@ -80,23 +78,54 @@ def run_program(program: Program, **options: Any) -> tuple[profile, BaseExceptio
         SyntaxError: The script is not Python.
         CollectorError: Nothing can be recorded.
     """
+    if program.is_module:  # to find it imports its packages, which is the program's work
+        return _record(program.enter, options)
+    main = program.enter()
+    return _record(lambda: main, options)
+
+
+def run_code(code: CodeType, names: dict[str, Any], **options: Any) -> tuple[profile, BaseException | None]:
+    """Run code in a namespace and record it, as one step.
+
+    Args:
+        code: Compiled as a module.
+        names: What the code reads and writes.
+        options: Those of `profile`.
+
+    Returns:
+        As `run_program`.
+
+    Raises:
+        UsageError: An option is invalid.
+        CollectorError: Nothing can be recorded.
+    """
+    main = FunctionType(code, names)
+    return _record(lambda: main, options)
+
+
+def _record(
+    enter: Callable[[], Callable[[], object]], options: dict[str, Any]
+) -> tuple[profile, BaseException | None]:
+    """Record what `enter` gives, and `enter` itself.
+
+    Where the machine has a driver of CUDA, that is started first: what a window begins without it lacks it.
+    """
     activities = [ProfilerActivity.CPU]
     if cuda.has_driver() and cuda.start_driver() is None:
         activities.append(ProfilerActivity.CUDA)
     collector = Collector.instance()
     recorder = profile(activities=activities, **options)
     raised: BaseException | None = None
-    # To find a module imports its packages, which is the program's work; to read a script is ours.
-    main = None if program.is_module else program.enter()
     with on_torch_import(collector.join_torch), recorder:
         collector.step_begin(0)
-        main = main or program.enter()
+        main = enter()
         try:
             main()
         except BaseException as error:  # noqa: BLE001  # it is the program's, and told as Python tells it
             raised = error
         if collector.recording:  # else this is a child that the program forked
             collector.step_end()
+            collector.pause(paused=True)  # to close the window takes calls, which are not the program's
     return recorder, raised
 
 

@@ -1,4 +1,4 @@
-"""A comparison as workflow commands of GitHub: each failing test at the line that runs the new op.
+"""A comparison as workflow commands of GitHub: each cause of failures at the line that runs the new op.
 
 https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 """
@@ -6,87 +6,125 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.cause import Causes
-from pytest_opprof.compare.pairing import pair_rows
+from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_title, is_over_limit, names_of
 from pytest_opprof.report.summary import Summary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
-    from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.report.rows import Row
+    from pytest_opprof.compare.common_cause import CommonCause
+    from pytest_opprof.compare.comparison import TestComparison
     from pytest_opprof.report.summary import Judged, TestSummary
 
 # GitHub shows so many of a kind for a step, and drops the others in silence.
 _MOST_OF_A_KIND = 10
-_MOST_ROWS = 3
+_MOST_NAMES = 3
 _MOST_NAME = 120
 _MOST_TEXT = 500
+_MOST_COMMAND = 4_000
 _MOST_PATH = 4_096  # what Linux takes
-_PLACE = re.compile(r".*, (?P<file>.+):(?P<line>[1-9][0-9]{0,8})", re.DOTALL)
+_PLACE = re.compile(r"in .+, (?P<file>.+):(?P<line>[1-9][0-9]{0,8})", re.DOTALL)
 _KINDS = {Verdict.INCONCLUSIVE: "warning"}
 _OTHERS = "error"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Annotation:
+    """What GitHub shows at one place.
+
+    Attributes:
+        verdict: Of the tests.
+        tests: Those that fail for this.
+        told: The lines of its message.
+        file: Where it is shown.
+        line: Of that file; empty where it is not known.
+    """
+
+    verdict: Verdict
+    tests: Sequence[TestComparison | TestSummary]
+    told: Sequence[str]
+    file: str
+    line: str = ""
+
+    @property
+    def command(self) -> str:
+        """The workflow command."""
+        many = len(self.tests)
+        name = cut_middle(escaped(self.tests[0].node_id), width=_MOST_NAME) if many == 1 else f"{many} tests"
+        where = {
+            "file": escaped(self.file) if len(self.file) <= _MOST_PATH else "",
+            "line": self.line,
+            "title": f"opprof: {self.verdict.label}: {name}",
+        }
+        return _command(_kind(self.verdict), where, "\n".join(self.told))
+
+
 def github_annotations(comparison: Judged) -> str:
-    """A command for each failing test, at most ten of a kind; no line at all where none fails."""
-    by_kind: dict[str, list[TestSummary]] = {_OTHERS: [], "warning": []}
-    for test in Summary.of(comparison).tests:
-        if test.is_failing and test.verdict is not None:
-            by_kind[_KINDS.get(test.verdict, _OTHERS)].append(test)
-    return "".join(f"{line}\n" for kind, tests in by_kind.items() for line in _commands(kind, tests))
+    """A command for each cause of failures, at most ten of a kind; no line at all where no test fails.
+
+    Tests without a cause in common, as they are INCONCLUSIVE or slower, share a command if they fail for
+    one reason.
+    """
+    summary = Summary.of(comparison)
+    causes = common_causes(summary.exact)
+    found = [*map(_of_cause, causes), *_of_reasons(summary, causes)]
+    lines: list[str] = []
+    for kind in (_OTHERS, "warning"):
+        all_of_kind = [one for one in found if _kind(one.verdict) == kind]
+        shown = all_of_kind if len(all_of_kind) <= _MOST_OF_A_KIND else all_of_kind[: _MOST_OF_A_KIND - 1]
+        lines += [one.command for one in shown]
+        if len(shown) < len(all_of_kind):
+            others = all_of_kind[len(shown) :]
+            tests = sum(len(one.tests) for one in others)
+            more = f"{len(others)} more causes ({tests} tests)"
+            rest = "see the job's summary, or the comparison document"
+            lines.append(_command(kind, {"title": "opprof"}, f"{more}: {rest}"))
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _commands(kind: str, tests: list[TestSummary]) -> Iterable[str]:
-    shown = tests if len(tests) <= _MOST_OF_A_KIND else tests[: _MOST_OF_A_KIND - 1]
-    for test in shown:
-        assert test.verdict is not None, "a test that fails has a verdict"
-        file, line = _place(test)
-        name = cut_middle(escaped(test.node_id), width=_MOST_NAME)
-        shown_at = escaped(file) if len(file) <= _MOST_PATH else ""
-        where = {"file": shown_at, "line": line, "title": f"opprof: {test.verdict.label}: {name}"}
-        yield _command(kind, where, _message(test))
-    if len(shown) < len(tests):
-        more = f"{len(tests) - len(shown)} more tests fail: see the job's summary, or the comparison document"
-        yield _command(kind, {"title": "opprof"}, more)
+def _kind(verdict: Verdict) -> str:
+    return _KINDS.get(verdict, _OTHERS)
 
 
-def _message(test: TestSummary) -> str:
-    """The first rows that fail it, and the whole reason."""
-    rows = [_told(row) for row in test.failing_rows if row.what][:_MOST_ROWS]
-    return cut_end(escaped("; ".join([*rows, test.reason])), width=_MOST_TEXT)
+def _of_cause(cause: CommonCause) -> _Annotation:
+    """At the line that runs more ops; at the first test's file where no stacks were taken."""
+    first = cause.tests[0]
+    assert first.verdict is not None, "a test that has a cause has a verdict"
+    told = list(map(_cut, (cause_title(cause), names_of(cause.tests, most=_MOST_NAMES))))
+    steps = filter(None, (acceptance(cause, ACCEPT), RAISE_LIMIT if is_over_limit(first) else ""))
+    told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
+    found = filter(None, (_PLACE.fullmatch(one.place) for one in cause.beginnings))
+    place = next(found, None)
+    file, line = (place["file"], place["line"]) if place is not None else (_file(first), "")
+    return _Annotation(verdict=first.verdict, tests=cause.tests, told=told, file=file, line=line)
 
 
-def _told(row: Row) -> str:
-    why = f": {row.why}" if row.why else ""
-    return f"{row.what} {row.metric} {row.base} -> {row.head} ({row.change}){why}"
+def _of_reasons(summary: Summary, causes: Sequence[CommonCause]) -> Iterator[_Annotation]:
+    """What fails for no numbered cause: a measurement that did not work, or a time of an A/B."""
+    caused = {test.node_id for cause in causes for test in cause.tests}
+    groups: dict[tuple[Verdict, str], list[TestSummary]] = {}
+    for test in summary.tests:
+        if test.is_failing and test.verdict is not None and test.node_id not in caused:
+            groups.setdefault((test.verdict, test.reason), []).append(test)
+    for (verdict, reason), tests in groups.items():
+        slower = tests[0].times.cause if tests[0].times is not None else ""
+        said = "; ".join(filter(None, (slower, reason)))
+        told = list(map(_cut, (said, names_of(tests, most=_MOST_NAMES))))
+        yield _Annotation(verdict=verdict, tests=tests, told=told, file=_file(tests[0]))
 
 
-def _place(test: TestSummary) -> tuple[str, str]:
-    """The file and line that run more ops; the test's own file where no stacks were taken."""
-    risen = [row.source for row in test.failing_rows if row.source is not None and row.source.rise > 0]
-    if test.exact is not None:
-        for source in _sources(risen, test.exact):
-            found = _PLACE.fullmatch(source)
-            if found is not None:
-                return found["file"], found["line"]
-    return test.node_id.partition("::")[0], ""
+def _file(test: TestComparison | TestSummary) -> str:
+    return test.node_id.partition("::")[0]
 
 
-def _sources(risen: Iterable[Change], test: TestComparison) -> Iterator[str]:
-    """``forward, model.py:41``: where each op is called from more often than before; empty: not known."""
-    if test.base is None or test.head is None:
-        return
-    causes = Causes(test.base, test.head)
-    pairs = {(pair.name, pair.kind, pair.background): pair for pair in pair_rows(test.base, test.head)}
-    for change in risen:
-        if change.op is not None and change.kind is not None:
-            pair = pairs.get((change.op, change.kind, change.background))
-            yield (causes.source(pair) if pair else None) or ""
+def _cut(text: str) -> str:
+    return cut_end(escaped(text), width=_MOST_TEXT)
 
 
 def _command(kind: str, where: dict[str, str], message: str) -> str:

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_opprof.compare.common_cause import Beginning, CommonCause
-    from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.compare.comparison import Change, TestComparison
+    from pytest_opprof.report.summary import TestSummary
 
 # Of the project's last comparison.
 ACCEPT = "opprof accept"
+# What to do where a limit was passed on purpose: nothing accepts that.
+RAISE_LIMIT = "raise the limit in the test's marker"
 _MOST_NAMES = 20
 _NARROWEST = 40
 
@@ -31,9 +34,9 @@ def cause_title(cause: CommonCause) -> str:
     return f"cause {cause.number}, {many} {'test' if many == 1 else 'tests'}: {_words(cause)}"
 
 
-def names_of(cause: CommonCause, *, most: int = _MOST_NAMES) -> str:
-    """The tests of a cause, without their file where that is clear: ``test_a, test_b and 3 more``."""
-    names = list(short_names([test.node_id for test in cause.tests]).values())
+def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:
+    """The names of tests, without their file where that is clear: ``test_a, test_b and 3 more``."""
+    names = list(short_names([test.node_id for test in tests]).values())
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -74,6 +77,11 @@ def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
     return told
 
 
+def is_over_limit(test: TestComparison) -> bool:
+    """Whether a test is over a limit, which no command accepts."""
+    return any(limit.verdict is Verdict.REGRESSED for limit in test.limits)
+
+
 def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None) -> Iterator[Line]:
     """Each cause with its tests and its command, and one command for all of them.
 
@@ -84,9 +92,12 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
     """
     commands = 0
     for cause in causes:
-        yield from (Line(line, Style.BAD) for line in _wrapped(cause_title(cause), width=width))
+        # In one line to the end of the first place: there a problem matcher looks for it.
+        first, more, others = cause_title(cause).partition("; ")
+        lines = _wrapped(others, width=width, first=escaped(first + more)) or [escaped(first)]
+        yield from (Line(line, Style.BAD) for line in lines)
         if len(cause.tests) > 1:
-            yield from map(Line, _wrapped(names_of(cause), width=width, first="    "))
+            yield from map(Line, _wrapped(names_of(cause.tests), width=width, first="    "))
         command = acceptance(cause, accept) if accept else ""
         if command:
             commands += 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.annotations import github_annotations
+from pytest_opprof.report.badge import badge
 from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.junit import junit
 from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_comment
@@ -28,6 +29,7 @@ FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(
         "junit": junit,
         "annotations": github_annotations,
         "openmetrics": openmetrics,
+        "badge": badge,
     }
 )
 

@@ -234,7 +234,9 @@ def _causes(summary: Summary) -> list[str]:
     causes = common_causes(summary.exact)
     lines = []
     for cause in causes[:_MOST_CAUSES]:
-        lines.append(f"- {sentence_in_code(f'{cause_title(cause)}: {names_of(cause, most=_MOST_NOTES)}')}")
+        lines.append(
+            f"- {sentence_in_code(f'{cause_title(cause)}: {names_of(cause.tests, most=_MOST_NOTES)}')}"
+        )
         if command := acceptance(cause, ACCEPT):
             lines.append(f"  intended? {name_in_code(command, width=4_000)}")
     if len(causes) > _MOST_CAUSES:

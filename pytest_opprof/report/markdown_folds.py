@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.causes import RAISE_LIMIT
 from pytest_opprof.report.markdown_text import (
     fold,
     name_in_code,
@@ -113,7 +114,7 @@ def _next_steps(test: TestSummary, *, baseline: str | None) -> Iterator[str]:
         command = f"pytest {quoted} --opprof-baseline={shlex.quote(baseline)}"
         yield f"see it again: {name_in_code(command, width=4_000)}"
     if any(row.metric == "limit" and row.verdict is Verdict.REGRESSED for row in test.failing_rows):
-        yield "intended? raise the limit in the test's marker"
+        yield f"intended? {RAISE_LIMIT}"
 
 
 def _others(summary: Summary, *, known: set[int]) -> Iterator[Fold]:

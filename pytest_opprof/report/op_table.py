@@ -170,7 +170,7 @@ def op_table(
         UsageError: no such key or column.
     """
     shown = _shown(columns, test.ops)
-    ordered = _ordered(test.ops, sort_by)
+    ordered = sorted_ops(test.ops, sort_by)
     whole = _Whole(
         cpu_ns=sum(row.self_cpu_time_total_ns.total for row in test.ops),
         device_ns=sum(
@@ -207,7 +207,12 @@ def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
     yield from lacking(test)
 
 
-def _ordered(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
+def sorted_ops(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
+    """Rows in the order of a table: the largest first, names in alphabetical order.
+
+    Raises:
+        UsageError: no such key.
+    """
     if sort_by not in SORT_KEYS:
         raise UsageError(f"unknown sort key {sort_by!r} ({_hint(sort_by, SORT_KEYS)})")
     by_name = sorted(ops, key=lambda row: row.key)

@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.causes import RAISE_LIMIT, is_over_limit
 from pytest_opprof.report.rows import change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table
 
@@ -106,8 +107,8 @@ def _next_steps(
         yield [escaped(f"intended? {intended}")]
     elif may_be_meant and baseline:
         yield _note("intended?", f"record it: pytest --opprof-save={baseline}", width=width)
-    if any(limit.verdict is Verdict.REGRESSED for limit in test.limits):
-        yield _note("intended?", "raise the limit in the test's marker", width=width)
+    if is_over_limit(test):
+        yield _note("intended?", RAISE_LIMIT, width=width)
 
 
 def _note(label: str, text: str, *, width: int) -> list[str]:

@@ -16,7 +16,6 @@ from pytest_opprof.units import Unit, format_quantity
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Sequence
 
     from pytest_opprof.compare.comparison import TestComparison
     from pytest_opprof.compare.time_comparison import Control, TestTimes
@@ -27,7 +26,7 @@ Judged: TypeAlias = Comparison | TimeComparison
 # A document does not know what its session was told to fail on: a report calls failed what fails by default.
 FAILING = parse_fail_on(DEFAULT_FAIL_ON).verdicts
 # Their rows need no sentence of their own where they have none.
-_QUIET = frozenset({Verdict.PASS, Verdict.NEW, None})
+QUIET = frozenset({Verdict.PASS, Verdict.NEW, None})
 VERDICT_WORDS = {Verdict.ERROR: "in error", Verdict.PASS: "passed"}
 _MOST_NAMES = 3
 
@@ -144,8 +143,7 @@ class Summary:
     def notes(self) -> tuple[str, ...]:
         """What is to say about the whole."""
         if self.times is None:
-            idle = idle_tests(self.exact)
-            return (*self.exact.notes, *([idle_sentence(idle)] if idle else []))
+            return (*self.exact.notes, *(sentence for sentence, _ in uncompared(self.exact)))
         return (*self.times.notes, f"control (base against base): {control_in_words(self.times.control)}")
 
     @property
@@ -183,7 +181,7 @@ def _of_times(test: TestTimes, exact: TestComparison | None) -> TestSummary:
 def _with_reason(rows: list[Row], test: TestComparison | TestTimes) -> tuple[Row, ...]:
     """The rows, and before them one with the reason alone where nothing in them says it."""
     is_said = any(row.verdict is test.verdict for row in rows)
-    if is_said or test.verdict in _QUIET:
+    if is_said or test.verdict in QUIET:
         return tuple(rows)
     return (Row(test=test.node_id, why=test.reason, verdict=test.verdict), *rows)
 
@@ -198,25 +196,27 @@ def is_measured(test: TestComparison) -> bool:
     )
 
 
-def idle_tests(comparison: Comparison) -> list[TestComparison]:
-    """The tests that ran neither an op nor a range, so that no gate holds what they do."""
-    return [test for test in comparison.tests if is_measured(test) and _is_idle(test)]
+def uncompared(comparison: Comparison) -> list[tuple[str, list[TestComparison]]]:
+    """The tests of which no gate holds what they do: a sentence on each kind that there is, and its tests."""
+    idle = [test for test in comparison.tests if is_measured(test) and _is_idle(test)]
+    left = [test for test in comparison.tests if test.head is not None and test.head.is_left_alone]
+    left = [test for test in left if test.verdict is None]
+    kinds = (("ran no op or range", idle), ("cannot be repeated", left))
+    return [
+        (f"{len(tests)} {'test' if len(tests) == 1 else 'tests'} {what}: nothing is compared", tests)
+        for what, tests in kinds
+        if tests
+    ]
 
 
 def _is_idle(test: TestComparison) -> bool:
     head = test.head
-    if head is None or not head.steps or test.verdict not in _QUIET:
+    if head is None or not head.steps or test.verdict not in QUIET:
         return False
     ran = any(row.kind is not OpKind.CALL and row.name != STEP_NAME for row in head.ops)
     # A total that is not zero, such as memory, is compared.
     counted = (TOTALS[name].family is not Family.TIME and value.high for name, value in head.totals.items())
     return not ran and not any(counted)
-
-
-def idle_sentence(tests: Sequence[TestComparison]) -> str:
-    """``46 tests ran no op or range: nothing is compared``."""
-    many = "1 test" if len(tests) == 1 else f"{len(tests)} tests"
-    return f"{many} ran no op or range: nothing is compared"
 
 
 def counts_in_words(counts: Counter[Verdict]) -> list[str]:

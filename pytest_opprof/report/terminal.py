@@ -13,7 +13,7 @@ from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.report.causes import cause_lines, cause_title, intentions, names_of
 from pytest_opprof.report.overview import TOLD_BY_REASON, overview, short_names, worst_change
 from pytest_opprof.report.section import failure_section, section_title
-from pytest_opprof.report.summary import VERDICT_WORDS, exact_totals, idle_sentence, idle_tests, is_measured
+from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_measured, uncompared
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.units import format_duration
 
@@ -38,7 +38,6 @@ VERDICT_STYLES = {
     Verdict.NEW: Style.GOOD,
     Verdict.PASS: Style.GOOD,
 }
-_QUIET = {None, Verdict.PASS, Verdict.NEW}
 
 
 def header_lines(
@@ -83,7 +82,7 @@ def comparison_lines(
         lines += [Line(escaped(note), Style.DIM) for note in comparison.notes]
         name = comparison.base.name if comparison.base else None
         for test in comparison.tests:
-            if test.verdict not in _QUIET:
+            if test.verdict not in QUIET:
                 section = failure_section(
                     test, baseline=name, width=width, intended=intended.get(test.node_id)
                 )
@@ -129,10 +128,10 @@ def summary_lines(
     if verbosity < -1:
         return [last]
     causes = common_causes(comparison)
-    idle = _idle(comparison, verbosity=verbosity)
+    unheld = _uncompared(comparison, verbosity=verbosity)
     if verbosity < 0:
-        failed = (Line(escaped(f"{cause_title(one)}: {names_of(one)}"), Style.BAD) for one in causes)
-        return [*failed, *_changed(comparison), *idle, last]
+        failed = (Line(escaped(f"{cause_title(one)}: {names_of(one.tests)}"), Style.BAD) for one in causes)
+        return [*failed, *_changed(comparison), *unheld, last]
     shown = [test for test in comparison.tests if _is_shown(test, verbosity=verbosity)]
     folded = 0
     if verbosity == 0:
@@ -144,19 +143,17 @@ def summary_lines(
     if folded:
         lines.append(Line(f"... and {folded} more measured (-v shows all)", Style.DIM))
     told = cause_lines(causes, width=width, accept=accept)
-    return [*lines, *_reasons(shown, width=width), *told, *idle, last]
+    return [*lines, *_reasons(shown, width=width), *told, *unheld, last]
 
 
-def _idle(comparison: Comparison, *, verbosity: int) -> list[Line]:
-    """A warning on tests that ran nothing which could be compared."""
-    idle = idle_tests(comparison)
-    if not idle:
-        return []
-    names = idle if verbosity > 0 else []
-    return [
-        Line(idle_sentence(idle), Style.WARN),
-        *(Line(f"    {escaped(test.node_id)}", Style.WARN) for test in names),
-    ]
+def _uncompared(comparison: Comparison, *, verbosity: int) -> list[Line]:
+    """A warning on tests of which nothing could be compared."""
+    lines = []
+    for sentence, tests in uncompared(comparison):
+        lines.append(Line(sentence, Style.WARN))
+        named = (f"{test.node_id}: {test.reason}" if test.reason else test.node_id for test in tests)
+        lines += [Line(f"    {escaped(name)}", Style.WARN) for name in named if verbosity > 0]
+    return lines
 
 
 def _changed(comparison: Comparison) -> Iterator[Line]:
@@ -164,7 +161,7 @@ def _changed(comparison: Comparison) -> Iterator[Line]:
     names = short_names([test.node_id for test in comparison.tests])
     for verdict in Verdict:
         tests = [test for test in comparison.tests if test.verdict is verdict]
-        if not tests or verdict in {*_QUIET, *CAUSED}:
+        if not tests or verdict in {*QUIET, *CAUSED}:
             continue
         told = [
             f"{names[test.node_id]} ({worst_change(test) or test.reason})" for test in tests[:_MOST_REASONS]

@@ -119,7 +119,7 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
 
 def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:
     """Whether two measurements contradict each other; of a peak by more than its gate tolerates."""
-    if metric.family is Family.TIME:
+    if one is other or metric.family is Family.TIME:
         return False
     allowed = BOUNDED_TOLERANCE * one.high if metric.family is Family.BOUNDED else 0
     return abs(other.low - one.low) > allowed or abs(other.high - one.high) > allowed

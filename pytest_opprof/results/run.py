@@ -59,7 +59,7 @@ class MeasurementStatus(StrEnum):
     OK = "ok"
     ERROR = "error"  # it failed, while the test did not
     INCONCLUSIVE = "inconclusive"  # it ended, and cannot be trusted
-    NOT_RUN = "not-run"  # the test was skipped, or failed
+    NOT_RUN = "not-run"  # the test was skipped, failed, or is left alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,6 +340,11 @@ class TestResult:
     def is_usable(self) -> bool:
         """Whether it ran and was measured."""
         return self.outcome is Outcome.PASSED and self.measurement.status is MeasurementStatus.OK
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether it ran and is not measured: it cannot be repeated, and nobody marked it by itself."""
+        return self.outcome is Outcome.PASSED and self.measurement.status is MeasurementStatus.NOT_RUN
 
     @property
     def tells_views(self) -> bool:

@@ -6,6 +6,7 @@ its sum, minimum and maximum are kept.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -48,7 +49,7 @@ class Samples:
 
     def zeros(self) -> Samples:
         """As many steps, with nothing in any."""
-        return Samples.constant(0, steps=self.steps)
+        return _zeros(self.steps)
 
     @property
     def is_constant(self) -> bool:
@@ -130,3 +131,9 @@ def range_text(samples: Samples, *, unit: Unit) -> str:
     """Samples for a reader: ``12``, or ``12 to 14`` where steps differ so much that it shows."""
     low, high = format_quantity(samples.low, unit=unit), format_quantity(samples.high, unit=unit)
     return low if low == high else f"{low} to {high}"
+
+
+@functools.lru_cache(maxsize=64)
+def _zeros(steps: int) -> Samples:
+    """Made once: most metrics of most rows were not recorded, and each comparison asks for all of them."""
+    return Samples.constant(0, steps=steps)

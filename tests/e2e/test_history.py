@@ -164,7 +164,7 @@ def test_a_clone_has_the_history_of_its_repository(project: Project) -> None:
 
 def test_what_cannot_be_shown_is_one_sentence(repository: Project) -> None:
     assert opprof(repository, "history", "test_it").stderr == (
-        "opprof: the history is empty. Runs get into it with pytest --opprof-save=NAME\n"
+        "opprof: the history is empty. Record tests with pytest --opprof-save=NAME\n"
     )
     assert opprof(repository, "history").returncode == 2
     repository.pytest("--opprof-save=main")

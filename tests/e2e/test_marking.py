@@ -148,3 +148,68 @@ def test_what_cannot_be_meant_is_one_sentence(suite: Project, option: str, sente
     session = suite.pytest(option)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
     assert sum(sentence in line for line in session.told) == 1
+
+
+ONCE_ONLY = """\
+    import pytest, unittest
+    from pytest_opprof import record_function
+
+    class TestGraph:
+        def setup_method(self):
+            self.nodes = [1]
+
+        def test_removes(self):
+            with record_function("work"):
+                self.nodes.remove(1)
+
+        def test_reads(self):
+            with record_function("work"):
+                assert len(self.nodes) == 1
+
+    class TestParts(unittest.TestCase):
+        nodes = [1]
+        def test_parts(self):
+            with self.subTest("one"):
+                self.nodes.remove(1)
+    """
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_what_a_line_marked_and_cannot_be_repeated_is_left_alone(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    if workers:
+        pytest.importorskip("xdist")
+    plugins = ("xdist",) if workers else ()
+    project.write("test_it.py", ONCE_ONLY)
+    project.pytest("--opprof-mark=.", "--opprof-save=main")
+    again = project.pytest(*workers, "--opprof-mark=.", "--opprof-baseline=main", "-v", plugins=plugins)
+    assert again.exit_code == 0
+    again.lines.fnmatch_lines_random(
+        [
+            "2 tests cannot be repeated: nothing is compared",
+            "    test_it.py::TestGraph::test_removes: cannot be repeated: call 2 raised ValueError. *",
+            "1 passed * nothing dropped",
+        ]
+    )
+    left = again.result("test_removes")
+    assert left.is_left_alone
+    assert not left.is_usable
+
+    # Somebody who marks a test means it, and one that was held to something stays so.
+    project.replace("test_it.py", "def test_removes", "@pytest.mark.profile\n    def test_removes")
+    failed = project.pytest(*workers, "--opprof-mark=.", "--opprof-baseline=main", plugins=plugins)
+    assert failed.exit_code == 1
+    failed.lines.fnmatch_lines(["*test_removes: ERROR: cannot be repeated: call 2 *"])
+    project.replace("test_it.py", "@pytest.mark.profile\n    def test_removes", "def test_removes")
+    project.replace("test_it.py", "assert len(self.nodes) == 1", "assert self.nodes.pop() == 1")
+    failed = project.pytest(*workers, "--opprof-mark=.", "--opprof-baseline=main", plugins=plugins)
+    assert failed.exit_code == 1
+    failed.lines.fnmatch_lines(["*test_reads: ERROR: cannot be repeated: call 2 *"])
+
+    # Once it can be repeated, it is new.
+    project.replace("test_it.py", "self.nodes.remove(1)", "assert 1 in self.nodes")
+    project.replace("test_it.py", "assert self.nodes.pop() == 1", "assert len(self.nodes) == 1")
+    mended = project.pytest(*workers, "--opprof-mark=.", "--opprof-baseline=main", plugins=plugins)
+    assert mended.exit_code == 0
+    mended.lines.fnmatch_lines(["2 new, 1 passed*"])

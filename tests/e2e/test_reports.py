@@ -1,5 +1,6 @@
 """Reports of a session, as files that others take, and the same from its comparison later."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -75,6 +76,78 @@ def test_under_xdist_the_controller_writes_one_report(regressed: tuple[Project, 
         'test="test_other.py::test_other"} 2',
     ]
     assert session.stdout.count("\n::error ") == 1
+
+
+SHARED = """\
+    import pytest
+    from pytest_opprof import record_function
+    from work import work
+
+    @pytest.mark.profile(with_stack=True)
+    @pytest.mark.parametrize("name", ["a, b::c", "d", "e", "f"])
+    def test_shared(name): work(2)
+
+    @pytest.mark.profile
+    def test_alone():
+        for _ in range(2):
+            with record_function("other work"):
+                pass
+
+    @pytest.mark.profile(limits={"ranges.count": 3})
+    def test_limited(): work(2)
+
+    @pytest.mark.profile
+    def test_same(): work(2)
+"""
+WORK = """\
+    from pytest_opprof import record_function
+
+    def work(times):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_github_gets_one_annotation_for_each_cause(project: Project, workers: tuple[str, ...]) -> None:
+    """In a job of GitHub Actions: at the line that they share, with what accepts them."""
+    plugins = ("xdist",) if workers else ()
+    if workers:
+        pytest.importorskip("xdist")
+    project.write("test_it.py", SHARED)
+    project.write("work.py", WORK)
+    project.pytest("--opprof-save=main", "--opprof-save-processes=1")
+    project.replace("test_it.py", "def test_shared(name): work(2)", "def test_shared(name): work(3)")
+    project.replace("test_it.py", "def test_limited(): work(2)", "def test_limited(): work(4)")
+    project.replace("test_it.py", "range(2)", "range(4)")
+    session = project.pytest(
+        *workers,
+        *BASELINE,
+        "--opprof-report=annotations:-",
+        plugins=plugins,
+        env={"GITHUB_ACTIONS": "true", "CI": "true"},
+    )
+    told = [line for line in session.stdout.splitlines() if line.startswith("::")]
+    shared, *others = commands("\n".join(told))
+    assert shared.kind == "error"
+    assert shared.properties == {"file": "work.py", "line": "5", "title": "opprof: REGRESSED: 4 tests"}
+    title, names, intended = shared.message.splitlines()
+    assert title == "cause 1, 4 tests: work +1 a step, in work, work.py:5"
+    assert title in session.stdout.splitlines(), "it has the number that the summary gives it"
+    assert re.fullmatch(r"(test_shared\[[^]]+\](, )?){3} and 1 more", names)
+    assert intended == 'intended? opprof accept --cause 1 --reason "..."'
+    by_title = {one.properties["title"]: one.message.splitlines() for one in others}
+    assert {one.properties["file"] for one in others} == {"test_it.py"}
+    assert by_title["opprof: REGRESSED: test_it.py::test_alone"][1:] == [
+        "test_alone",
+        'intended? opprof accept test_it.py::test_alone --reason "..."',
+    ]
+    assert by_title["opprof: REGRESSED: test_it.py::test_limited"][2:] == [
+        'intended? opprof accept test_it.py::test_limited --reason "..."',
+        "intended? raise the limit in the test's marker",
+    ]
+    assert len(by_title) == 2
 
 
 def test_what_cannot_be_written_is_told(project: Project) -> None:

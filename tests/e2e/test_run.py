@@ -125,6 +125,12 @@ def test_what_cannot_be_run_is_told_in_a_sentence(folder: Path, typed: list[str]
     assert done.stdout == ""
 
 
+def test_nothing_but_the_program_is_in_the_table(folder: Path) -> None:
+    (folder / "it.py").write_text("def f():\n    return sum(range(10))\n\nf()\n")
+    found = rows(opprof(folder, "it.py").stdout)
+    assert found == {"it.py: <module>": "1", "it.py: f": "1", "<built-in function sum>": "1"}
+
+
 def test_a_missing_baseline_is_told_before_the_program_runs(folder: Path) -> None:
     done = opprof(folder, "--compare=main", "fib.py")
     assert (done.returncode, done.stdout) == (6, "")
@@ -137,6 +143,26 @@ def test_functions_are_told(folder: Path) -> None:
     assert len(rows(done.stdout)) == 3
     assert rows(opprof(folder, "--sort=count", "--rows=1", "fib.py").stdout) == {"fib.py: fibonacci": "109"}
     assert "<built-in function exec>" not in opprof(folder, "--rows=-1", "fib.py").stdout
+
+
+# What a script without torch has no use for, and what only other options of the command need.
+NOT_IMPORTED = {
+    *("torch", "numpy", "pytest", "jsonschema"),
+    *("importlib.metadata", "email.message", "html", "fractions", "socket", "zipfile"),
+    *("pytest_opprof.analysis", "pytest_opprof.baselines", "pytest_opprof.compare", "pytest_opprof.results"),
+    *("pytest_opprof.capture.observer_build", "pytest_opprof.capture.torch_build"),
+}
+
+
+def test_a_script_waits_for_no_import_that_it_has_no_use_for(folder: Path) -> None:
+    """Of the whole command, the table and all: each script pays for its start."""
+    (folder / "asks.py").write_text(
+        "import atexit, sys\natexit.register(lambda: print('loaded:', *sys.modules, sep='\\n'))\n"
+    )
+    plain = set(run(folder, "asks.py").stdout.splitlines())
+    loaded = set(opprof(folder, "asks.py").stdout.partition("loaded:")[2].splitlines()) - plain
+    assert "pytest_opprof.events.key_averages" in loaded
+    assert loaded & NOT_IMPORTED == set()
 
 
 def test_without_stacks_ranges_are_told(folder: Path) -> None:

@@ -4,6 +4,8 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project
 
+from pytest_opprof.results.files import read_run
+
 TESTS = """\
     import gc
     import pytest
@@ -47,6 +49,21 @@ def calls(project: Project) -> list[str]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     path.unlink(missing_ok=True)
     return lines
+
+
+def test_a_fresh_process_confirms_by_one_active_step(make_project: MakeProject) -> None:
+    project = make_project("confirmed")
+    tests = TESTS.replace("import gc", "import gc, os").replace("work()", "work(1 + bool(SEED))", 1)
+    project.write(
+        "test_it.py", tests.replace("def work(", 'SEED = os.environ.get("PYTHONHASHSEED")\n\n    def work(')
+    )
+    project.pytest("--opprof-save=main", env={"PYTHONHASHSEED": ""})
+    names = [line.split()[0] for line in calls(project)]
+    # Four calls each here, two there; what differs there is asked by all of its schedule.
+    assert (names.count("same"), names.count("more"), names.count("plain")) == (4 + 2 + 4, 4 + 2, 1)
+    same, more = sorted(read_run(project.stored()[-1]).tests, key=lambda test: test.node_id, reverse=True)
+    assert (same.steps, same.processes, same.unstable) == (3, 2, ("ranges.count", "work.count"))
+    assert (more.steps, more.processes, more.unstable) == (3, 2, ())
 
 
 @pytest.fixture

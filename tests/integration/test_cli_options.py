@@ -232,6 +232,8 @@ OF_RUN = {
     *("run --rows", "run --trace", "run --output", "run --compare", "run --store", "run --module"),
     "run program",
 }
+# Of no command, and in tests/integration/test_completion.py, as it ends the process.
+OF_ALL_COMMANDS = {"--print-completion"}
 # Of `view`, the test that shows what the argument does: what it serves is to be fetched.
 OF_VIEW = {
     "view target": "a_test_that_regressed_is_shown_on_both_sides",
@@ -242,6 +244,8 @@ OF_VIEW = {
     "view --ui": "perfetto_reads_what_is_served",
     "view --port": "a_test_that_regressed_is_shown_on_both_sides",
 }
+# Of `mcp`, the test that starts a server with both.
+OF_MCP = {"mcp folder", "mcp --store"}
 LISTENS = """
 import torch, pytest_opprof
 pytest_opprof.listen()
@@ -257,7 +261,7 @@ def arguments_of(parser: argparse.ArgumentParser, command: tuple[str, ...] = ())
         if isinstance(action, argparse._SubParsersAction):
             for name, below in action.choices.items():
                 yield from arguments_of(below, (*command, name))
-        elif not isinstance(action, argparse._HelpAction | argparse._VersionAction):
+        elif not isinstance(action, argparse._HelpAction) and action.dest != "version":
             is_switch = isinstance(action, argparse.BooleanOptionalAction)
             names = action.option_strings[:1] if is_switch else action.option_strings
             yield " ".join((*command, (names or [action.dest])[-1]))
@@ -429,6 +433,12 @@ def test_arguments_of_prepare_are_tried() -> None:
         assert argument.split()[1] in after.partition("\ndef ")[0], argument
 
 
+def test_every_option_of_all_commands_is_tried() -> None:
+    text = Path(__file__).with_name("test_completion.py").read_text(encoding="utf-8")
+    for argument in OF_ALL_COMMANDS:
+        assert f'main(["{argument}", shell])' in text, argument
+
+
 def test_every_option_of_accept_is_given_in_its_tests() -> None:
     text = (Path(__file__).parent.parent / "e2e" / "test_accept.py").read_text(encoding="utf-8")
     for argument in OF_ACCEPT:
@@ -443,6 +453,12 @@ def test_every_option_of_run_is_given_in_its_tests() -> None:
         assert short.get(option, f'"{option}') in text, argument
 
 
+def test_arguments_of_mcp_are_given_to_a_server() -> None:
+    text = (Path(__file__).parent.parent / "e2e" / "test_mcp.py").read_text(encoding="utf-8")
+    body = text.partition("def test_folder_and_store_can_be_named(")[2].partition("\ndef ")[0]
+    assert 'agent_in(elsewhere, str(copied.folder), "--store=' in body
+
+
 def test_every_argument_has_its_proof() -> None:
     known = (
         PROOFS.keys()
@@ -453,8 +469,10 @@ def test_every_argument_has_its_proof() -> None:
         | OF_RUN
         | OF_ACCEPT
         | OF_PREPARE
+        | OF_ALL_COMMANDS
         | OF_AB.keys()
         | OF_VIEW.keys()
         | OF_COMMENT.keys()
+        | OF_MCP
     )
     assert set(arguments_of(whole_parser())) == known

@@ -329,7 +329,7 @@ def test_command_takes_files_names_and_commits(project: Project, tmp_path: Path)
     assert latest is not None
     assert chosen is not None
     assert (latest.id, chosen.id) == (second, first)
-    for text in ("nothing", "main@ffff", "main@", "nothing@1"):
+    for text in ("nothing", "main@ffff", "main@", "nothing@1", "x" * 5_000):
         with pytest.raises(MissingBaselineError, match=f"{text}: there is no such file, and no baseline"):
             find_run(text, store=project.store)
 

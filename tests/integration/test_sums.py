@@ -1,14 +1,19 @@
 """Of more events than are to be kept the sums stay, and these are what all events would have given."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import CollectorError
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = pytest.importorskip("torch")
 
 STEPS = 3
 

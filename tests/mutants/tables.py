@@ -196,7 +196,7 @@ TABLES: Final = (
         name="a reason without a row",
         tells="Why a test fails where no row of it says so.",
         file=_SUMMARY,
-        text="    if is_said or test.verdict in _QUIET:",
+        text="    if is_said or test.verdict in QUIET:",
         without="    if True:",
         test="tests/unit/report/test_markdown.py::test_every_verdict_is_counted_and_failures_come_first",
     ),
@@ -250,10 +250,10 @@ TABLES: Final = (
     ),
     _tells(
         name="annotations that GitHub does not show",
-        tells="How many failing tests have no annotation.",
+        tells="How many causes of failures, and tests, have no annotation.",
         file="pytest_opprof/report/annotations.py",
-        text="    if len(shown) < len(tests):",
-        without="    if False:",
+        text="        if len(shown) < len(all_of_kind):",
+        without="        if False:",
         test="tests/unit/report/test_annotations.py::test_more_than_github_shows_are_counted_in_the_last_one",
     ),
     _tells(

@@ -11,8 +11,8 @@ import pytest_opprof
 PACKAGE = Path(pytest_opprof.__file__).parent
 RUNS_DATA = {"eval", "exec", "compile", "__import__", "system", "popen", "getoutput", "getstatusoutput"}
 RUNS_DATA |= {"source_to_code", "FunctionType"}
-# The one that is told to run a program, by its user: it reads no document.
-RUNS_PROGRAMS = {"profiler/program.py"}
+# Their user asks these to run a program or a cell. They read no document.
+RUNS_PROGRAMS = {"profiler/program.py", "cli/magic.py"}
 # pytest's is of `-k` expressions, which stand on the command line and in the ini file alone.
 COMPILES_NO_CODE = {"re.compile", "Expression.compile"}
 # Formats whose readers call what the data names; and code kept as data.

@@ -57,6 +57,18 @@ def test_results_are_those_of_the_log(log: HistoryLog) -> None:
         assert index.notes == ()
 
 
+def test_a_reader_that_may_not_write_leaves_every_file_alone(log: HistoryLog) -> None:
+    """Neither a missing index is made, nor a damaged one replaced."""
+    for damage in (None, b"no database"):
+        if damage is not None:
+            (log.folder / INDEX).write_bytes(damage)
+        before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in log.folder.iterdir()}
+        with HistoryIndex(log, is_kept=False) as index:
+            assert [r.counts.ops["aten::mul"]["count"].low for r in index.results(TEST)] == EXPECTED
+            assert index.notes == ()
+        assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in log.folder.iterdir()} == before
+
+
 def test_what_is_appended_later_is_taken_in(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
     log.append([record_on_day(RUNS, mul=90)])

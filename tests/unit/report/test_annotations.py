@@ -1,8 +1,12 @@
 """Workflow commands as GitHub's runner reads them."""
 
-from compared import cloning, mixed, regressions
+from dataclasses import replace
+
+from compared import cloning, mixed, regressions, slower
 from workflow_commands import commands
 
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.annotations import github_annotations
 
 
@@ -14,8 +18,11 @@ def test_a_regression_is_shown_at_the_line_that_calls_the_new_op() -> None:
         "line": "41",
         "title": "opprof: REGRESSED: tests/test_model.py::test_step",
     }
-    assert found.message.startswith("aten::clone count 0 -> 2 (+2): new in forward, src/model.py:41; ")
-    assert found.message.endswith("(same in 3 of 3 steps, certified in 2 processes)")
+    assert found.message.splitlines() == [
+        "cause 1, 1 test: aten::clone +2 a step, in forward, src/model.py:41",
+        "test_step",
+        'intended? opprof accept tests/test_model.py::test_step --reason "..."',
+    ]
 
 
 def test_without_stacks_it_is_shown_at_the_test() -> None:
@@ -27,15 +34,57 @@ def test_without_stacks_it_is_shown_at_the_test() -> None:
 def test_what_cannot_be_judged_is_a_warning() -> None:
     found = commands(github_annotations(mixed()))
     assert [(one.kind, one.properties["title"].split(": ")[1]) for one in found] == [
+        ("error", "REGRESSED"),
+        ("error", "REGRESSED"),
         ("error", "ERROR"),
-        ("error", "REGRESSED"),
-        ("error", "REGRESSED"),
         ("warning", "INCONCLUSIVE"),
     ]
 
 
+def test_tests_of_a_cause_share_an_annotation() -> None:
+    (found,) = commands(github_annotations(regressions(25)))
+    assert found.properties["title"] == "opprof: REGRESSED: 25 tests"
+    assert found.message.splitlines() == [
+        "cause 1, 25 tests: aten::item0 +1 a step",
+        "test_0, test_1, test_2 and 22 more",
+        'intended? opprof accept --cause 1 --reason "..."',
+    ]
+
+
+def test_tests_without_a_verdict_share_an_annotation_for_each_reason() -> None:
+    comparison = regressions(3)
+    reasons = ("other torch", "events were dropped", "other torch")
+    tests = [
+        replace(test, verdict=Verdict.INCONCLUSIVE, reason=reason)
+        for test, reason in zip(comparison.tests, reasons, strict=True)
+    ]
+    found = commands(github_annotations(replace(comparison, tests=tuple(tests))))
+    assert [(one.kind, one.message.splitlines()) for one in found] == [
+        ("warning", ["other torch", "test_0, test_2"]),
+        ("warning", ["events were dropped", "test_1"]),
+    ]
+
+
+def test_a_slower_test_is_shown_with_its_op() -> None:
+    found = commands(github_annotations(slower()))
+    assert [one.message.splitlines()[0].partition(":")[0] for one in found] == ["cause 1, 1 test", "aten"]
+    assert "; slower by " in found[1].message
+
+
+def without_a_common_cause(many: int) -> Comparison:
+    """So many tests that regressed, each in an op of its own."""
+    comparison = regressions(many)
+    tests = []
+    for at, test in enumerate(comparison.tests):
+        changes = tuple(
+            replace(one, op=f"aten::item{at}") if one.op is not None else one for one in test.changes
+        )
+        tests.append(replace(test, changes=changes))
+    return replace(comparison, tests=tuple(tests))
+
+
 def test_more_than_github_shows_are_counted_in_the_last_one() -> None:
-    assert len(commands(github_annotations(regressions(10)))) == 10
-    found = commands(github_annotations(regressions(25)))
+    assert len(commands(github_annotations(without_a_common_cause(10)))) == 10
+    found = commands(github_annotations(without_a_common_cause(25)))
     assert len(found) == 10
-    assert found[-1].message.startswith("16 more tests fail: ")
+    assert found[-1].message.startswith("16 more causes (16 tests): ")

@@ -17,6 +17,7 @@ from metric_lines import by_gitlab, by_prometheus
 from rendered import comments, elements, pages, pieces, tables, text_of
 from workflow_commands import commands
 
+from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
 from pytest_opprof.compare.time_document import time_comparison_from_document, time_comparison_to_document
@@ -87,7 +88,15 @@ def check_junit(text: str, judged: Judged) -> None:
 def check_annotations(text: str, judged: Judged) -> None:
     assert not hidden(text)
     found = commands(text)
-    assert len(found) == sum(test.is_failing for test in Summary.of(judged).tests)
+    summary = Summary.of(judged)
+    causes = common_causes(summary.exact)
+    caused = {test.node_id for cause in causes for test in cause.tests}
+    others = {
+        (test.verdict, test.reason)
+        for test in summary.tests
+        if test.is_failing and test.node_id not in caused
+    }
+    assert len(found) == len(causes) + len(others)
     for one in found:
         assert one.kind in {"error", "warning"}
         assert one.properties.keys() <= {"file", "line", "title"}
@@ -136,6 +145,12 @@ def check_html(text: str, _: Judged) -> None:
             assert hostile.NEEDLE not in (one.text or "")
 
 
+def check_badge(text: str, _: Judged) -> None:
+    assert not hidden(text)
+    assert hostile.NEEDLE not in text
+    json.loads(text)
+
+
 CHECKS: Mapping[str, Callable[[str, Judged], None]] = {
     "html": check_html,
     "markdown": check_markdown,
@@ -144,6 +159,7 @@ CHECKS: Mapping[str, Callable[[str, Judged], None]] = {
     "junit": check_junit,
     "annotations": check_annotations,
     "openmetrics": check_openmetrics,
+    "badge": check_badge,
 }
 
 

@@ -14,6 +14,7 @@ SHOWN = {
     "<testcase": ("junit", None),
     "::error": ("annotations", {"forward, src/model.py:41": 6}),
     "# HELP": ("openmetrics", None),
+    "{": ("badge", None),
 }
 
 
