@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from pytest_opprof.children import send, started
 from pytest_opprof.errors import CaptureUnavailableError
 
 _COMPILERS: Final = ("c++", "g++", "clang++")
@@ -73,19 +74,12 @@ def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
     Raises:
         OSError: It cannot be started.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,  # so that its own children end with it
-    )
+    process = started(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         said = _output(process, deadline=time.monotonic() + limit_s)
     finally:
         ended_by_itself = process.poll() is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        send(process, signal.SIGKILL)
         status = process.wait()
     if said is None or not ended_by_itself:
         return (

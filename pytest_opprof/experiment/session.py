@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_opprof.children import send, started
 from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.recovery.told import last_words
 from pytest_opprof.results.files import read_run
@@ -239,7 +239,7 @@ def run(
         KeyboardInterrupt: The user, or whatever else ended this, has ended the command too.
     """
     # In a session of its own: Ctrl-C is for us, and what it had measured so far is of no use.
-    process = subprocess.Popen(
+    process = started(
         command,
         cwd=folder,
         env=dict(environment),
@@ -248,7 +248,6 @@ def run(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,
         pass_fds=locks,
     )
     late = None
@@ -277,21 +276,16 @@ def _end(process: subprocess.Popen[str]) -> str:
         What it printed: after SIGINT also where pytest stood.
     """
     for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        _signal(process, kind)
+        send(process, kind)
         try:
             output, _ = process.communicate(timeout=_PATIENCE_S)
         except subprocess.TimeoutExpired:
             continue
         except BaseException:
-            _signal(process, signal.SIGKILL)  # a second Ctrl-C: nobody waits, and nothing may stay behind
+            send(process, signal.SIGKILL)  # a second Ctrl-C: nobody waits, and nothing may stay behind
             raise
         return output
     return ""  # what it started in a session of its own still holds the pipe
-
-
-def _signal(process: subprocess.Popen[str], kind: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, kind)
 
 
 def _listed(spot: Spot, path: Path) -> Spot:

@@ -1,0 +1,70 @@
+"""A process that is started while a signal arrives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from pytest_opprof.capture.cxx import fault_of
+from pytest_opprof.children import started
+from pytest_opprof.experiment.session import run
+
+_SLEEPS = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+class _Killed(BaseException):
+    """What our own handlers of SIGTERM raise, such as `opprof prepare`'s."""
+
+
+class _Hit(subprocess.Popen[Any]):
+    """A process during whose start, when it exists already, this process gets SIGTERM."""
+
+    pids: list[int]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.pids.append(self.pid)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.fixture
+def pids(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    def end(number: int, frame: object) -> NoReturn:
+        raise _Killed
+
+    found: list[int] = []
+    monkeypatch.setattr(_Hit, "pids", found, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", _Hit)
+    before = signal.signal(signal.SIGTERM, end)
+    yield found
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_while_a_compiler_starts_ends_it(pids: list[int], tmp_path: Path) -> None:
+    with pytest.raises(_Killed):
+        fault_of(_SLEEPS, tmp_path / "out", limit_s=60)
+    _expect_gone(pids)
+
+
+def test_a_signal_while_a_side_starts_ends_it(pids: list[int], tmp_path: Path) -> None:
+    with pytest.raises(_Killed):
+        run(_SLEEPS, folder=tmp_path, environment=dict(os.environ))
+    _expect_gone(pids)
+
+
+def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="absent"):
+        started([str(tmp_path / "absent")])
+
+
+def _expect_gone(pids: list[int]) -> None:
+    assert len(pids) == 1
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
