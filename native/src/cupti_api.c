@@ -144,7 +144,7 @@ static void note_path(op_cupti_library *out, const char *asked) {
 }
 
 int op_cuda_find(op_cuda_functions *out) {
-    void *handle = loaded("libcuda.so.1");
+    void *handle = op_cuda_is_loaded() ? loaded("libcuda.so.1") : NULL;
     if (!handle)
         return op_error_set(OP_CUDA_ABSENT, "nothing in this process has loaded CUDA (libcuda.so.1)");
     const char *missing = bind(handle, of_cuda, out);

@@ -25,7 +25,7 @@ from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change,
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.op_groups import OpGroup, read_groups
+from pytest_opprof.capture.op_groups import OpGroup, read_groups, sum_up
 from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.op_values import (
     OpOutputs,
@@ -364,10 +364,9 @@ class Recording:
         Raises:
             CollectorError: There is no memory to do so.
         """
-        steps = len(self.steps)
         with self._lock:
-            groups = read_groups(self._result, lib.OP_GROUP_BY_NAME, steps=steps)
-            return read_device_use(self._result, groups=len(groups), steps=steps)
+            _, groups, _ = sum_up(self._result, lib.OP_GROUP_BY_NAME)
+            return read_device_use(self._result, groups=groups, steps=len(self.steps))
 
     def call_tree(self, *, limit: int = 2000) -> list[CallNode]:
         """The call paths within the steps (all, where there are no steps), at most `limit`, the costliest.

@@ -62,7 +62,7 @@ def with_measurement(
     """
     steps = sum(cycle.steps for cycle in cycles)
     tree = _merged_tree(cycles)
-    rows = _with_places(_with_parents(rows_of(cycles, steps=steps), tree), cycles)
+    rows = _with_places(rows_of(cycles, steps=steps, parents=_parents(tree)), cycles)
     kept = _costliest(rows)
     return replace(
         test,
@@ -165,6 +165,8 @@ def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:
 
 
 def _without_step_times(row: OpRow) -> OpRow:
+    if row.self_cpu_time_total_ns.is_constant and row.cpu_time_total_ns.is_constant and not row.device:
+        return row
     return replace(
         row,
         cpu_time_total_ns=row.cpu_time_total_ns.summarized(),
@@ -177,8 +179,9 @@ def _without_step_times(row: OpRow) -> OpRow:
 
 def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
     """One call tree of all cycles: nodes of one path are one node. Parents stay before their children."""
-    merged: list[TreeNode] = []
-    places: dict[tuple[int, str], int] = {}
+    counts: list[int] = []
+    selfs_ns: list[int] = []
+    places: dict[tuple[int, str], int] = {}  # in the nodes' order
     for cycle in cycles:
         here: list[int | None] = []
         for node in cycle.tree:
@@ -187,28 +190,27 @@ def _merged_tree(cycles: Sequence[Cycle]) -> tuple[TreeNode, ...]:
             if parent is not None:
                 key = (parent, name_of(node.name))
                 place = places.get(key)
-                if place is None and len(merged) < MAX_TREE_NODES:
-                    place = places[key] = len(merged)
-                    merged.append(TreeNode(parent=parent, name=key[1], count=0, self_ns=0))
+                if place is None and len(places) < MAX_TREE_NODES:
+                    place = places[key] = len(places)
+                    counts.append(0)
+                    selfs_ns.append(0)
             if place is not None:
-                known = merged[place]
-                count, self_ns = known.count + node.count, known.self_ns + node.self_ns
-                merged[place] = replace(known, count=count, self_ns=self_ns)
+                counts[place] += node.count
+                selfs_ns[place] += node.self_ns
             here.append(place)
-    return tuple(merged)
+    return tuple(
+        TreeNode(parent=parent, name=name, count=count, self_ns=self_ns)
+        for (parent, name), count, self_ns in zip(places, counts, selfs_ns, strict=True)
+    )
 
 
-def _with_parents(rows: Iterable[OpRow], tree: Sequence[TreeNode]) -> list[OpRow]:
+def _parents(tree: Sequence[TreeNode]) -> dict[str, str]:
+    """What called each op most often."""
     callers: dict[str, Counter[str]] = {}
     for node in tree:
         if node.parent >= 0 and tree[node.parent].name != STEP_NAME:
             callers.setdefault(node.name, Counter())[tree[node.parent].name] += node.count
-    parents = {name: min(counts, key=lambda op: (-counts[op], op)) for name, counts in callers.items()}
-    return [
-        # The tree is of the host: what ran on a device knows its launcher already.
-        row if row.background or row.kind.is_on_device else replace(row, parent_op=parents.get(row.name))
-        for row in rows
-    ]
+    return {name: min(counts, key=lambda op: (-counts[op], op)) for name, counts in callers.items()}
 
 
 def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:

@@ -80,6 +80,8 @@ class DeviceSums:
     def metrics(self) -> Values:
         """By a metric's name one number for each step; what is 0 throughout is left out."""
         sums = self._sums
+        if not sums:
+            return {}  # as without devices
         found = {name: sums.get(measure) for name, measure in _MEASURE_OF.items()}
         found["host_copies"] = self._added(f"copies_{direction}" for direction in HOST_DIRECTIONS)
         found[IDLE_FRACTION.name] = self._ratio("idle_ns", "span_ns", scale=EVERY_PPM)

@@ -11,7 +11,7 @@ from pytest_opprof.results.run import OpKind, OpRow
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_opprof.capture.device_use import DeviceWork
     from pytest_opprof.capture.op_groups import OpGroup
@@ -97,8 +97,10 @@ class _Sums:
         elif work is not None:
             self.device.add(work, first_step=first_step)
 
-    def row(self, key: _RowKey, *, steps: int) -> OpRow:
+    def row(self, key: _RowKey, *, steps: int, parents: Mapping[str, str]) -> OpRow:
         name, kind, background = key
+        # The tree is of the host: what ran on a device knows its launcher.
+        is_of_tree = not (background or kind.is_on_device)
         make = _spread if background else per_step
         return OpRow(
             name=name,
@@ -113,7 +115,7 @@ class _Sums:
             device_memory=make(self.device_memory, steps=steps) if any(self.device_memory) else None,
             flops=make(self.flops, steps=steps) if any(self.flops) else None,
             device={name: make(values, steps=steps) for name, values in self._device_metrics(kind)},
-            parent_op=self.launched_by,
+            parent_op=parents.get(name) if is_of_tree else self.launched_by,
         )
 
     def _device_metrics(self, kind: OpKind) -> Iterator[tuple[str, list[int]]]:
@@ -123,8 +125,14 @@ class _Sums:
                 yield name, values
 
 
-def rows_of(cycles: Sequence[Cycle], *, steps: int) -> list[OpRow]:
-    """One row for each name, kind and class of threads, over all steps of all cycles."""
+def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) -> list[OpRow]:
+    """One row for each name, kind and class of threads, over all steps of all cycles.
+
+    Args:
+        cycles: What was recorded.
+        steps: Of all cycles.
+        parents: What called each op most often, by name.
+    """
     sums: dict[_RowKey, _Sums] = {}
     first_step = 0
     for cycle in cycles:
@@ -141,7 +149,7 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int) -> list[OpRow]:
             sums[key].add(group, works.get(index), first_step=first_step)
             sums[key].launched_by = sums[key].launched_by or _launcher(cycle, index)
         first_step += cycle.steps
-    return [row.row(key, steps=steps) for key, row in sums.items()]
+    return [row.row(key, steps=steps, parents=parents) for key, row in sums.items()]
 
 
 def _launcher(cycle: Cycle, index: int) -> str | None:
