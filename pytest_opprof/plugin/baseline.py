@@ -24,7 +24,7 @@ from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import Options
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange, baseline_digest
-from pytest_opprof.results.files import read_run
+from pytest_opprof.results.files import read_own_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult
 
@@ -63,7 +63,7 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     """
     first = first_run(config)
     if first is not None:
-        return Baseline(run=read_run(first))
+        return Baseline(run=read_own_run(first))
     is_kept = options.save or options.baseline or options.json or options.history == "all"
     commit = head_commit(config.rootpath) if is_kept else None
     if exchange is not None:

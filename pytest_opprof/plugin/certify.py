@@ -6,24 +6,28 @@ counted when its baseline was certified.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pytest
 
+from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.results.files import read_own_run, write_run
 from pytest_opprof.results.run import Run, TestResult
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
+_WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
 _ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
 
 
@@ -46,7 +50,7 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
         node_ids: From a result's node id to pytest's own.
         processes: How many processes are to have measured them in the end, this one among them.
     """
-    wanted = [node_ids[test.node_id] for test in run.tests if test.is_usable]
+    wanted = [test for test in run.tests if test.is_usable]
     if not wanted:
         return Certified(tests=run.tests)
     if processes == 1:
@@ -56,7 +60,7 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
         # What the order of the tests decides shows when every other process turns it round.
         order = wanted if number % 2 else wanted[::-1]
         try:
-            again = {test.node_id: test for test in _fresh_run(config, order, number=number, first=run).tests}
+            again = _measured_again(config, replace(run, tests=tuple(order)), node_ids, number=number)
         except (OpprofError, OSError) as error:
             # The next one would fail alike.
             return Certified(tests=seen, note=f"not certified in {processes} processes: {error}")
@@ -66,6 +70,30 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
         )
     lost = [test for test in seen if test.is_usable and test.processes < processes]
     return Certified(tests=seen, note=_uncertified(lost, processes=processes) if lost else None)
+
+
+def _measured_again(
+    config: pytest.Config, first: Run, node_ids: Mapping[str, str], *, number: int
+) -> dict[str, TestResult]:
+    """What fresh processes measure of a run's tests, in its order, by node id.
+
+    Raises:
+        OpprofError: One left no document.
+        OSError: One cannot be started.
+    """
+    with contextlib.ExitStack() as stack:
+        processes = [
+            stack.enter_context(
+                _fresh_process(
+                    config,
+                    [node_ids[test.node_id] for test in share],
+                    number=number,
+                    first=replace(first, tests=tuple(replace(test, tree=()) for test in share)),
+                )
+            )
+            for share in _shares(config, first.tests)
+        ]
+        return {test.node_id: test for ended in processes for test in ended(None).tests}
 
 
 def _uncertified(tests: Sequence[TestResult], *, processes: int) -> str:
@@ -100,7 +128,8 @@ class SecondLooks:
             cancel(item=item)  # the test has run: pytest-timeout's time is not for this
         began_s = time.monotonic()
         try:
-            run = _fresh_run(self._config, [item.nodeid], number=2, timeout_s=self._left_s)
+            with _fresh_process(self._config, [item.nodeid], number=2) as ended:
+                run = ended(self._left_s)
         except (OpprofError, OSError, subprocess.TimeoutExpired):
             return None
         finally:
@@ -130,20 +159,36 @@ def _hash_seed(number: int) -> str:
     return [seed for seed in ("1", "2", "3") if seed != own][number % 2]
 
 
-def _fresh_run(
-    config: pytest.Config,
-    node_ids: Sequence[str],
-    *,
-    number: int,
-    first: Run | None = None,
-    timeout_s: float | None = None,
-) -> Run:
-    """What a fresh process measures of some tests, in this order, to confirm what the `first` one has.
+def _shares(config: pytest.Config, tests: Sequence[TestResult]) -> list[list[TestResult]]:
+    """What each of the fresh processes gets that run at once: there are as many as xdist has workers.
+
+    The tests of one file stay together, in their order. Without xdist there is one process, since nobody has
+    said that these tests may run side by side, and so where groups say that some may not.
+    """
+    option = config.option
+    workers = 1 if getattr(option, "dist", "no") == "loadgroup" else getattr(option, "numprocesses", 1) or 1
+    files: dict[str, list[TestResult]] = {}
+    for test in tests:
+        files.setdefault(test.node_id.partition("::")[0], []).append(test)
+    many = max(1, min(workers, len(files), len(tests) // _WORTH_A_PROCESS))
+    shares: list[list[TestResult]] = [[] for _ in range(many)]
+    for file in sorted(files.values(), key=len, reverse=True):
+        min(shares, key=len).extend(file)
+    return shares
+
+
+@contextlib.contextmanager
+def _fresh_process(
+    config: pytest.Config, node_ids: Sequence[str], *, number: int, first: Run | None = None
+) -> Iterator[Callable[[float | None], Run]]:
+    """A fresh process that measures some tests, in this order, to confirm what the `first` one has.
+
+    Yields:
+        What waits for its end, for so many seconds at most, and returns what it measured. It raises
+        `OpprofError` where it left no document, and `subprocess.TimeoutExpired`.
 
     Raises:
-        OpprofError: It left no document.
         OSError: It cannot be started.
-        subprocess.TimeoutExpired: It took longer than `timeout_s`.
     """
     with Place("certify") as place:
         folder = place.folder
@@ -152,21 +197,29 @@ def _fresh_run(
         if first is not None:
             write_run(known, first)
             command.append(f"--opprof-first={known}")
-        done = subprocess.run(
-            command,
-            cwd=config.invocation_params.dir,
-            env={**os.environ, _HASH_SEED: _hash_seed(number)},
-            timeout=timeout_s,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if document.exists():
-            return read_run(document)
-    said = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()
-    raise MeasurementError(f"process {number} ended with exit code {done.returncode}: {said[-1]}")
+        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+            process = started(
+                command,
+                cwd=config.invocation_params.dir,
+                env={**os.environ, _HASH_SEED: _hash_seed(number)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+
+        def ended(timeout_s: float | None) -> Run:
+            code = process.wait(timeout_s)
+            if document.exists():
+                return read_own_run(document)
+            texts = [(folder / name).read_text(errors="replace").strip() for name in ("err", "out")]
+            said = next(filter(None, texts), "it printed nothing").splitlines()
+            raise MeasurementError(f"process {number} ended with exit code {code}: {said[-1]}")
+
+        try:
+            yield ended
+        finally:
+            send(process, signal.SIGKILL)
+            process.wait()
 
 
 def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:

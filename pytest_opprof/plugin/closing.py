@@ -20,6 +20,7 @@ from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
 from pytest_opprof.plugin.controller import LOST
 from pytest_opprof.plugin.failing import fail_session, failures_of, name_causes
+from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.hooks import FAILED
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
@@ -67,6 +68,10 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     measured_in = _join(session)
     session.add_details(machine_details(config))
     run = session.run_of(session.results.values(), measured_in=measured_in)
+    if first_run(config) is not None:
+        # Who started this process judges, and keeps.
+        _write_json(session, replace(run, tests=tuple(replace(test, tree=()) for test in run.tests)))
+        return
     run = with_acceptances(run, session.policy.accepted)
     session.comparison = compare_runs(
         session.baseline.run,

@@ -18,6 +18,7 @@ from pytest_opprof.results.run import CERTIFICATE, MeasurementStatus, Outcome, T
 
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.plugin.marker import ProfileRequest
     from pytest_opprof.plugin.session import OpprofSession
     from pytest_opprof.plugin.stepping import Stepping
 
@@ -36,17 +37,26 @@ class Looks:
         # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
         self._fresh = None if session.exchange else SecondLooks(session.config)
 
-    def may_be_enough(self, item: pytest.Item) -> bool:
-        """Whether one active step can answer.
+    def before_all(self, item: pytest.Item, request: ProfileRequest) -> tuple[ProfileRequest, ...]:
+        """Requests for less than a test's marker asks for, one of which may answer, in order.
 
-        It can where the test is held to a certificate, or confirms the first process, and no more is kept.
+        One active step can where the test is held to a certificate and no more is kept, or where it confirms
+        the first process: there even the first call, without a warm-up.
         """
-        base, options = self._session.baseline.run, self._session.options
-        before = base.test(canonical_node_id(item.nodeid)) if base else None
-        needed = 1 if first_run(self._session.config) else CERTIFICATE
-        if before is None or before.processes < needed or before.unstable:
-            return False
-        return not (options.save or options.traces or options.timed_steps)
+        options, is_to_confirm = self._session.options, first_run(self._session.config) is not None
+        before = self._session.before.get(canonical_node_id(item.nodeid))
+        one = request.with_one_active_step()
+        if (
+            one is request
+            or before is None
+            or before.unstable
+            or before.processes < (1 if is_to_confirm else CERTIFICATE)
+            or options.save
+            or options.traces
+            or options.timed_steps
+        ):
+            return ()
+        return one.from_the_first_call() if is_to_confirm else (one,)
 
     def is_as_before(self, item: pytest.Item, stepping: Stepping) -> bool:
         """Whether what was measured is what the baseline has, to the last op."""

@@ -106,8 +106,17 @@ class ProfileRequest:
         numbers = self.numbers
         if numbers is None or numbers.active == 1 or numbers.repeat > 1 or self.steps_itself or self.trace:
             return self
-        fewer = replace(numbers, active=1)
-        return replace(self, schedule=_scheduled(fewer), numbers=fewer, calls=_calls(fewer))
+        return self._with(replace(numbers, active=1))
+
+    def from_the_first_call(self) -> tuple[ProfileRequest, ...]:
+        """This one's first call alone, as the active step; then what is left of this one, for more calls."""
+        numbers = self.numbers
+        if numbers is None or not numbers.warmup:
+            return (self,)
+        return (self._with(Schedule(active=1)), self._with(replace(numbers, warmup=numbers.warmup - 1)))
+
+    def _with(self, numbers: Schedule) -> ProfileRequest:
+        return replace(self, schedule=_scheduled(numbers), numbers=numbers, calls=_calls(numbers))
 
 
 def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType({})) -> ProfileRequest:

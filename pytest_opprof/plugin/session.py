@@ -73,6 +73,7 @@ class OpprofSession:
         collected: What was collected.
         policy: The gates set outside the tests.
         baseline: What the tests are held to.
+        before: Its tests, by node id.
         results: By node id, in the order in which the tests ended.
         judged: What was said of them then, in the process that ran them.
         node_ids: From a result's node id to pytest's own.
@@ -123,6 +124,8 @@ class OpprofSession:
             accepted=self._accepted(),
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
+        base = self.baseline.run
+        self.before = {} if base is None else {test.node_id: test for test in base.tests}
         self._looks = Looks(self)
         self._heap = RestingHeap()
         self._seeds = Seeds(options.seed)
@@ -187,8 +190,11 @@ class OpprofSession:
         }
         if fixture is not None:
             return BenchmarkStepping(request, fixture=fixture, **common)
-        answers = partial(self._looks.is_as_before, item) if self._looks.may_be_enough(item) else None
-        return Stepping(request, answers=answers, keep_events=self.traces.kept_events(request), **common)
+        common |= {
+            "looks": self._looks.before_all(item, request),
+            "answers": partial(self._looks.is_as_before, item),
+        }
+        return Stepping(request, keep_events=self.traces.kept_events(request), **common)
 
     def _calm(self) -> Calm | None:
         """What waits for undisturbed moments, where times are asked for."""
@@ -268,9 +274,10 @@ class OpprofSession:
 
     def compare(self, test: TestResult) -> TestComparison:
         """Judge a test by what the session holds it to."""
-        base = self.baseline.run
-        before = base.test(test.node_id) if base else None
-        return compare_test(test, before, base=base, head=self.run_of([test]), policy=self.policy)
+        before = self.before.get(test.node_id)
+        return compare_test(
+            test, before, base=self.baseline.run, head=self.run_of([test]), policy=self.policy
+        )
 
     def _write_traces(
         self, found: TestComparison, test: TestResult, stepping: Stepping, *, by_marker: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Final
@@ -44,7 +44,8 @@ class Stepping:
         request: What the marker asks for.
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
-        answers: Whether one active step was enough; None where all of the schedule are wanted.
+        looks: Requests for less than `request`, which are tried first, in order.
+        answers: Whether what was measured of one of these is enough.
         timed: Steps to time, without a profiler, after those of the schedule.
         calm: Waits for an undisturbed moment before each recorded step.
         seeds: Have each call draw the same random numbers.
@@ -54,7 +55,7 @@ class Stepping:
         request: What the marker asks for.
         sources: What of `sources` the marker's activities leave, and the calls that it asks for.
         recordings: Of the finished cycles, in order.
-        one_step: Of the one active step that was no answer.
+        one_step: Of the last of `looks`, where it was no answer.
         problem: Why the measurement failed; None while it has not.
         is_repeatable: No call but the first failed.
         doubt: Why a finished measurement cannot be trusted; None when it can.
@@ -73,7 +74,8 @@ class Stepping:
         *,
         sources: frozenset[str],
         fails: Callable[[Stepping], bool] | None = None,
-        answers: Callable[[Stepping], bool] | None = None,
+        looks: Sequence[ProfileRequest] = (),
+        answers: Callable[[Stepping], bool] = lambda _: False,
         timed: TimedSteps | None = None,
         calm: Calm | None = None,
         seeds: Seeds | None = None,
@@ -97,7 +99,7 @@ class Stepping:
             with_modules=request.with_modules,
         )
         self._fails = fails
-        self._answers = answers
+        self._looks, self._answers = looks, answers
         self._calls_before = 0
         self._calm = calm
         self._seeds = seeds or Seeds(None)
@@ -198,17 +200,22 @@ class Stepping:
                 yield call
 
     def _all_calls(self) -> Calls:
-        whole = self.request
-        if self._answers is not None:
-            self.request = whole.with_one_active_step()
-        yield from self.planned_calls(decides=True)
-        if self.request is not whole and self._is_sound() and not self._has_answered():
-            self._calls_before, self.one_step = self.calls, self.recordings
-            self.request, self.recordings, self.calls = whole, [], 0
-            yield from self.planned_calls(decides=False)
-        if self.request is whole and self._needs_a_second_look():
-            self.again = Stepping(self.request, sources=self.sources, keep_events=self._keep_events)
-            yield from self.again.planned_calls(decides=False)
+        whole, unanswered = self.request, list[Recording]()
+        for look in self._looks:
+            self.request = look
+            yield from self.planned_calls(decides=not self._calls_before)
+            if not self._is_sound() or self._has_answered():
+                break
+            if self.calls == 1:
+                self.doubt = None  # a warm-up may import what it likes
+            self._calls_before += self.calls
+            unanswered, self.recordings, self.calls = self.recordings, [], 0
+        else:
+            self.request, self.one_step = whole, unanswered
+            yield from self.planned_calls(decides=not self._calls_before)
+            if self._needs_a_second_look():
+                self.again = Stepping(whole, sources=self.sources, keep_events=self._keep_events)
+                yield from self.again.planned_calls(decides=False)
         if self.request.steps_itself:
             self.timed.end()
         elif self._is_sound():
@@ -294,7 +301,7 @@ class Stepping:
         return self.problem is None
 
     def _has_answered(self) -> bool:
-        return self._answers is not None and self._what_is_missing() is None and self._answers(self)
+        return self._what_is_missing() is None and self._answers(self)
 
     def _needs_a_second_look(self) -> bool:
         """Before a test fails, its numbers are seen twice: one that disagrees with itself gates nothing."""
@@ -375,9 +382,14 @@ class Stepping:
 
     @contextlib.contextmanager
     def _own_faults(self) -> Iterator[None]:
-        """Keep what goes wrong in our own code away from the test."""
+        """Keep what goes wrong in our own code away from the test, and what it warns of.
+
+        That is odd schedules, and a torch that cannot be observed. Where neither can be, the filters are left
+        alone: whoever changes them has Python forget which warnings it has shown.
+        """
+        is_silent = self.request.numbers is not None and ("torch" in sys.modules) == self._had_torch
         try:
-            with self._without_warnings():
+            with contextlib.nullcontext() if is_silent else warnings.catch_warnings(action="ignore"):
                 yield
         except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
             self._blame(error)
@@ -385,16 +397,3 @@ class Stepping:
     def _blame(self, error: Exception) -> None:
         known = isinstance(error, OpprofError)
         self.problem = str(error) if known else f"the profiler failed: {type(error).__name__}: {error}"
-
-    @contextlib.contextmanager
-    def _without_warnings(self) -> Iterator[None]:
-        """Leave the test its own warnings: ours are about odd schedules, and a torch that cannot be observed.
-
-        Not where neither can be: whoever changes the filters has Python forget which warnings it has shown.
-        """
-        if self.request.numbers is not None and ("torch" in sys.modules) == self._had_torch:
-            yield
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield

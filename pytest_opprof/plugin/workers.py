@@ -17,7 +17,7 @@ import pytest
 
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.plugin.controller import COLLECTED, KEY
-from pytest_opprof.results.files import file_digest, read_run, write_bytes, write_run
+from pytest_opprof.results.files import file_digest, read_own_run, read_run, write_bytes, write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Run, TestResult
 
@@ -69,7 +69,7 @@ class Exchange:
     def results(self) -> Iterator[tuple[Run, TestResult]]:
         """What the workers left, in the order in which the tests ended, each with the run it came in."""
         for path in sorted(self.folder.glob("*.run.json")):
-            run = read_run(path, digest=file_digest(path))  # ours alone, and checked when it was written
+            run = read_own_run(path)
             for test in run.tests:
                 yield run, test
 

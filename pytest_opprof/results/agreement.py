@@ -24,6 +24,8 @@ _EXACT = tuple(metric for metric in OP_METRICS.values() if metric.family is Fami
 # Of these a row has a field each; what devices did is in one of its own, by the metrics' names.
 _FIELDS = frozenset({COUNT.name, CPU_MEMORY.name, DEVICE_MEMORY.name, FLOPS.name})
 
+_WITHOUT_DEVICES = tuple(metric for metric in _EXACT if metric.name in _FIELDS)
+
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
     """``first``, with its counts, bytes and peaks widened where ``again`` found something else.
@@ -104,7 +106,7 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
     wider: dict[str, Any] = {}
     device: dict[str, Samples] = {}
     metrics: list[Metric] = []
-    for metric in _EXACT:
+    for metric in _EXACT if row.device or (other and other.device) else _WITHOUT_DEVICES:
         mine, others = row.samples(metric.name), other.samples(metric.name) if other else zero
         if _disagree(mine, others, metric):
             (wider if metric.name in _FIELDS else device)[metric.name] = mine.widened(others)

@@ -112,6 +112,16 @@ def read_run(path: Path, *, digest: str | None = None) -> Run:
     return run_from_document(document, where=shown(path))
 
 
+def read_own_run(path: Path) -> Run:
+    """Read a run that another process of this session has written into a folder of ours, and so validated.
+
+    Raises:
+        StoreError: the file cannot be read.
+        DocumentError: it holds no run that this release can use.
+    """
+    return read_run(path, digest=file_digest(path))
+
+
 def write_document(path: Path, document: Document, contract: Contract) -> None:
     """Check a document against its schema and write it.
 

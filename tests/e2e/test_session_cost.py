@@ -1,5 +1,7 @@
 """What a session costs: no more steps than its answer needs, and no window that pays for the heap."""
 
+from collections import Counter
+
 import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project
@@ -51,19 +53,68 @@ def calls(project: Project) -> list[str]:
     return lines
 
 
-def test_a_fresh_process_confirms_by_one_active_step(make_project: MakeProject) -> None:
+CONFIRMED = """\
+    import functools
+    import os
+    import pytest
+    from pytest_opprof import record_function
+
+    def work(times=1):
+        for _ in range(times):
+            with record_function("work"):
+                pass
+
+    cached = functools.cache(work)
+
+    @pytest.fixture(autouse=True)
+    def noted(request):
+        def call(name):
+            with open("calls", "a") as file:
+                print(name, file=file)
+        return call
+
+    @pytest.mark.profile
+    def test_same(noted):
+        noted("same")
+        work()
+
+    @pytest.mark.profile
+    def test_cached(noted):
+        noted("cached")
+        cached()
+        work()
+
+    @pytest.mark.profile(warmup=3)
+    def test_warmed_up(noted):
+        noted("warmed_up")
+        with open("calls") as file:
+            calls = file.read().count("warmed_up")
+        work(5 - calls if calls < 4 else 9 - calls if 6 < calls < 10 else 1)
+
+    @pytest.mark.profile
+    def test_seeded(noted):
+        noted("seeded")
+        work(1 + bool(os.environ["PYTHONHASHSEED"]))
+"""
+
+
+def test_a_fresh_process_confirms_by_the_first_call_that_is_as_all_were(make_project: MakeProject) -> None:
     project = make_project("confirmed")
-    tests = TESTS.replace("import gc", "import gc, os").replace("work()", "work(1 + bool(SEED))", 1)
-    project.write(
-        "test_it.py", tests.replace("def work(", 'SEED = os.environ.get("PYTHONHASHSEED")\n\n    def work(')
-    )
+    project.write("test_it.py", CONFIRMED)
     project.pytest("--opprof-save=main", env={"PYTHONHASHSEED": ""})
-    names = [line.split()[0] for line in calls(project)]
-    # Four calls each here, two there; what differs there is asked by all of its schedule.
-    assert (names.count("same"), names.count("more"), names.count("plain")) == (4 + 2 + 4, 4 + 2, 1)
-    same, more = sorted(read_run(project.stored()[-1]).tests, key=lambda test: test.node_id, reverse=True)
-    assert (same.steps, same.processes, same.unstable) == (3, 2, ("ranges.count", "work.count"))
-    assert (more.steps, more.processes, more.unstable) == (3, 2, ())
+    # Those here, and those there. What differs there is asked by all of its schedule.
+    assert Counter(calls(project)) == {
+        "same": 4 + 1,
+        "cached": 4 + 2,
+        "warmed_up": 6 + 4,
+        "seeded": 4 + 2 + 4,
+    }
+    tests = {test.node_id.partition("::test_")[2]: test for test in read_run(project.stored()[-1]).tests}
+    assert {test.processes for test in tests.values()} == {2}
+    assert {test.steps for test in tests.values()} == {3}
+    assert {name: test.unstable for name, test in tests.items() if test.unstable} == {
+        "seeded": ("ranges.count", "work.count")
+    }
 
 
 @pytest.fixture
@@ -95,6 +146,14 @@ def test_what_is_kept_takes_all_steps(project: Project, option: str) -> None:
     )
     assert session.exit_code == 0
     assert len(calls(project)) == 4 + 9 * timed
+
+
+def test_the_process_that_confirms_leaves_no_comparison_behind(make_project: MakeProject) -> None:
+    project = make_project("saved")
+    project.write("test_it.py", TESTS)
+    project.pytest("--opprof-save=main")
+    accepted = project.python("-m", "pytest_opprof.cli.main", "accept", "--all", "--reason=none")
+    assert "nothing was compared here yet" in accepted.stderr
 
 
 def test_an_uncertified_baseline_takes_all_steps(project: Project) -> None:

@@ -73,6 +73,36 @@ def test_a_save_joins_what_the_workers_measured(distributed: tuple[Project, Sess
     saved.lines.fnmatch_lines(["opprof *: * store dir:.opprof", "2 passed, 10 measured * nothing dropped"])
 
 
+MANY = """\
+    import os
+    import pytest
+
+    @pytest.mark.profile
+    @pytest.mark.parametrize("number", range(16))
+    def test_it(number, request):
+        with open(f"{request.node.path}.{os.environ.get('PYTEST_XDIST_WORKER', 'fresh')}", "a") as file:
+            print(os.getpid(), file=file)
+"""
+
+
+@pytest.mark.parametrize(("dist", "expected"), [("load", 2), ("loadgroup", 1)])
+def test_as_many_fresh_processes_confirm_as_there_are_workers(
+    make_project: MakeProject, dist: str, expected: int
+) -> None:
+    project = make_project(f"confirmed-{dist}")
+    project.write("test_one.py", MANY)
+    project.write("test_two.py", MANY)
+    saved = project.pytest("-n", "2", f"--dist={dist}", "--opprof-save=main", plugins=XDIST)
+    assert not any("not certified" in line for line in saved.told)
+    (path,) = project.stored()
+    assert [test.processes for test in read_run(path).tests] == [2] * 32
+    pids = [
+        {*(project.folder / f"{name}.fresh").read_text().split()} for name in ("test_one.py", "test_two.py")
+    ]
+    assert [len(of_file) for of_file in pids] == [1, 1]
+    assert len(set[str]().union(*pids)) == expected
+
+
 @pytest.mark.parametrize(
     "mode",
     # The others hand out tests by whole files, as they may come anyway.
