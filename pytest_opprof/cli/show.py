@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import matches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,4 +99,4 @@ def tests_like(pattern: str | None, found: Run, *, where: str) -> list[TestResul
 
 def is_like(node_id: str, pattern: str) -> bool:
     """Whether a test's id contains or matches a pattern."""
-    return pattern in node_id or fnmatch.fnmatchcase(node_id, pattern)
+    return pattern in node_id or matches(pattern, node_id)

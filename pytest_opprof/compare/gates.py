@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -17,7 +16,7 @@ from pytest_opprof.metrics import (
     Metric,
     MetricPath,
     Scope,
-    is_pattern,
+    matches,
     parse_path,
 )
 from pytest_opprof.units import parse_percent
@@ -74,7 +73,7 @@ class Gates:
         None: it is nobody's gate by itself, and a change of it is worth showing.
         """
         for path, rule in reversed(self.rules):
-            if path.metric is metric and matches(path.op, op):
+            if path.metric is metric and _is_meant(path, op):
                 return rule
         if metric.family is Family.TIME:
             return _ADVISORY
@@ -83,11 +82,10 @@ class Gates:
         return _EXACT if metric is COUNT and op in WATCHED_OPS else None
 
 
-def matches(pattern: str | None, op: str | None) -> bool:
-    """Whether an op's name is the one a path gives, or matches its pattern."""
-    if pattern is None or op is None or pattern == op:
-        return pattern == op
-    return is_pattern(pattern) and fnmatch.fnmatchcase(op, pattern)
+def _is_meant(path: MetricPath, op: str | None) -> bool:
+    if path.op is None or op is None:
+        return path.op is op
+    return matches(path.op, op)
 
 
 def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[str] = ()) -> Gates:

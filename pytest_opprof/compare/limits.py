@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import LimitResult
-from pytest_opprof.compare.gates import matches
 from pytest_opprof.compare.sums import part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
@@ -21,6 +20,7 @@ from pytest_opprof.metrics import (
     MetricPath,
     Source,
     Worse,
+    matches,
     parse_path,
 )
 from pytest_opprof.metrics.device import is_of_device

@@ -16,7 +16,7 @@ from pytest_opprof.forge.github import github_conversation, open_github
 from pytest_opprof.forge.gitlab import gitlab_conversation, open_gitlab
 from pytest_opprof.forge.job_summary import append_summary
 from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
-from pytest_opprof.forge.trusted import Compared, NoResult, compare_uploaded
+from pytest_opprof.forge.trusted import Compared, NoResult, compare_uploaded, unusable
 from pytest_opprof.report.markdown import Links, gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.markdown_text import sentence_in_code
 from pytest_opprof.report.summary import Summary
@@ -154,12 +154,15 @@ def comment_from_event(
         raise UsageError("--from-event is for workflows that run on workflow_run: this event is none")
     with open_github(job.api_url, token=job.checked_token()) as api:
         found = compare_uploaded(api, event, baselines=baselines, now=now)
+        if isinstance(found, Compared):
+            try:
+                page = _page_of(found, event, job, wish)
+            except Exception as error:  # noqa: BLE001  # as where it is compared
+                found = unusable(error, found.pull_request)
         if isinstance(found, NoResult):
             page = _page_without_result(found)
-        else:
-            if output is not None:
-                write_comparison(output, found.comparison)
-            page = _page_of(found, event, job, wish)
+        elif output is not None:
+            write_comparison(output, found.comparison)
         if wish.is_dry_run:
             return Done(told=page.comment, exit_code=page.exit_code)
         append_summary(job.summary, page.summary)

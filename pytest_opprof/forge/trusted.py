@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.baselines.resolve import candidates, resolved
 from pytest_opprof.compare.sessions import Policy, compare_runs
-from pytest_opprof.errors import DocumentError, MissingBaselineError
+from pytest_opprof.errors import DocumentError, MissingBaselineError, OpprofError
 from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES, unpack_artifact
 from pytest_opprof.forge.github_runs import (
     download_artifact,
@@ -120,16 +120,30 @@ def compare_uploaded(
         return NoResult(reason=reason, pull_request=pull_request)
     base, notes = _baseline(api, event, pull_request, baselines=baselines, here=head.environment, now=now)
     head, held = _held_to(base, head)
-    comparison = compare_runs(
-        base,
-        head,
-        created=now,
-        opprof_version=importlib.metadata.version("pytest-opprof"),
-        policy=baselines.policy,
-        notes=(*notes, *held),
-    )
+    try:
+        comparison = compare_runs(
+            base,
+            head,
+            created=now,
+            opprof_version=importlib.metadata.version("pytest-opprof"),
+            policy=baselines.policy,
+            notes=(*notes, *held),
+        )
+    except OpprofError:
+        raise  # of our own baseline: its gates and limits are all that is left to parse
+    except Exception as error:  # noqa: BLE001  # whatever it is, the numbers did it
+        return unusable(error, pull_request)
     has_traces = newest_artifact(api, event.repository, run=event.run, name=TRACES) is not None
     return Compared(pull_request=pull_request, comparison=comparison, has_traces=has_traces)
+
+
+def unusable(error: Exception, pull_request: PullRequest) -> NoResult:
+    """What is said of an artifact that is valid, and cannot be compared or shown all the same."""
+    return NoResult(
+        reason=f"the artifact {ARTIFACT} cannot be compared ({type(error).__name__}). It was not used",
+        pull_request=pull_request,
+        is_refused=True,
+    )
 
 
 def _pull_request_of(api: Api, event: Completed) -> PullRequest | NoResult:
@@ -214,32 +228,27 @@ def _baseline(
 
 
 def _held_to(base: Run | None, head: Run) -> tuple[Run, tuple[str, ...]]:
-    """The run with the gates and limits of the baseline's markers, and what to say of others that it has.
+    """The run with the gates and limits of the baseline's markers alone, and what to say of its own.
 
-    A marker is code of the pull request too, and may have switched its gate off.
+    A marker is code of the pull request too: it may switch its gate off, be malformed, or have patterns that
+    take hours to compare with op names of its own.
     """
-    if base is None:
-        return head, ()
-    before = {test.node_id: test for test in base.tests}
-    tests, loosened = [], 0
+    before = {} if base is None else {test.node_id: test for test in base.tests}
+    tests, others = [], 0
     for test in head.tests:
         known = before.get(test.node_id)
-        if known is None:
-            tests.append(test)
-            continue
-        # A limit that is new can only fail the test that has it; one that is gone, or higher, is not.
-        limits = {**test.limits, **known.limits}
-        loosened += test.gates != known.gates or limits != test.limits
-        tests.append(replace(test, gates=known.gates, limits=limits))
+        gates, limits = (known.gates, known.limits) if known else ({}, {})
+        others += test.gates != gates or test.limits != limits
+        tests.append(replace(test, gates=gates, limits=limits))
     left_out = len(before.keys() - {test.node_id for test in head.tests})
-    return replace(head, tests=tuple(tests)), (*_about_markers(loosened), *_about_tests(left_out))
+    return replace(head, tests=tuple(tests)), (*_about_markers(others), *_about_tests(left_out))
 
 
-def _about_markers(loosened: int) -> tuple[str, ...]:
-    if not loosened:
+def _about_markers(others: int) -> tuple[str, ...]:
+    if not others:
         return ()
-    tests = "1 test has" if loosened == 1 else f"{loosened} tests have"
-    return (f"{tests} other gates or limits in the pull request: the baseline's hold until it is merged",)
+    tests = "1 test has" if others == 1 else f"{others} tests have"
+    return (f"{tests} other gates or limits in the pull request: they hold once it is merged",)
 
 
 def _about_tests(left_out: int) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.gates import matches
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.change_points import shifts
 from pytest_opprof.metrics import (
@@ -19,6 +18,7 @@ from pytest_opprof.metrics import (
     VIEWS_COUNT,
     Family,
     MetricPath,
+    matches,
     parse_path,
 )
 from pytest_opprof.results.merge import differences

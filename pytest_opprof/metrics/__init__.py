@@ -27,7 +27,8 @@ from pytest_opprof.metrics.metric import (
     Source,
     Worse,
 )
-from pytest_opprof.metrics.paths import MetricPath, is_pattern, parse_path
+from pytest_opprof.metrics.paths import MetricPath, parse_path
+from pytest_opprof.metrics.patterns import is_pattern, matches
 
 __all__ = [
     "ANSWERS",
@@ -60,5 +61,6 @@ __all__ = [
     "Source",
     "Worse",
     "is_pattern",
+    "matches",
     "parse_path",
 ]

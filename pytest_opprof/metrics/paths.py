@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics.known import OP_METRICS, TOTALS
+from pytest_opprof.metrics.patterns import is_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -62,11 +63,6 @@ def parse_path(text: str, *, where: str, known_ops: Collection[str] = ()) -> Met
         hint = f"did you mean {near_totals[0]!r}? For a range of that name write '[{op[0]}]{text[1:]}'"
         raise UsageError(f"unknown metric {text!r} in {where} ({hint})")
     return path
-
-
-def is_pattern(op: str) -> bool:
-    """Whether an op's name in a path is an fnmatch pattern."""
-    return any(character in op for character in "*?[")
 
 
 def _paths_like(op: str, name: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from _pytest.mark.expression import Expression
 
 from pytest_opprof.compare.limits import parse_limits
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import is_pattern, matches
 from pytest_opprof.plugin.marker import BY_LINE, check_names, refusal_of
 
 _WORD: Final = r"""(?:"([^"]*)"|'([^']*)'|(\S+))"""
 _LINE: Final = re.compile(rf"\s*(!?)\s*(-k\s+)?(?!!){_WORD}\s*(.*)", re.DOTALL)
-_SPECIAL: Final = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +145,8 @@ def _by_node_id(text: str) -> Callable[[pytest.Item], bool]:
     wanted = text.rstrip("/").removeprefix("./")
     if wanted == ".":
         return lambda _: True
-    if not _SPECIAL.isdisjoint(wanted):
-        return lambda item: fnmatch.fnmatchcase(item.nodeid, wanted) or item.nodeid == wanted
+    if is_pattern(wanted):
+        return lambda item: matches(wanted, item.nodeid)
     return lambda item: (
         item.nodeid.startswith(wanted) and item.nodeid[len(wanted) :][:1] in {"", "/", ":", "["}
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import is_pattern
+from pytest_opprof.metrics import matches
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
@@ -24,12 +23,8 @@ def value_in(test: TestResult, path: MetricPath) -> Samples | None:
         return test.totals.get(path.metric.name)
     if not path.metric.answers(test.sources):
         return None
-    rows = [row for row in test.ops if not row.background and _is_meant(row.name, path.op)]
+    rows = [row for row in test.ops if not row.background and matches(path.op, row.name)]
     if rows:
         return reduce(Samples.plus, (row.samples(path.metric.name) for row in rows))
     # An op that did not run has 0 calls, unless it may be among the rows that were left out.
     return None if test.ops_omitted else Samples.constant(0, steps=test.steps)
-
-
-def _is_meant(name: str, op: str) -> bool:
-    return name == op or (is_pattern(op) and fnmatch.fnmatchcase(name, op))

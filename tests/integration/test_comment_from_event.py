@@ -314,12 +314,41 @@ def test_artifact_cannot_raise_a_limit(job: Job) -> None:
     assert "aten::mul.count is 5 in each step, and <= 4 is allowed" in job.body
 
 
-def test_test_that_the_baseline_lacks_keeps_its_own_limits(job: Job) -> None:
-    job.save(4, node_id="tests/test_a.py::test_another")
-    job.upload(run_to_document(run_of(9, commit=HEAD, limits={"aten::mul.count": 5})))
+@pytest.mark.parametrize("node_id", [TEST, "tests/test_a.py::test_another"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"aten::mul.count": 5},
+        {"nonsense": 1},
+        {f"{'?*a' * 300}{number}.count": "<= many" for number in range(1000)},
+    ],
+    ids=["a limit", "no metric", "patterns"],
+)
+def test_artifact_cannot_bring_limits(job: Job, node_id: str, limits: dict[str, Any]) -> None:
+    job.save(9, node_id=node_id)
+    test = {**uploaded(9)["tests"][0], "limits": limits, "gates": dict.fromkeys(limits, "exact")}
+    job.upload(uploaded(tests=[test]))
+    assert job.comment() == 0
+    assert job.verdict in {Verdict.PASS, Verdict.NEW}
+    assert "1 test has other gates or limits in the pull request: they hold once it is merged" in job.body
+
+
+@pytest.mark.parametrize("part", ["trusted.compare_runs", "commenting.markdown_comment"])
+def test_what_an_artifact_breaks_is_told_in_place_of_an_older_pass(
+    job: Job, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*args: Any, **kwargs: Any) -> None:
+        raise OverflowError("int too large to convert to float")
+
+    job.save(4)
+    job.upload(uploaded(4))
     job.comment()
-    assert job.verdict is Verdict.REGRESSED
-    assert "aten::mul.count is 9 in each step, and <= 5 is allowed" in job.body
+    assert "PASS" in job.body
+    job.event(run_number=5)
+    monkeypatch.setattr(f"pytest_opprof.forge.{part}", breaks)
+    assert job.comment() == REFUSED
+    assert "the artifact opprof-run cannot be compared (OverflowError). It was not used" in job.body
+    assert "PASS" not in job.body
 
 
 def test_tests_that_were_left_out_are_counted(job: Job) -> None:

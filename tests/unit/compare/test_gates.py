@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_opprof.compare.gates import Gates, RuleKind, matches, parse_gate_options, parse_gates
+from pytest_opprof.compare.gates import Gates, RuleKind, parse_gate_options, parse_gates
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import COUNT, OPS_COUNT, SELF_CPU_TIME_TOTAL, TOTALS
 
@@ -45,12 +45,15 @@ def test_stronger_rules_stand_over() -> None:
     assert str(strong.under(weak).rule(None, OPS_COUNT)) == "off"
 
 
-def test_patterns_match_no_total() -> None:
-    assert not matches("*", None)
-    assert matches(None, None)
-    assert matches("aten::*", "aten::mul")
-    assert matches("[memory]", "[memory]")
-    assert not matches("aten::mu", "aten::mul")
+def test_a_rule_of_ops_is_none_of_totals() -> None:
+    gates = parse_gates({"*.self_cpu_time_total": "exact"}, where="x")
+    assert kind(gates, "aten::mul", SELF_CPU_TIME_TOTAL) is RuleKind.EXACT
+    assert kind(gates, None, SELF_CPU_TIME_TOTAL) is RuleKind.ADVISORY
+
+
+def test_a_name_that_looks_like_a_pattern_is_a_name_too() -> None:
+    gates = parse_gates({"[memory].count": "exact"}, where="x")
+    assert kind(gates, "[memory]") is RuleKind.EXACT
 
 
 def test_options_may_hold_an_equals_sign() -> None:
