@@ -55,10 +55,14 @@ def observer_folders() -> Iterator[Path]:
 
 
 def objection(folder: Path) -> str | None:
-    """Why code in a folder must not be loaded; None where only this user or root can have put it there."""
+    """Why code in a folder must not be loaded; None where only this user or root can have put it there.
+
+    Args:
+        folder: As `direct` gives it, for what is loaded later to be what was looked at.
+    """
     try:
         found = folder.lstat()
-        parents = [(parent, parent.stat()) for parent in folder.resolve().parents]
+        parents = [(parent, parent.lstat()) for parent in folder.parents]
     except OSError as error:
         return str(error)
     if not stat.S_ISDIR(found.st_mode):
@@ -68,24 +72,41 @@ def objection(folder: Path) -> str | None:
     for parent, state in parents:
         if not _is_ours_or_roots(state):
             return f"{parent} belongs to another user"
-        if _lets_anybody_rename(state.st_mode):
+        if _lets_others_rename(state):
             return f"others may write {parent}"
     return None
 
 
-def make_private(folder: Path) -> None:
+def direct(folder: Path) -> Path:
+    """A folder's path without links on the way to it: somebody else may turn one to another place.
+
+    Raises:
+        OSError: They lead in a circle.
+    """
+    try:
+        return folder.parent.resolve() / folder.name
+    except RuntimeError as error:  # of Python before 3.13
+        raise OSError(str(error)) from error
+
+
+def make_private(folder: Path) -> Path:
     """Make a folder that only this user can write, or find that it is one.
+
+    Returns:
+        Its `direct` path.
 
     Raises:
         PermissionError: Somebody else can write it; the message says who or where.
         OSError: It cannot be made.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = direct(folder)
     why_not = objection(folder)
     if why_not is None and not (folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK)):
         why_not = f"{folder} cannot be written"
     if why_not is not None:
         raise PermissionError(why_not)
+    return folder
 
 
 def is_private_file(path: Path) -> bool:
@@ -106,9 +127,24 @@ def _is_ours_or_roots(found: os.stat_result) -> bool:
     return found.st_uid in {0, os.getuid()}
 
 
-def _lets_anybody_rename(mode: int) -> bool:
-    """What lies in such a folder can be swapped; its group may, as many systems give each user one alone."""
-    return bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
+def _lets_others_rename(found: os.stat_result) -> bool:
+    """Whether what lies in a folder can be swapped by others; see StrictModes of sshd_config(5)."""
+    is_open = found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and not _is_our_own(found.st_gid))
+    return bool(is_open) and not found.st_mode & stat.S_ISVTX
+
+
+def _is_our_own(group: int) -> bool:
+    """Whether a group has this user alone, as many systems give each a group of the same name."""
+    import grp  # noqa: PLC0415  # Windows has none, nor pwd, and nothing to keep there
+    import pwd  # noqa: PLC0415
+
+    if group != os.getgid():
+        return False
+    try:
+        found, user = grp.getgrgid(group), pwd.getpwuid(os.getuid())
+    except KeyError:  # without a name; who else is in it is not known
+        return False
+    return found.gr_name == user.pw_name and set(found.gr_mem) <= {user.pw_name}
 
 
 def _free_bytes(folder: Path) -> int:

@@ -5,17 +5,19 @@ The observer sees torch's ops for us, the emitter tells other tools of them.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from pytest_opprof.capture import cxx
-from pytest_opprof.capture.folders import make_private, objection, observer_folders
+from pytest_opprof.capture.folders import direct, make_private, objection, observer_folders
 from pytest_opprof.capture.observer_cache import Place
 from pytest_opprof.capture.torch_build import SUPPORTED, TorchBuild, torch_build
 from pytest_opprof.errors import CaptureUnavailableError
@@ -102,11 +104,11 @@ def observer_for(build: TorchBuild, *, part: Part = "observer") -> Observer:
     reasons = []
     for folder in observer_folders():
         try:
-            make_private(folder)
+            private = make_private(folder)
         except OSError as error:
             reasons.append(str(error))
         else:
-            return found_or_built(build, folder, part=part)
+            return found_or_built(build, private, part=part)
     raise CaptureUnavailableError(
         f"no folder can keep the compiled torch {part} ({reasons[0]}): set OPPROF_CACHE_DIR to one that only "
         "you can write"
@@ -118,8 +120,14 @@ def kept(build: TorchBuild, *, part: Part = "observer") -> Place | None:
     program = cxx.compiler()
     maker = cxx.identity(program) if program else None
     key = _key(build, part)
-    places = (Place(folder=folder, key=key) for folder in observer_folders() if objection(folder) is None)
+    places = (Place(folder=folder, key=key) for folder in _direct_folders() if objection(folder) is None)
     return next((place for place in places if place.has(maker)), None)
+
+
+def _direct_folders() -> Iterator[Path]:
+    for folder in observer_folders():
+        with contextlib.suppress(OSError):
+            yield direct(folder)
 
 
 def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: bool = False) -> Observer:

@@ -105,7 +105,7 @@ def _prepare(build: TorchBuild, part: Part, output: Path | None) -> None:
     else:
         try:
             output.mkdir(parents=True, exist_ok=True)  # for all to read, as an image's other folders
-            make_private(output)
+            output = make_private(output)
         except OSError as error:
             raise CaptureUnavailableError(f"--output {output} cannot keep an observer: {error}") from error
         observer = found_or_built(build, output, part=part, serves_any=True)

@@ -34,10 +34,9 @@ def exchange_folder() -> Path:
     """
     folder = spill_folder() / f"opprof-attach-{os.getuid()}"
     try:
-        make_private(folder)
+        return make_private(folder)
     except OSError as error:
         raise UsageError(f"{error}: set OPPROF_DIR to a folder that only you can write") from error
-    return folder
 
 
 def place_of(pid: int, what: str) -> Path:

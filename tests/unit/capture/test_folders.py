@@ -1,11 +1,14 @@
 """Folders for session files, spilled chunks and compiled observers."""
 
+import grp
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from pytest_opprof.capture.folders import (
+    direct,
     is_private_file,
     make_private,
     observer_folders,
@@ -86,8 +89,47 @@ def test_folder_that_anybody_may_swap_is_refused(tmp_path: Path) -> None:
         make_private(folder)
     parent.chmod(0o1777)
     make_private(folder)
-    parent.chmod(0o775)
+
+
+def test_folder_that_a_group_may_swap_is_refused_unless_the_user_is_alone_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "shared" / "own" / "cache"
     make_private(folder)
+    (tmp_path / "shared").chmod(0o775)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    group = grp.getgrgid((tmp_path / "shared").stat().st_gid)
+    if group.gr_name == user and set(group.gr_mem) <= {user} and group.gr_gid == os.getgid():
+        make_private(folder)
+    else:
+        with pytest.raises(PermissionError, match="others may write"):
+            make_private(folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives folders to other groups")
+def test_folder_that_another_group_may_swap_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "shared" / "own" / "cache"
+    make_private(folder)
+    os.chown(tmp_path / "shared", 0, 12_345)
+    (tmp_path / "shared").chmod(0o775)
+    with pytest.raises(PermissionError, match=f"others may write {tmp_path / 'shared'}"):
+        make_private(folder)
+
+
+def test_what_was_looked_at_is_used_where_a_link_on_the_way_is_turned(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "ours")
+    private = make_private(link / "cache")
+    link.unlink()
+    link.symlink_to(tmp_path / "theirs")
+    assert private == tmp_path / "ours" / "cache"
+
+
+def test_links_in_a_circle_are_an_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(OSError, match="a"):
+        direct(tmp_path / "a" / "x" / "cache")
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
