@@ -12,6 +12,7 @@ import subprocess
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
+from pytest_opprof.addresses import shown
 from pytest_opprof.baselines.git import Git, run_git
 from pytest_opprof.baselines.git_lock import remove_stale_lock
 from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
@@ -132,7 +133,7 @@ class GitRefStore:
         for mark, reason in _REASONS.items():
             if mark in text:
                 return StoreError(f"{self.uri} cannot be used: {reason}")
-        return StoreError(f"{self.uri} cannot be used: git {command} says: {' '.join(text.split())}")
+        return StoreError(f"{self.uri} cannot be used: git {command} says: {shown(' '.join(text.split()))}")
 
     def _tip(self, name: str) -> str:
         """The commit of a name's ref; empty where there is none."""

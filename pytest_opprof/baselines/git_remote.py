@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.git import run_git
 from pytest_opprof.baselines.git_ref import REFS, GitRefStore
 from pytest_opprof.errors import StoreError, UsageError
@@ -73,7 +74,7 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
             return notes
         if not any(mark in done.stderr.decode("utf-8", "replace") for mark in _MOVED):
             raise _refused("push", remote, done.stderr)
-    raise StoreError(f"{remote}: others push baselines all the time. Run again")
+    raise StoreError(f"{shown(remote)}: others push baselines all the time. Run again")
 
 
 def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
 def _fetched(store: GitRefStore, remote: str) -> Iterator[GitRefStore]:
     """What a remote has, in refs that are gone afterwards."""
     refs = f"{_FETCHED}{secrets.token_hex(8)}/"
-    theirs = GitRefStore(store.folder, uri=remote, refs=refs)
+    theirs = GitRefStore(store.folder, uri=shown(remote), refs=refs)
     # Without --refmap= git also fetches as the remote is set up, and that may be over the refs that are here.
     only = ("--no-tags", "--no-write-fetch-head", "--refmap=")
     done = _network(store, "fetch", "--quiet", *only, "--", remote, f"+{REFS}*:{refs}*")
@@ -142,4 +143,4 @@ def _network(
 
 def _refused(command: str, remote: str, said: bytes) -> StoreError:
     text = " ".join(said.decode("utf-8", "replace").split()).rstrip(".")
-    return StoreError(f"git {command} {remote} failed: {text}. Nothing was changed")
+    return StoreError(f"git {command} {shown(remote)} failed: {said_of(remote, text)}. Nothing was changed")

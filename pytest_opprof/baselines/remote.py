@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
 from pytest_opprof.errors import DocumentError, StoreError, UsageError
 from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
@@ -34,9 +35,6 @@ _DIGITS = 16
 # Where one request puts an object whole or not at all. Elsewhere a file is written beside, and then renamed.
 _WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 _S3 = ("s3:", "s3a:")
-# In ftp://user:password@host/folder, and what messages show in its place.
-_PASSWORD = re.compile(r"(?P<user>://[^/:@]*:)(?P<password>[^/]*)(?=@)")
-_HIDDEN = "***"
 # How often a reader looks again for a run that others have just put elsewhere.
 _MOST_TRIES = 10
 
@@ -48,7 +46,7 @@ def open_remote(uri: str) -> RemoteStore:
         UsageError: no store is known by its scheme, or a library is missing.
         StoreError: it cannot be opened: some connect and log in at once.
     """
-    place = _shown(uri)
+    place = shown(uri)
     try:
         fsspec = importlib.import_module("fsspec")
     except ImportError as error:
@@ -62,7 +60,11 @@ def open_remote(uri: str) -> RemoteStore:
         raise
     except ImportError as error:  # fsspec says which library serves the scheme
         is_s3 = uri.startswith(_S3)
-        why = "a store in S3 needs s3fs: pip install 'pytest-opprof[remote]'" if is_s3 else str(error)
+        why = (
+            "a store in S3 needs s3fs: pip install 'pytest-opprof[remote]'"
+            if is_s3
+            else _said(error, uri=uri)
+        )
         raise UsageError(f"--opprof-store={place}: {why}") from error
     except Exception as error:  # each library behind fsspec has a tree of its own
         said = _said(error, uri=uri)
@@ -79,22 +81,13 @@ def _check_scheme(fsspec: Any, uri: str) -> None:
     except ValueError as error:
         known = "dir:PATH, counts:PATH, git: and the addresses of fsspec, such as s3://bucket/folder"
         raise UsageError(
-            f"--opprof-store={_shown(uri)}: no store of this kind ({error}); there are {known}"
+            f"--opprof-store={shown(uri)}: no store of this kind ({_said(error, uri=uri)}); there are {known}"
         ) from error
-
-
-def _shown(uri: str) -> str:
-    """An address as messages show it, without the password that it may have."""
-    return _PASSWORD.sub(rf"\g<user>{_HIDDEN}", uri)
 
 
 def _said(error: Exception, *, uri: str) -> str:
     """What a library says, on one line; its name for the fault where it says nothing."""
-    said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    for found in _PASSWORD.finditer(uri):
-        for password in {found["password"], unquote(found["password"])} - {""}:
-            said = said.replace(password, _HIDDEN)
-    return said
+    return said_of(uri, " ".join(str(error).split()).rstrip(".") or type(error).__name__)
 
 
 class RemoteStore:
@@ -110,7 +103,7 @@ class RemoteStore:
         self._filesystem = filesystem
         self._root = root
         self._address = uri
-        self.uri = _shown(uri)
+        self.uri = shown(uri)
         self._place = self.uri.rstrip("/")
         protocols = filesystem.protocol
         names = {protocols} if isinstance(protocols, str) else set(protocols)

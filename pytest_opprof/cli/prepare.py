@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_opprof.addresses import shown
 from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.errors import CaptureUnavailableError
 
@@ -82,7 +83,7 @@ def _downloaded(version: str, work: Path) -> Path:
     )
     wheels = list(work.glob("torch-*.whl"))
     if done.returncode != 0 or not wheels:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        lines = [shown(line) for line in done.stderr.splitlines() if line.startswith("ERROR")]
         said = lines[-1] if lines else f"it ended with status {done.returncode}"
         raise CaptureUnavailableError(f"pip cannot download torch {version}: {said}")
     with zipfile.ZipFile(wheels[0]) as wheel:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from pytest_opprof.addresses import shown
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.place import Place, remove_stale
 
@@ -123,7 +124,7 @@ def git(folder: Path, *arguments: str) -> str:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         command = next(word for word in arguments if not word.startswith("-") and "=" not in word)
         raise ExperimentError(
-            f"git {command} failed in {folder}: {said[-1] if said else 'it printed nothing'}"
+            f"git {command} failed in {folder}: {shown(said[-1]) if said else 'it printed nothing'}"
         )
     return done.stdout.decode("utf-8", "surrogateescape")
 

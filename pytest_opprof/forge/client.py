@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
+from pytest_opprof.addresses import shown
 from pytest_opprof.errors import DocumentError, ForgeError, ForgePermissionError, UsageError
 from pytest_opprof.forge.fields import Fields
 from pytest_opprof.forge.patience import Patience, is_busy
@@ -86,7 +87,9 @@ class Api:
     ) -> None:
         self._httpx = _httpx()
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
-            raise UsageError(f"{url!r} is no address of {name}'s API: write it like https://api.github.com")
+            raise UsageError(
+                f"{shown(url)!r} is no address of {name}'s API: write it like https://api.github.com"
+            )
         self.name = name
         self._url = url.rstrip("/")
         self._patience = patience or Patience()

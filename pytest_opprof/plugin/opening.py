@@ -9,6 +9,7 @@ from typing import Final, Never
 
 import pytest
 
+from pytest_opprof.addresses import shown
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA, has_driver, open_cuda
 from pytest_opprof.capture.native import ABSENCE, Absence
@@ -179,7 +180,7 @@ def header(config: pytest.Config) -> list[str]:
         version=version(),
         capturing=_capturing(options.capture),
         baseline=baseline.label or None,
-        store=options.store if options.save or options.baseline else None,
+        store=shown(options.store) if options.save or options.baseline else None,
         missing=[*problems, *baseline.notes, *filter(None, [baseline.problem])],
     )
     return others if session.config.get_verbosity() < 0 else [first, *others]

@@ -207,6 +207,19 @@ def test_a_remote_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
         push_refs(open_store("dir:.opprof", root=tmp_path), ["main"], remote="origin")
 
 
+@pytest.mark.parametrize("address", ["https://me:s3cret@127.0.0.1:9/x", "https://s3cret@127.0.0.1:9/x"])
+@pytest.mark.parametrize("is_named", [False, True])
+def test_what_git_says_of_a_remote_has_no_password(tmp_path: Path, address: str, is_named: bool) -> None:
+    ours = clone(tmp_path, "a")
+    ours.save("main", run_of(1), collected=NOBODY)
+    git(tmp_path / "a", "remote", "add", "other", address)
+    for takes in (push_refs, pull_refs):
+        with pytest.raises(StoreError) as caught:
+            takes(ours, ["main"], remote="other" if is_named else address)
+        assert "127.0.0.1:9" in str(caught.value)
+        assert "s3cret" not in str(caught.value)
+
+
 def test_shallow_clone_keeps_and_pushes(tmp_path: Path, bare: Path) -> None:
     git(tmp_path / "first", "commit", "-q", "--allow-empty", "-m", "two")
     git(tmp_path / "first", "push", "-q", "origin", "main")
