@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import importlib
 import os
@@ -17,6 +19,7 @@ except ImportError:  # Windows
 else:
     _WINDOWS = None
 
+LONGEST_S: Final = 60.0  # what is done under a lock takes seconds at most
 _POLL_S: Final = 0.05
 
 
@@ -33,28 +36,49 @@ def opened(path: Path, *, mode: int = 0o666) -> int:
     return os.open(Path(tempfile.gettempdir(), f"opprof-{digest[:16]}.lock"), os.O_RDWR | os.O_CREAT, mode)
 
 
-def hold(descriptor: int, *, shared: bool = False, waits: bool = True) -> None:
+def hold(descriptor: int, *, shared: bool = False, limit_s: float = LONGEST_S) -> None:
     """Lock a file against other processes until its descriptor is closed.
 
     Args:
         descriptor: Of the file.
         shared: Other shared holders are welcome. Windows has no such locks and takes an exclusive one.
-        waits: Wait for the current holder.
+        limit_s: How long to wait for the current holder, in seconds. One that was stopped never lets go.
 
     Raises:
-        OSError: Another process holds it, or the file system has no locks.
+        TimeoutError: Another process holds it; the message says which, as far as the system tells.
+        OSError: The file system has no locks.
     """
-    if _WINDOWS is None:
-        fcntl.flock(
-            descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if waits else fcntl.LOCK_NB)
-        )
-        return
-    while True:
-        try:
-            _WINDOWS.locking(descriptor, _WINDOWS.LK_NBLCK, 1)
-        except PermissionError:
-            if not waits:
-                raise
-            time.sleep(_POLL_S)
+    deadline = time.monotonic() + limit_s
+    while not _is_held(descriptor, shared=shared):
+        if time.monotonic() >= deadline:
+            raise TimeoutError(errno.ETIMEDOUT, _too_long(descriptor, limit_s))
+        time.sleep(_POLL_S)
+
+
+def _is_held(descriptor: int, *, shared: bool) -> bool:
+    try:
+        if _WINDOWS is None:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         else:
-            return
+            _WINDOWS.locking(descriptor, _WINDOWS.LK_NBLCK, 1)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _too_long(descriptor: int, limit_s: float) -> str:
+    waited = f" after {limit_s:g} s" if limit_s else ""
+    return f"{_holder(descriptor) or 'another process'} still holds it{waited}: end it, or let it go on"
+
+
+def _holder(descriptor: int) -> str:
+    """The process that holds a lock, as Linux tells; "" where it does not."""
+    inode = str(os.fstat(descriptor).st_ino)
+    with contextlib.suppress(OSError, IndexError):
+        for line in Path("/proc/locks").read_text(encoding="ascii", errors="replace").splitlines():
+            words = line.split()  # 1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF
+            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == inode:
+                status = Path(f"/proc/{words[4]}/status").read_text(encoding="utf-8", errors="replace")
+                stopped = ", which is stopped," if "\nState:\tT" in status else ""
+                return f"process {words[4]}{stopped}"
+    return ""

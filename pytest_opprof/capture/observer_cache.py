@@ -5,17 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from pytest_opprof.capture.folders import is_private_file
 from pytest_opprof.errors import CaptureUnavailableError
 from pytest_opprof.locks import hold
-
-_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,23 +95,11 @@ class Place:
         """
         path = self.folder / f"{self.key}.lock"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        deadline = time.monotonic() + limit_s
         try:
-            while not _is_taken(descriptor):
-                if time.monotonic() >= deadline:
-                    raise CaptureUnavailableError(
-                        f"another process holds {path} for over {limit_s:g} s: it compiles the same, or was "
-                        "stopped; end it, then try again"
-                    )
-                time.sleep(_PAUSE_S)
+            try:
+                hold(descriptor, limit_s=limit_s)
+            except TimeoutError as error:
+                raise CaptureUnavailableError(f"{path}: {error.strerror}; it compiles the same") from error
             yield
         finally:
             os.close(descriptor)
-
-
-def _is_taken(descriptor: int) -> bool:
-    try:
-        hold(descriptor, waits=False)
-    except BlockingIOError:
-        return False
-    return True

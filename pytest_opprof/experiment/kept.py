@@ -199,7 +199,7 @@ class Kept:
             raise store_error(path, "cannot be written", error) from error
         try:
             try:
-                hold(descriptor, waits=False)
+                hold(descriptor, limit_s=0)
             except OSError as error:
                 raise UsageError(f"{shown(self.folder)}: another process goes on with it now") from error
             yield

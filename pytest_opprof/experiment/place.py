@@ -97,7 +97,7 @@ def remove_stale(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        hold(lock, waits=False)
+        hold(lock, limit_s=0)
         shutil.rmtree(folder, ignore_errors=True)
     except OSError:
         return False

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.history.record import DIGEST_LENGTH, Definition, RunRecord, counts_from, digest_of
+from pytest_opprof.regular_files import open_regular
 from pytest_opprof.results.files import store_error
 from pytest_opprof.results.run import Commit
 
@@ -96,7 +97,7 @@ def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> 
         StoreError: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(start)
             data = file.read()
     except OSError as error:

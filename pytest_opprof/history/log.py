@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING
 from pytest_opprof.baselines.directory import locked
 from pytest_opprof.history.entries import definitions_of, read_entries, records_of
 from pytest_opprof.locks import hold
+from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
 from pytest_opprof.results.document import time_to_document
-from pytest_opprof.results.files import BINARY, store_error, write_bytes
+from pytest_opprof.results.files import store_error, write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +38,8 @@ SUFFIX = ".jsonl"
 # Each segment repeats the definitions its runs use: at this size they are a few percent of it.
 SEGMENT_BYTES = 4 * 1024 * 1024
 _LOCK = ".lock"
+_READERS_WAIT_S = 5.0
+_LONGEST_NAME = 255
 # Which segment this machine appends to. It is not copied with the segments, so no two machines continue one.
 _CURRENT = ".current"
 _GITIGNORE = b"*\n"
@@ -141,14 +144,14 @@ class HistoryLog:
     def shared(self) -> Iterator[None]:
         """Keep writers out while reading; where there is no lock to take there is no writer either."""
         try:
-            descriptor = os.open(self.folder / _LOCK, os.O_RDONLY)
+            descriptor = os.open(self.folder / _LOCK, os.O_RDONLY | AT_ONCE)
         except OSError:
             yield
             return
         try:
             # Some network file systems have no locks: then what is being written is read another time.
             with contextlib.suppress(OSError):
-                hold(descriptor, shared=True)
+                hold(descriptor, shared=True, limit_s=_READERS_WAIT_S)
             yield
         finally:
             os.close(descriptor)
@@ -156,14 +159,15 @@ class HistoryLog:
     def _current(self) -> Path:
         """The segment to append to: this machine's last one, unless it is full or ends in half a line."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            name = (self.folder / _CURRENT).read_text(encoding="ascii").strip()
+            with open_regular(self.folder / _CURRENT) as file:
+                name = file.read(_LONGEST_NAME).decode("ascii").strip()
             path = self.folder / name
             if (
                 path.parent == self.folder
                 and name.endswith(SUFFIX)
                 and 0 < path.stat().st_size < SEGMENT_BYTES
             ):
-                with path.open("rb") as file:
+                with open_regular(path) as file:
                     file.seek(-1, os.SEEK_END)
                     if file.read() == b"\n":
                         return path
@@ -193,7 +197,8 @@ class _Writer:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            written = path.read_bytes()
+            with open_regular(path) as file:
+                written = file.read()
         except FileNotFoundError:
             written = b""
         except OSError as error:
@@ -220,7 +225,7 @@ class _Writer:
         data = "".join(self._lines).encode("ascii")
         self._lines.clear()
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o666)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY | AT_ONCE, 0o666)
             try:
                 _append(descriptor, data)
             finally:

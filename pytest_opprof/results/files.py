@@ -14,9 +14,10 @@ import stat
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.regular_files import NotRegularError, open_regular
 from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.document import run_from_document, run_to_document
 from pytest_opprof.results.schema import Contract, validate
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 # What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
-# Windows alone turns line ends around, and it alone has no FIFOs to wait for.
-BINARY: Final[int] = getattr(os, "O_BINARY", 0)
-_AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SUFFIX = ".gz"
 
@@ -199,16 +197,13 @@ def read_bytes(path: Path) -> bytes:
         DocumentError: it is larger than any document.
     """
     try:
-        # Not to wait for a writer where somebody put a FIFO.
-        descriptor = os.open(path, os.O_RDONLY | BINARY | _AT_ONCE)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                msg = f"{shown(path)}: this is no regular file"
-                raise StoreError(msg)
+        with open_regular(path) as file:
             data = file.read(MAX_DOCUMENT_BYTES + 1)
     except FileNotFoundError as error:
         msg = f"{shown(path)}: there is no such file"
         raise StoreError(msg) from error
+    except NotRegularError as error:
+        raise StoreError(f"{shown(path)}: {error.strerror}") from error
     except OSError as error:
         raise store_error(path, "cannot be read", error) from error
     if len(data) > MAX_DOCUMENT_BYTES:
@@ -222,9 +217,9 @@ def read_head(path: Path, *, size: int) -> bytes:
     Raises:
         OSError: the file cannot be read, or is damaged gzip.
     """
-    with (gzip.open if path.suffix == _GZIP_SUFFIX else open)(path, "rb") as file:
+    with open_regular(path) as file:
         try:
-            return file.read(size)
+            return (gzip.GzipFile(fileobj=file) if path.suffix == _GZIP_SUFFIX else file).read(size)
         except (EOFError, zlib.error) as error:
             raise OSError(errno.EIO, "damaged gzip data") from error
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.regular_files import open_regular
 
 _PIECE: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -22,7 +23,7 @@ def pieces_of(path: Path) -> Iterator[bytes]:
         DocumentError: The gzip data is damaged or cut off.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(len(_GZIP_MAGIC))
             if head == _GZIP_MAGIC:
                 yield from _inflated(file, head, where=path)

@@ -20,6 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.regular_files import open_regular
 
 PERFETTO: Final = "https://ui.perfetto.dev"
 PORT: Final = 9001
@@ -71,7 +72,7 @@ def serve_trace(path: Path, viewer: Viewer, *, ready: Callable[[str], object]) -
     """
     origin = viewer.origin
     try:
-        with path.open("rb"):
+        with open_regular(path):
             pass
         server = _Server(path, origin=origin, port=viewer.port)
     except OSError as error:
@@ -127,7 +128,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if refusal is not None:
             self.send_error(refusal)
             return
-        with self.server.trace.open("rb") as file:
+        with open_regular(self.server.trace) as file:
             size = file.seek(0, 2)
             file.seek(0)
             self.send_response(HTTPStatus.OK)

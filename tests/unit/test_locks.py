@@ -1,6 +1,9 @@
 """Locks: one holder at a time, by the system's own locks and by those of Windows."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,11 +26,11 @@ def test_second_holder_is_refused_until_first_lets_go(what: str, tmp_path: Path)
     path = tmp_path if what == "folder" else tmp_path / "lock"
     first, second = opened(path), opened(path)
     try:
-        hold(first, waits=False)
-        with pytest.raises(OSError, match=r"unavailable|denied"):
-            hold(second, waits=False)
+        hold(first, limit_s=0)
+        with pytest.raises(OSError, match=r"another process|process [0-9]+"):
+            hold(second, limit_s=0)
         os.close(first)
-        hold(second, waits=False)
+        hold(second, limit_s=0)
     finally:
         os.close(second)
 
@@ -35,9 +38,35 @@ def test_second_holder_is_refused_until_first_lets_go(what: str, tmp_path: Path)
 def test_shared_holders_welcome_each_other(tmp_path: Path) -> None:
     first, second = opened(tmp_path / "lock"), opened(tmp_path / "lock")
     hold(first, shared=True)
-    hold(second, shared=True, waits=False)
+    hold(second, shared=True, limit_s=0)
     os.close(first)
     os.close(second)
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_who_waits_too_long_is_told_for_whom(tmp_path: Path, is_stopped: bool) -> None:
+    program = "import sys, time; from pytest_opprof.locks import *; hold(opened(Path(sys.argv[1])))"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", f"{program}; print(flush=True); time.sleep(60)", str(tmp_path)],
+        stdout=subprocess.PIPE,
+    )
+    descriptor = opened(tmp_path)
+    with holder:
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            if is_stopped:
+                holder.send_signal(signal.SIGSTOP)
+                os.waitpid(holder.pid, os.WUNTRACED)
+            stopped = ", which is stopped," if is_stopped else ""
+            with pytest.raises(
+                TimeoutError, match=f"process {holder.pid}{stopped} still holds it after 0.1 s"
+            ):
+                hold(descriptor, limit_s=0.1)
+        finally:
+            holder.kill()
+    hold(descriptor, limit_s=10)
+    os.close(descriptor)
 
 
 def test_windows_is_asked_until_the_holder_lets_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

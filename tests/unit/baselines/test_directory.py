@@ -42,6 +42,19 @@ def test_entry_of_a_damaged_file_has_its_time(store: Archive) -> None:
     assert [entry.key for entry in store.entries("main")] == [key(1), "damaged"]
 
 
+@pytest.mark.parametrize("name", ["pipe.json", "pipe.json.gz"])
+def test_a_pipe_in_the_store_keeps_nobody_waiting(store: Archive, name: str) -> None:
+    store.save("main", run_of(1), collected=NOBODY)
+    os.mkfifo(f".opprof/main/{name}")
+    os.utime(f".opprof/main/{name}", (0, 0))
+    newest, pipe = store.entries("main")
+    assert (newest.key, pipe.key) == (key(1), "pipe")
+    with pytest.raises(StoreError, match="this is no regular file"):
+        store.load(pipe)
+    store.save("main", run_of(2), collected=NOBODY)
+    assert len(store.entries("main")) == 3
+
+
 def test_traces_are_no_baseline(store: Archive, tmp_path: Path) -> None:
     store.save("main", run_of(1), collected=NOBODY)
     traces = tmp_path / ".opprof" / "traces"

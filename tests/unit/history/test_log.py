@@ -1,5 +1,6 @@
 """The log: what is appended is there, whatever happened to what was before."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,22 @@ def test_a_definition_is_written_once_a_segment(tmp_path: Path) -> None:
     lines = segment.path.read_text(encoding="ascii").splitlines()
     assert sum(line.startswith('{"define"') for line in lines) == 2, "an environment and a test"
     assert runs_in(log) == ["run00000", "run00001", "run00002", "run00007"]
+
+
+@pytest.mark.parametrize("name", [".current", ".lock", "pipe.jsonl"])
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    log = log_of(tmp_path, [1])
+    (log.folder / name).unlink(missing_ok=True)
+    os.mkfifo(log.folder / name)
+    log.append([record_on_day(2)])
+    with log.shared():
+        segments = log.segments()
+    whole = [segment for segment in segments if segment.path.name != name]
+    assert sum(len(read_entries(segment.path).entries) for segment in whole) >= 4
+    for segment in segments:
+        if segment not in whole:
+            with pytest.raises(StoreError, match="cannot be read: this is no regular file"):
+                read_entries(segment.path)
 
 
 def test_full_segments_are_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -280,6 +281,9 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         load_trace(tmp_path / "none.json")
     with pytest.raises(StoreError, match="Is a directory"):
         load_trace(tmp_path)
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(StoreError, match=r"pipe\.json cannot be read: this is no regular file"):
+        load_trace(tmp_path / "pipe.json")
 
 
 def test_memory_events_have_their_numbers(load: Any) -> None:

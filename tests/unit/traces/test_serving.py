@@ -1,6 +1,7 @@
 """One trace for one page: who may fetch it, and what ends the serving."""
 
 import http.client
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -138,6 +139,9 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"missing.json cannot be served: No such file"):
         serve_trace(tmp_path / "missing.json", Viewer(port=0), ready=pytest.fail)
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(StoreError, match=r"pipe.json cannot be served: this is no regular file"):
+        serve_trace(tmp_path / "pipe.json", Viewer(port=0), ready=pytest.fail)
 
 
 @pytest.mark.parametrize("url", ["perfetto", "file:///etc/passwd", "javascript:alert(1)"])
