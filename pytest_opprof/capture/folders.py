@@ -32,9 +32,22 @@ def session_folders() -> Iterator[Path]:
 
 
 def spill_folder() -> Path:
-    """The folder for chunks that the pool cannot hold: on disk, as it is memory that ran short."""
+    """The folder for chunks that the pool cannot hold: on disk, as it is memory that ran short.
+
+    Where nothing can be written at all it is one that takes no file: then the pool grows.
+    """
     named = os.environ.get("OPPROF_DIR")
-    return Path(named if named and os.access(named, os.W_OK | os.X_OK) else tempfile.gettempdir())
+    if named and os.access(named, os.W_OK | os.X_OK):
+        return Path(named)
+    return _temporary() or Path("/")
+
+
+def _temporary() -> Path | None:
+    """The folder for temporary files; None where there is none, as in a container that is read-only."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:
+        return None
 
 
 def observer_folders() -> Iterator[Path]:
@@ -51,7 +64,9 @@ def observer_folders() -> Iterator[Path]:
             yield home / ".cache" / "opprof"
     with contextlib.suppress(FileNotFoundError):  # the folder we work in may be gone
         yield Path.cwd() / ".pytest_cache" / "d" / "opprof"
-    yield Path(tempfile.gettempdir()) / f"opprof-{os.getuid()}"
+    temporary = _temporary()
+    if temporary is not None:
+        yield temporary / f"opprof-{os.getuid()}"
 
 
 def objection(folder: Path) -> str | None:

@@ -78,7 +78,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if distributes and options.mode != "off":
         from pytest_opprof.plugin.controller import ControllerHooks  # noqa: PLC0415  # as above
 
-        config.pluginmanager.register(ControllerHooks(), "opprof-controller")
+        try:
+            config.pluginmanager.register(ControllerHooks(), "opprof-controller")
+        except OSError as error:
+            if options.asks_for_something:
+                raise pytest.UsageError(f"opprof: workers share a temporary folder: {error}") from error
 
 
 class _FailedReports:

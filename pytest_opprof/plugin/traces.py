@@ -117,6 +117,8 @@ class SessionTraces:
             )
         if recordings[-1].is_summed:
             return _too_many(recordings[-1])
+        if not self._staging.parent.exists():
+            return "traces are not kept: no folder takes temporary files"
         path = self._staging / f"{trace_stem(test.node_id)}{SUFFIX}"
         _write(recordings[-1], path)
         self._staged_bytes += path.stat().st_size

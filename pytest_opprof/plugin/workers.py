@@ -27,9 +27,9 @@ class Exchange:
     """The folder that the controller and its workers share.
 
     Attributes:
-        folder: Of this session alone.
+        folder: Of this session alone. Where no folder can be made it is not there: nothing is shared.
         worker: The worker's name; "" in the controller.
-        place: The folder as this process made it; None where another one did.
+        place: The folder as this process made it; None where another one did, or none could be made.
     """
 
     folder: Path
@@ -39,13 +39,17 @@ class Exchange:
     @classmethod
     def of_this_process(cls) -> Self:
         """A folder of a session without workers, for the children that may be forked in it."""
-        place = Place("exchange").__enter__()
+        place = Place("exchange")
+        try:
+            place.__enter__()
+        except OSError:
+            return cls(folder=Path(os.devnull, "none"), worker=str(os.getpid()))
         return cls(folder=place.folder, worker=str(os.getpid()), place=place)
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether this very process made it; in a forked child it is the parent's."""
-        return self.place is not None and self.worker == str(os.getpid())
+        """Whether it is of this very process; in a forked child it is the parent's."""
+        return self.worker == str(os.getpid())
 
     def remove(self) -> None:
         """Remove it with all that nobody kept."""

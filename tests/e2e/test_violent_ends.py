@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from e2e.project import Project, environment
 
+from pytest_opprof.results.files import read_run
+from pytest_opprof.results.run import MeasurementStatus
+
 ENDS = """\
     import os, threading
     import pytest
@@ -176,3 +179,50 @@ def test_without_any_folder_it_records_and_says_what_is_lost(project: Project, u
     )
     assert session.returncode == 0, session.stdout + session.stderr
     assert "no folder takes a session file: no crash recovery" in session.stdout
+
+
+# A container whose whole file system is read-only: Python finds no folder for temporary files.
+NOWHERE = """\
+    import tempfile
+
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp', '/var/tmp']")
+
+    tempfile._get_default_tempdir = nowhere
+    tempfile.tempdir = None
+"""
+
+
+@pytest.mark.parametrize("option", ["", "--opprof-save=main", "--opprof-baseline=main"])
+def test_without_a_temporary_folder_it_records_and_says_what_is_lost(project: Project, option: str) -> None:
+    project.write("test_it.py", RECORDS.format(before="pass"))
+    project.write("nowhere.py", NOWHERE)
+    if "baseline" in option:
+        project.pytest("--opprof-save=main")
+    session = subprocess.run(
+        [
+            *("/bin/sh", "-c", 'ulimit -f 2048 && exec "$0" -m pytest "$@"', sys.executable),
+            *("-p", "nowhere", "--capture=sys", "--opprof-json=run.json", *filter(None, [option])),
+        ],
+        cwd=project.folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert session.returncode == 0, session.stdout + session.stderr
+    assert "no folder takes a session file: no crash recovery" in session.stdout
+    (test,) = read_run(project.folder / "run.json").tests
+    assert (test.measurement.status, test.steps > 0) == (MeasurementStatus.OK, True)
+
+
+def test_without_a_temporary_folder_workers_are_refused_in_a_sentence(project: Project) -> None:
+    pytest.importorskip("xdist")
+    project.write("test_it.py", RECORDS.format(before="pass"))
+    project.write("nowhere.py", NOWHERE)
+    session = project.pytest(
+        "-p", "nowhere", "-n", "1", "--capture=sys", "--opprof-save=main", plugins=("xdist",)
+    )
+    assert session.exit_code == pytest.ExitCode.USAGE_ERROR
+    assert "opprof: workers share a temporary folder: [Errno 2] No usable temporary" in session.stderr
