@@ -7,8 +7,10 @@ compare-and-swap), else the change is made again. Two writers lose nothing.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
@@ -20,7 +22,6 @@ from pytest_opprof.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
     from pathlib import Path
 
     from pytest_opprof.baselines.store import Change, Entry
@@ -37,6 +38,8 @@ _IDENTITY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "pytest-opprof"), ("EMAIL", "pytest-opprof@localhost"))
 }
+# A line of a commit's message: a blob, and when its run was measured.
+_NOTE = re.compile(r"^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9T:.+-]{19,40})$", re.MULTILINE)
 # What a ref's name must not have: two dots, a dot or .lock at its end.
 _DOTS = re.compile(r"\.(?=\.|$|lock$)")
 _REASONS = {
@@ -75,11 +78,19 @@ class GitRefStore:
         return tuple(name_of(ref.removeprefix(self.refs)) for ref in self.tips())
 
     def tips(self) -> dict[str, str]:
-        """The commit of each ref."""
-        # Who may push may have pushed a ref whose name is no UTF-8: it is none of ours.
-        told = self.ask("for-each-ref", "--format=%(refname) %(objectname)", self.refs)
+        """The commit of each ref; of a symbolic ref, and of one that has no commit, none of ours, nothing."""
+        return self._commits(self.refs)
+
+    def _commits(self, pattern: str) -> dict[str, str]:
+        # Who may push may have pushed a ref whose name is no UTF-8.
+        told = self.ask("for-each-ref", "--format=%(refname) %(objectname) %(symref)", pattern)
         lines = told.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
-        return dict(line.split(" ") for line in lines if line)
+        found = {
+            ref: tip for ref, tip, symbolic in (line.split(" ") for line in lines if line) if not symbolic
+        }
+        asked = "".join(f"{tip}\n" for tip in found.values()).encode()
+        kinds = self.ask("cat-file", "--batch-check=%(objecttype)", given=asked).decode().splitlines()
+        return {ref: tip for (ref, tip), kind in zip(found.items(), kinds, strict=True) if kind == "commit"}
 
     def ref(self, name: str) -> str:
         """The ref of a name."""
@@ -87,7 +98,8 @@ class GitRefStore:
 
     def entries(self, name: str) -> tuple[Entry, ...]:
         """The documents in the tree of a name's ref."""
-        return self._entries(name, self._files(self._tip(name)))
+        tip = self._tip(name)
+        return self._entries(name, tip, self._files(tip))
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
         """The blob of an entry."""
@@ -98,12 +110,15 @@ class GitRefStore:
         for _ in range(_MOST_TRIES):
             old = self._tip(name)
             files = self._files(old)
-            change = plan(self._entries(name, files))
+            entries = self._entries(name, old, files)
+            created = {entry.parts[0]: entry.created for entry in entries}
+            change = plan(entries)
             for entry in change.drops:
                 files.pop(entry.key + _SUFFIX, None)
             for put in change.puts:
-                files[put.key + _SUFFIX] = self._hashed(put.data)
-            if self._moved(name, old, files):
+                blob = files[put.key + _SUFFIX] = self._hashed(put.data)
+                created[blob] = created_in(put.data) or LONG_AGO
+            if self._moved(name, old, files, created):
                 return tuple(self._place(name, put.key) for put in change.puts)
         raise StoreError(f"{self.uri}: {self.ref(name)} was changed by others all the time. Run again")
 
@@ -137,12 +152,8 @@ class GitRefStore:
 
     def _tip(self, name: str) -> str:
         """The commit of a name's ref; empty where there is none."""
-        done = self._run(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{self.ref(name)}^{{commit}}"
-        )
-        if done.returncode and done.stderr.strip():
-            raise self._failed("rev-parse", done.stderr)
-        return done.stdout.decode().strip()
+        ref = self.ref(name)
+        return self._commits(ref).get(ref, "")
 
     def _files(self, commit: str) -> dict[str, str]:
         """The blob of each document in a commit."""
@@ -155,24 +166,37 @@ class GitRefStore:
                 files[file] = about.split(" ")[2]
         return files
 
-    def _entries(self, name: str, files: dict[str, str]) -> tuple[Entry, ...]:
-        created = self._created(files.values())
+    def _entries(self, name: str, commit: str, files: dict[str, str]) -> tuple[Entry, ...]:
+        created = self._noted(commit)
+        created |= self._created(blob for blob in files.values() if blob not in created)
         return tuple(
             entry_of(
                 name,
                 file.removesuffix(_SUFFIX),
-                created=created.get(blob) or LONG_AGO,
+                created=created[blob],
                 place=self._place(name, file.removesuffix(_SUFFIX)),
                 parts=(blob,),
             )
             for file, blob in files.items()
         )
 
-    def _created(self, blobs: Iterable[str]) -> dict[str, datetime | None]:
-        """When the run in each blob was measured; one process for all of them."""
+    def _noted(self, commit: str) -> dict[str, datetime]:
+        """When the run in each blob was measured, by the commit's message; older releases wrote none."""
+        if not commit:
+            return {}
+        message = self.ask("cat-file", "commit", commit).decode("utf-8", "replace")
+        found = {}
+        for blob, moment in _NOTE.findall(message):
+            with contextlib.suppress(ValueError, OverflowError):
+                found[blob] = datetime.fromisoformat(moment).astimezone(UTC)
+        return found
+
+    def _created(self, blobs: Iterable[str]) -> dict[str, datetime]:
+        """When the run in each blob was measured, as it says itself; one process for all of them."""
         asked = "".join(f"{blob}\n" for blob in blobs).encode()
         printed = self.ask("cat-file", "--batch", given=asked) if asked else b""
-        created, start = {}, 0
+        created: dict[str, datetime] = {}
+        start = 0
         while start < len(printed):
             end = printed.index(b"\n", start)
             blob, kind, *size = printed[start:end].decode().split(" ")
@@ -180,15 +204,15 @@ class GitRefStore:
                 raise StoreError(
                     f"{self.uri}: the object {blob} is {kind}: the repository is damaged (git fsck)"
                 )
-            created[blob] = created_in(printed[end + 1 : end + 1 + int(size[0])])
+            created[blob] = created_in(printed[end + 1 : end + 1 + int(size[0])]) or LONG_AGO
             start = end + 1 + int(size[0]) + 1
         return created
 
     def _hashed(self, data: bytes) -> str:
         return self.ask("hash-object", "-w", "--stdin", given=data).decode().strip()
 
-    def _moved(self, name: str, old: str, files: dict[str, str]) -> bool:
-        """Have the ref point to these files; whether it still was at ``old``."""
+    def _moved(self, name: str, old: str, files: dict[str, str], created: dict[str, datetime]) -> bool:
+        """Have the ref point to these files, of these times; whether it still was at ``old``."""
         ref = self.ref(name)
         if files == self._files(old):
             return True
@@ -196,16 +220,23 @@ class GitRefStore:
             return self._swapped(name, old, "-d", ref, old)
         listed = "".join(f"100644 blob {blob}\t{file}\0" for file, blob in files.items())
         tree = self.ask("mktree", "-z", given=listed.encode()).decode().strip()
-        message = f"pytest-opprof: baselines of {name}\n".encode("utf-8", "backslashreplace")
+        notes = "".join(f"\n{blob} {created[blob].isoformat()}" for blob in files.values())
+        message = f"pytest-opprof: baselines of {name}\n{notes}\n".encode("utf-8", "backslashreplace")
         commit = self.ask("commit-tree", tree, given=message).decode().strip()
         return self._swapped(name, old, ref, commit, old)
 
     def _swapped(self, name: str, old: str, *arguments: str) -> bool:
-        done = self._run(*_PATIENT, "update-ref", *arguments)
+        done = self._run(*_PATIENT, "update-ref", "--no-deref", *arguments)
         if done.returncode == 0:
             return True
+        ref = self.ref(name)
+        if not old and not self._tip(name) and self.ask("for-each-ref", "--format=%(refname)", ref):
+            raise StoreError(
+                f"{ref} is a symbolic ref, or not one of a commit: nothing was written. Remove it: "
+                f"git update-ref --no-deref -d {ref}"
+            )
         # Where a killed process left its lock, the change is made again without it.
-        if self._tip(name) != old or remove_stale_lock(done.stderr, ref=self.ref(name)):
+        if self._tip(name) != old or remove_stale_lock(done.stderr, ref=ref):
             return False
         raise self._failed("update-ref", done.stderr)
 

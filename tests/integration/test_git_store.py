@@ -10,6 +10,7 @@ from stores import NOBODY, A, B, git, key, place_of, run_of
 from strategies import simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
+from pytest_opprof.baselines.git_ref import GitRefStore
 from pytest_opprof.baselines.git_remote import pull_refs, push_refs
 from pytest_opprof.baselines.resolve import resolve_baseline
 from pytest_opprof.errors import MissingBaselineError, StoreError, UsageError
@@ -63,6 +64,60 @@ def test_ref_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
         subprocess.run(command, cwd=tmp_path / "a", check=True)
     assert store.names() == ("main",)
     assert keys(store) == [key(1)]
+
+
+STRANGE = {
+    "blob": ("update-ref", "refs/opprof/{0}", "HEAD:file"),
+    "tree": ("update-ref", "refs/opprof/{0}", "HEAD^{{tree}}"),
+    "symbolic": ("symbolic-ref", "refs/opprof/{0}", "refs/heads/main"),
+}
+
+
+@pytest.mark.parametrize("kind", [*STRANGE, "missing"])
+def test_a_strange_ref_is_passed_over_and_never_written_through(tmp_path: Path, kind: str) -> None:
+    store = clone(tmp_path, "a")
+    folder = tmp_path / "a"
+    store.save("main", run_of(1), collected=NOBODY)
+    (folder / "file").write_text("x")
+    git(folder, "add", "file")
+    git(folder, "commit", "-q", "-m", "x")
+    git(folder, "update-ref", "refs/heads/main", "HEAD")
+    if kind == "missing":
+        (folder / ".git/refs/opprof/missing").write_text(f"{'1' * 40}\n")
+    else:
+        git(folder, *(word.format(kind) for word in STRANGE[kind]))
+    tip = git(folder, "rev-parse", "main")
+    assert store.names() == ("main",)
+    assert keys(store) == [key(1)]
+    assert store.entries(kind) == ()
+    with pytest.raises(StoreError, match=rf"refs/opprof/{kind} is a symbolic ref, or not one of a commit"):
+        store.save(kind, run_of(2), collected=NOBODY)
+    assert git(folder, "rev-parse", "main") == tip
+
+
+def test_when_runs_were_measured_is_told_without_reading_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = clone(tmp_path, "a")
+    for number in (1, 2):
+        store.save("main", run_of(number, hours=number), collected=NOBODY)
+    times = [entry.created for entry in store.entries("main")]
+    asked: list[tuple[str, ...]] = []
+    whole = GitRefStore.ask
+
+    def noted(self: GitRefStore, *arguments: str, given: bytes = b"") -> bytes:
+        asked.append(arguments)
+        return whole(self, *arguments, given=given)
+
+    monkeypatch.setattr(GitRefStore, "ask", noted)
+    assert [entry.created for entry in store.entries("main")] == times == sorted(times, reverse=True)
+    assert ("cat-file", "--batch") not in asked
+    # A commit of an older release has no notes.
+    tree = git(tmp_path / "a", "rev-parse", "refs/opprof/main^{tree}")
+    commit = git(tmp_path / "a", "commit-tree", tree, "-m", "pytest-opprof: baselines of main")
+    git(tmp_path / "a", "update-ref", "refs/opprof/main", commit)
+    assert [entry.created for entry in store.entries("main")] == times
+    assert ("cat-file", "--batch") in asked
 
 
 @pytest.mark.slow
