@@ -5,8 +5,10 @@
 #include "fault.h"
 #include "held.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -40,7 +42,7 @@ static struct {
 
 static const char overflow_text[] = "(overflow)";
 
-static uint32_t hash_of(const char *text, size_t length) {
+static uint64_t mixed(const char *text, size_t length) {
     uint64_t h = 0xcbf29ce484222325u ^ length; /* FNV-1a over words, then folded */
     while (length >= 8) {
         uint64_t word;
@@ -52,6 +54,11 @@ static uint32_t hash_of(const char *text, size_t length) {
     }
     for (size_t i = 0; i < length; i++)
         h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
+    return h;
+}
+
+static uint32_t hash_of(const char *text, size_t length) {
+    uint64_t h = mixed(text, length);
     return (uint32_t)(h ^ (h >> 29));
 }
 
@@ -162,19 +169,30 @@ static bool ready(void) {
     return add(&overflow) == OP_NAME_OVERFLOW;
 }
 
-static size_t cut_at_character(const char *text, size_t length) {
-    if (length <= OP_NAME_MAX_BYTES)
-        return length;
-    length = OP_NAME_MAX_BYTES;
-    while (length > 0 && ((uint8_t)text[length] & 0xc0) == 0x80)
-        length--;
-    return length;
+/* The beginning of a name that is too long, cut at a character, and a digest of all of it: names that
+ * begin alike stay apart. */
+static size_t shortened(char out[OP_NAME_MAX_BYTES + 1], const char *text, size_t length) {
+    const size_t digest = 17;
+    size_t kept = OP_NAME_MAX_BYTES - digest;
+    while (kept > 0 && ((uint8_t)text[kept] & 0xc0) == 0x80)
+        kept--;
+    memcpy(out, text, kept);
+    snprintf(out + kept, digest + 1, "~%016" PRIx64, mixed(text, length));
+    return kept + digest;
+}
+
+/* Out of line: its array would be every name's stack frame. */
+__attribute__((noinline)) static uint32_t intern_long(const char *utf8, size_t bytes, uint32_t group) {
+    char text[OP_NAME_MAX_BYTES + 1];
+    return op_names_intern_in(text, shortened(text, utf8, bytes), group);
 }
 
 uint32_t op_names_intern_in(const char *utf8, size_t bytes, uint32_t group) {
     if (group == OP_NAME_OVERFLOW)
         return OP_NAME_OVERFLOW;
-    uint32_t length = (uint32_t)cut_at_character(utf8, bytes);
+    if (bytes > OP_NAME_MAX_BYTES)
+        return intern_long(utf8, bytes, group);
+    uint32_t length = (uint32_t)bytes;
     const entry wanted = {.text = utf8,
                           .length = length,
                           .hash = hash_of(utf8, length) ^ group * 0x9e3779b9u,
@@ -219,13 +237,17 @@ static bool find_line(const char *text, size_t bytes, size_t *begin, size_t *end
 }
 
 uint32_t op_names_intern_call(const char *utf8, size_t bytes) {
-    size_t begin, end, length = cut_at_character(utf8, bytes);
-    if (!find_line(utf8, length, &begin, &end))
-        return op_names_intern(utf8, length);
-    char group[OP_NAME_MAX_BYTES];
+    char shorter[OP_NAME_MAX_BYTES + 1], group[OP_NAME_MAX_BYTES];
+    size_t begin, end;
+    if (bytes > OP_NAME_MAX_BYTES) {
+        bytes = shortened(shorter, utf8, bytes);
+        utf8 = shorter;
+    }
+    if (!find_line(utf8, bytes, &begin, &end))
+        return op_names_intern(utf8, bytes);
     memcpy(group, utf8, begin);
-    memcpy(group + begin, utf8 + end, length - end);
-    return op_names_intern_in(utf8, length, op_names_intern(group, begin + length - end));
+    memcpy(group + begin, utf8 + end, bytes - end);
+    return op_names_intern_in(utf8, bytes, op_names_intern(group, begin + bytes - end));
 }
 
 const char *op_names_text(uint32_t id, uint32_t *length) {

@@ -1,8 +1,11 @@
 #include "nvtx_attributes.h"
 
+#include "fault.h"
 #include "names.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 static struct {
     uint32_t domain, category, color, payload;
@@ -34,13 +37,19 @@ static size_t put_utf8(char *out, uint32_t c) {
 }
 
 uint32_t op_nvtx_wide(const wchar_t *text) {
-    char utf8[OP_NAME_MAX_BYTES + 4];
-    size_t n = 0;
-    for (; text && *text && n < OP_NAME_MAX_BYTES; text++) {
+    char here[OP_NAME_MAX_BYTES];
+    size_t n = 0, most = text ? 4 * wcslen(text) : 0;
+    char *utf8 = most <= sizeof here ? here : op_malloc(most);
+    if (!utf8)
+        return OP_NAME_OVERFLOW;
+    for (; text && *text; text++) {
         uint32_t c = (uint32_t)*text;
         n += put_utf8(utf8 + n, c <= 0x10ffff ? c : 0xfffd);
     }
-    return op_names_intern(utf8, n);
+    uint32_t name = op_names_intern(utf8, n);
+    if (utf8 != here)
+        free(utf8);
+    return name;
 }
 
 uint32_t op_nvtx_message(const nvtx_attributes *a) {

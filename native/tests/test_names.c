@@ -46,15 +46,27 @@ static void unknown_ids_have_no_text(void) {
     CHECK_EQ(op_names_group(UINT32_MAX), UINT32_MAX);
 }
 
-static void long_names_are_cut_at_a_character(void) {
+static void long_names_end_in_a_digest_of_all_of_them(void) {
     char text[OP_NAME_MAX_BYTES + 100];
+    uint32_t length;
     memset(text, 'x', sizeof text);
     check_name(op_names_intern(text, OP_NAME_MAX_BYTES), text, OP_NAME_MAX_BYTES);
-    check_name(op_names_intern(text, sizeof text), text, OP_NAME_MAX_BYTES);
-    memcpy(text + OP_NAME_MAX_BYTES - 1, "\xe6\x97\xa5", 3);
-    check_name(op_names_intern(text, sizeof text), text, OP_NAME_MAX_BYTES - 1);
+    uint32_t one = op_names_intern(text, sizeof text);
+    CHECK_EQ(op_names_intern(text, sizeof text), one);
+    const char *told = op_names_text(one, &length);
+    CHECK_EQ(length, OP_NAME_MAX_BYTES);
+    CHECK(memcmp(told, text, length - 17) == 0 && told[length - 17] == '~');
+    CHECK(op_names_intern(text, sizeof text - 1) != one);
+    text[sizeof text - 1] = 'y';
+    CHECK(op_names_intern(text, sizeof text) != one);
+    CHECK(op_names_intern_call(text, sizeof text) != one);
+    memcpy(text + OP_NAME_MAX_BYTES - 18, "\xe6\x97\xa5", 3); /* a character is not cut */
+    told = op_names_text(op_names_intern(text, sizeof text), &length);
+    CHECK_EQ(length, OP_NAME_MAX_BYTES - 1);
+    CHECK_EQ(told[length - 17], '~');
     memset(text, 0x80, sizeof text); /* continuation bytes only: no character to cut at */
-    CHECK_EQ(op_names_intern(text, sizeof text), op_names_intern("", 0));
+    told = op_names_text(op_names_intern(text, sizeof text), &length);
+    CHECK_EQ(length, 17);
 }
 
 static void profiler_steps_group_together(void) {
@@ -193,7 +205,7 @@ int main(void) {
     RUN(same_text_has_one_id);
     RUN(any_bytes_are_a_name);
     RUN(unknown_ids_have_no_text);
-    RUN(long_names_are_cut_at_a_character);
+    RUN(long_names_end_in_a_digest_of_all_of_them);
     RUN(profiler_steps_group_together);
     RUN(calls_group_without_their_line);
     RUN(one_text_may_be_in_several_groups);

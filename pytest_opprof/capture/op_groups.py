@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,11 +13,7 @@ from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_kind import OpKind
 
 _STEP_COLUMNS: Final = 10  # of a row's samples, in the order of `op_result_groups`
-# All rows are read at once, which takes a fraction of the time of asking cffi for each number.
 _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q", "int64_t": "q"}
-_FIELDS: Final = ffi.typeof("op_group").fields
-_NAMES: Final = tuple(name for name, _ in _FIELDS)
-_ROW: Final = struct.Struct("@" + "".join(_CODES[field.type.cname] for _, field in _FIELDS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +107,21 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
         zip(*[iter(flat[at : at + cells])] * steps, strict=True) if steps else [()] * count
         for at in range(0, _STEP_COLUMNS * cells or _STEP_COLUMNS, cells or 1)
     ]
-    of_rows = _ROW.iter_unpack(ffi.buffer(rows, count * _ROW.size)) if count else ()
-    return [_group(*both) for both in zip(of_rows, zip(*columns, strict=True), strict=True)]
+    names, row = _layout()
+    of_rows = row.iter_unpack(ffi.buffer(rows, count * row.size)) if count else ()
+    told = (dict(zip(names, numbers, strict=True)) for numbers in of_rows)
+    return [_group(*both) for both in zip(told, zip(*columns, strict=True), strict=True)]
+
+
+@functools.cache
+def _layout() -> tuple[tuple[str, ...], struct.Struct]:
+    """The members of a row and how they lie: all rows are read at once.
+
+    That takes a fraction of the time of asking cffi for each number.
+    """
+    members = ffi.typeof("op_group").fields
+    codes = (_CODES[member.type.cname] for _, member in members)
+    return tuple(name for name, _ in members), struct.Struct("@" + "".join(codes))
 
 
 def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any]:
@@ -127,8 +137,7 @@ def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any
     return rows[0], count[0], samples[0]
 
 
-def _group(row: tuple[int, ...], of_steps: tuple[tuple[int, ...], ...]) -> OpGroup:
-    told = dict(zip(_NAMES, row, strict=True))
+def _group(told: dict[str, Any], of_steps: tuple[tuple[int, ...], ...]) -> OpGroup:
     del told["start_ns"]
     counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops, device_memory, views = (
         of_steps

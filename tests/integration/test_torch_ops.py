@@ -90,7 +90,9 @@ def test_torch_ranges_have_any_name(torch: Any, name: str) -> None:
             pass
         with torch._C._profiler._RecordFunctionFast(name):
             pass
-    assert names(window.recording) == [name[:8192]] * 2
+    first, second = names(window.recording)
+    assert first == second
+    assert first == name or (len(first) == 8192 and first.startswith(f"{name[:8175]}~"))
     assert list(window.recording.scope) == [7, 0]
 
 

@@ -1,6 +1,7 @@
 """record_function, range_push and range_pop: what they take, and what they leave behind."""
 
 import gc
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from windows import Window, asynchronous, callers, names, unfinished
 from pytest_opprof import range_pop, range_push, record_function
 
 LONGEST_NAME = 8192  # bytes: OP_NAME_MAX_BYTES
+KEPT = LONGEST_NAME - 17  # before the digest of one that is longer
 LONGEST_ARGS = 1024  # bytes: TEXT_MAX in range_parts.c
 
 
@@ -38,17 +40,22 @@ def test_any_text_is_a_name(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "kept"),
     [
-        pytest.param("x" * LONGEST_NAME * 2, "x" * LONGEST_NAME, id="ascii"),
-        pytest.param("é" * LONGEST_NAME * 2, "é" * (LONGEST_NAME // 2), id="two-bytes"),
-        pytest.param("本" * LONGEST_NAME * 2, "本" * (LONGEST_NAME // 3), id="three-bytes"),
-        pytest.param("🔥" * LONGEST_NAME * 2, "🔥" * (LONGEST_NAME // 4), id="four-bytes"),
-        pytest.param("\ud800" * LONGEST_NAME * 2, "\ud800" * (LONGEST_NAME // 3), id="surrogates"),
+        pytest.param("x" * LONGEST_NAME * 2, "x" * KEPT, id="ascii"),
+        pytest.param("é" * LONGEST_NAME * 2, "é" * (KEPT // 2), id="two-bytes"),
+        pytest.param("本" * LONGEST_NAME * 2, "本" * (KEPT // 3), id="three-bytes"),
+        pytest.param("🔥" * LONGEST_NAME * 2, "🔥" * (KEPT // 4), id="four-bytes"),
+        pytest.param("\ud800" * LONGEST_NAME * 2, "\ud800" * (KEPT // 3), id="surrogates"),
     ],
 )
-def test_long_names_are_cut_at_a_character(name: str, kept: str) -> None:
-    with Window() as window, record_function(name):
-        pass
-    assert names(window.recording) == [kept]
+def test_long_names_are_cut_at_a_character_and_stay_apart(name: str, kept: str) -> None:
+    with Window() as window:
+        for each in (name, name, f"{name}!"):
+            with record_function(each):
+                pass
+    first, again, other = names(window.recording)
+    assert re.fullmatch(f"{kept}~[0-9a-f]{{16}}", first)
+    assert (again, other[: len(kept)]) == (first, kept)
+    assert other != first
 
 
 def test_arguments_have_names() -> None:
