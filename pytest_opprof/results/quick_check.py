@@ -125,9 +125,14 @@ def _one_of(values: list[Any]) -> Check:
     return lambda value: (value is None or isinstance(value, str)) and value in allowed
 
 
+def compiled(pattern: str) -> re.Pattern[str]:
+    """A schema's pattern as ECMA-262 means it, where ``$`` is the end: Python's lets a newline follow."""
+    return re.compile(re.sub(r"\$$", r"\\Z", pattern))
+
+
 def _string_check(schema: Mapping[str, Any]) -> Check:
     least, most = schema.get("minLength", 0), schema.get("maxLength")
-    search = re.compile(schema["pattern"]).search if "pattern" in schema else _anything
+    search = compiled(schema["pattern"]).search if "pattern" in schema else _anything
     return lambda value: least <= len(value) and (most is None or len(value) <= most) and bool(search(value))
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, Document
-from pytest_opprof.results.quick_check import QuickCheck
+from pytest_opprof.results.quick_check import QuickCheck, compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
@@ -157,7 +157,11 @@ def _validator(contract: Contract) -> Validator:
     # JSON Schema takes 5.0 for an integer. We write none, and arithmetic on one would not be exact.
     standard = jsonschema.Draft202012Validator
     extend: Any = jsonschema.validators.extend
-    strict = extend(standard, type_checker=standard.TYPE_CHECKER.redefine("integer", _is_integer))
+    strict = extend(
+        standard,
+        validators={"pattern": _pattern},
+        type_checker=standard.TYPE_CHECKER.redefine("integer", _is_integer),
+    )
     registry: Any = Registry()
     for each in Contract:
         schema = _schema(each)
@@ -168,6 +172,13 @@ def _validator(contract: Contract) -> Validator:
 
 def _is_integer(_: object, value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _pattern(_: object, pattern: str, value: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
+
+    if isinstance(value, str) and not compiled(pattern).search(value):
+        yield ValidationError(f"{value!r} does not match {schema['pattern']!r}")
 
 
 def _refuse_newer(document: Document, contract: Contract, *, where: str) -> None:

@@ -78,6 +78,7 @@ OP = ("tests", 0, "ops", 0)
         (("tests", 0, "schedule"), {"wait": 1}, "tests[0].schedule: 'skip_first' is missing"),
         (("commit",), {"id": "HEAD", "dirty": False, "branch": None}, "commit.id: 'HEAD' does not fit"),
         (("created",), "yesterday", "created: 'yesterday' does not fit"),
+        (("run_id",), "5f0c\n", r"run_id: '5f0c\n' does not fit"),
         (("tests",), {}, "tests: an object is no array"),
     ],
 )
