@@ -165,18 +165,25 @@ def test_a_session_folder_that_is_read_only_is_passed_over(project: Project, unw
     assert (test.measurement.reason, test.capture.dropped, test.capture.crash_recovery) == ("", 0, True)
 
 
-def test_without_any_folder_it_records_and_says_what_is_lost(project: Project, unwritable: Path) -> None:
-    project.write("test_it.py", RECORDS.format(before="pass"))
-    # Shared memory is passed over where its limit on a file's size has no room for the session's.
-    session = subprocess.run(
-        ["/bin/sh", "-c", 'ulimit -f 2048 && exec "$0" -m pytest --opprof-json=run.json', sys.executable],
+def pytest_without_shared_memory(
+    project: Project, *arguments: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest; shared memory is passed over, as a limit on a file's size leaves no room for the session's."""
+    command = ["/bin/sh", "-c", 'ulimit -f 2048 && exec "$0" -m pytest "$@"', sys.executable, *arguments]
+    return subprocess.run(
+        [*command, "--opprof-json=run.json"],
         cwd=project.folder,
-        env=environment({"OPPROF_DIR": str(unwritable)}),
+        env=environment(env),
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
+
+
+def test_without_any_folder_it_records_and_says_what_is_lost(project: Project, unwritable: Path) -> None:
+    project.write("test_it.py", RECORDS.format(before="pass"))
+    session = pytest_without_shared_memory(project, env={"OPPROF_DIR": str(unwritable)})
     assert session.returncode == 0, session.stdout + session.stderr
     assert "no folder takes a session file: no crash recovery" in session.stdout
 
@@ -199,18 +206,7 @@ def test_without_a_temporary_folder_it_records_and_says_what_is_lost(project: Pr
     project.write("nowhere.py", NOWHERE)
     if "baseline" in option:
         project.pytest("--opprof-save=main")
-    session = subprocess.run(
-        [
-            *("/bin/sh", "-c", 'ulimit -f 2048 && exec "$0" -m pytest "$@"', sys.executable),
-            *("-p", "nowhere", "--capture=sys", "--opprof-json=run.json", *filter(None, [option])),
-        ],
-        cwd=project.folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    session = pytest_without_shared_memory(project, "-p", "nowhere", "--capture=sys", *filter(None, [option]))
     assert session.returncode == 0, session.stdout + session.stderr
     assert "no folder takes a session file: no crash recovery" in session.stdout
     (test,) = read_run(project.folder / "run.json").tests
