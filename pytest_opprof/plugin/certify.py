@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -162,19 +163,22 @@ def _hash_seed(number: int) -> str:
 def _shares(config: pytest.Config, tests: Sequence[TestResult]) -> list[list[TestResult]]:
     """What each of the fresh processes gets that run at once: there are as many as xdist has workers.
 
-    The tests of one file stay together, in their order. Without xdist there is one process, since nobody has
-    said that these tests may run side by side, and so where groups say that some may not.
+    The tests of one file stay together, and all in their order. Without xdist there is one process, since
+    nobody has said that these tests may run side by side, and so where groups say that some may not.
     """
     option = config.option
     workers = 1 if getattr(option, "dist", "no") == "loadgroup" else getattr(option, "numprocesses", 1) or 1
-    files: dict[str, list[TestResult]] = {}
-    for test in tests:
-        files.setdefault(test.node_id.partition("::")[0], []).append(test)
-    many = max(1, min(workers, len(files), len(tests) // _WORTH_A_PROCESS))
-    shares: list[list[TestResult]] = [[] for _ in range(many)]
-    for file in sorted(files.values(), key=len, reverse=True):
-        min(shares, key=len).extend(file)
-    return shares
+    sizes = Counter(map(_file_of, tests))
+    many = max(1, min(workers, len(sizes), len(tests) // _WORTH_A_PROCESS))
+    loads, owners = [0] * many, {}
+    for file, size in sizes.most_common():
+        owners[file] = loads.index(min(loads))
+        loads[owners[file]] += size
+    return [[test for test in tests if owners[_file_of(test)] == share] for share in range(many)]
+
+
+def _file_of(test: TestResult) -> str:
+    return test.node_id.partition("::")[0]
 
 
 @contextlib.contextmanager

@@ -106,12 +106,15 @@ def test_the_second_process_runs_the_same_tests_in_reverse(project: Project) -> 
         def test_fails(): assert False
         """,
     )
+    project.write("tests/test_more.py", "import pytest\n@pytest.mark.profile\ndef test_more(): pass\n")
     (project.folder / "other").mkdir()
-    session = project.pytest("--opprof-save=main", "../tests/test_it.py", cwd="other")
+    session = project.pytest(
+        "--opprof-save=main", "../tests/test_it.py", "../tests/test_more.py", cwd="other"
+    )
     assert not any("not certified" in line for line in session.told)
     assert {test.processes for test in stored(project).tests} == {2}
     order = (project.folder / "order").read_text().splitlines()
-    first, second = order[:9], order[9:]
+    first, second = order[:10], order[10:]
     assert second == [name for name in reversed(first) if name not in {"test_plain", "test_fails"}]
     assert session.stdout.count("test session starts") == 1
 
