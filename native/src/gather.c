@@ -4,9 +4,13 @@
 #include "error.h"
 #include "fault.h"
 #include "names.h"
+#include "pages.h"
 #include "result.h"
 
 #include <string.h>
+
+/* To look at a chunk's header maps the pages around it too, a quarter of the file in all. */
+#define FORGET_AFTER 64 /* chunks */
 
 static op_collector *const self = &op_the_collector;
 
@@ -60,6 +64,8 @@ static int gather(uint32_t window, gathered *out) {
     for (uint32_t i = 0; i < spill->count; i++) {
         const op_chunk *c = (const op_chunk *)((const char *)out->spilled + spill->index[i].at);
         out->raw[out->count++] = raw_of(c, c->count, c->arg_words, op_spilled_args(c));
+        if (i % FORGET_AFTER == 0)
+            op_pages_forget(out->spilled, spill->bytes);
     }
     for (const op_chunk *c = self->full; c; c = c->next)
         if (c->window == window)

@@ -1,5 +1,7 @@
 """Of more events than are to be kept the sums stay, and these are what all events would have given."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -70,3 +72,32 @@ def test_fewer_events_are_kept() -> None:
     recording = collector.stop(most_events=100)
     assert not recording.is_summed
     assert len(recording) == recording.stats.events > 0
+
+
+MEMORY = """\
+import re
+from pathlib import Path
+from pytest_opprof import range_pop, range_push
+from pytest_opprof.capture.collector import Collector
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10
+
+collector = Collector.instance()
+collector.start()
+for _ in range({events}):
+    range_push("work")
+    range_pop()
+before = peak()
+recording = collector.stop(most_events=100_000)
+assert recording.is_summed and recording.stats.spilled_bytes > 16 * {events}
+print(peak() - before)
+"""
+
+
+def test_what_it_takes_to_sum_up_does_not_grow_with_the_events() -> None:
+    few, many = (
+        int(subprocess.check_output([sys.executable, "-c", MEMORY.format(events=events)]))
+        for events in (2_000_000, 8_000_000)
+    )
+    assert many < few + (16 << 20)
