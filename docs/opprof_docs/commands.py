@@ -62,7 +62,9 @@ def _word(action: argparse.Action) -> str:
     name, many = _name(action), " ..." if action.nargs in {"*", "+", argparse.REMAINDER} else ""
     if action.option_strings:
         name = " ".join((action.option_strings[-1], *([name] if action.nargs != 0 else [])))
-    return f"{name}{many}" if action.required else f"[{name}{many}]"
+    # Whether argparse requires the rest changes from release to release.
+    is_required = action.required or (action.nargs == argparse.REMAINDER and not action.option_strings)
+    return f"{name}{many}" if is_required else f"[{name}{many}]"
 
 
 def _written(action: argparse.Action) -> str:

@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "program",
         nargs=argparse.REMAINDER,
-        metavar="SCRIPT ...",
+        metavar="SCRIPT",
         help="the script or module, then its own arguments",
     )
 

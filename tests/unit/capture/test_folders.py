@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pytest_opprof.capture.folders import (
-    direct,
     is_private_file,
     make_private,
     observer_folders,
@@ -128,8 +127,8 @@ def test_what_was_looked_at_is_used_where_a_link_on_the_way_is_turned(tmp_path: 
 def test_links_in_a_circle_are_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(OSError, match="a"):
-        direct(tmp_path / "a" / "x" / "cache")
+    with pytest.raises(OSError, match=r"[Ss]ymlink|symbolic links"):
+        make_private(tmp_path / "a" / "cache")
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666], ids=oct)
