@@ -1,4 +1,4 @@
-"""Opening what is to be read, and a regular file: a pipe has no end until somebody writes into it."""
+"""Opening regular files to read, and nothing else: a pipe keeps its reader until somebody writes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
 class NotRegularError(OSError):
-    """What is there is no regular file."""
+    """What is there is not a regular file."""
 
     def __init__(self) -> None:
-        super().__init__(errno.EINVAL, "this is no regular file")
+        super().__init__(errno.EINVAL, "this is not a regular file")
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

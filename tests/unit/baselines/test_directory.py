@@ -49,7 +49,7 @@ def test_a_pipe_in_the_store_keeps_nobody_waiting(store: Archive, name: str) -> 
     os.utime(f".opprof/main/{name}", (0, 0))
     newest, pipe = store.entries("main")
     assert (newest.key, pipe.key) == (key(1), "pipe")
-    with pytest.raises(StoreError, match="this is no regular file"):
+    with pytest.raises(StoreError, match="this is not a regular file"):
         store.load(pipe)
     store.save("main", run_of(2), collected=NOBODY)
     assert len(store.entries("main")) == 3

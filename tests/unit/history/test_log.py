@@ -42,7 +42,7 @@ def test_a_pipe_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
     assert sum(len(read_entries(segment.path).entries) for segment in whole) >= 4
     for segment in segments:
         if segment not in whole:
-            with pytest.raises(StoreError, match="cannot be read: this is no regular file"):
+            with pytest.raises(StoreError, match="cannot be read: this is not a regular file"):
                 read_entries(segment.path)
 
 

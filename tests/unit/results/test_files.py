@@ -120,8 +120,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path, sentence in (
         (tmp_path / "none.json", "there is no such file"),
         (tmp_path, "it is a folder"),
-        (tmp_path / "fifo", "this is no regular file"),
-        (Path("/dev/zero"), "this is no regular file"),
+        (tmp_path / "fifo", "this is not a regular file"),
+        (Path("/dev/zero"), "this is not a regular file"),
     ):
         with pytest.raises(StoreError, match=sentence):
             read_run(path)

@@ -282,7 +282,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="Is a directory"):
         load_trace(tmp_path)
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(StoreError, match=r"pipe\.json cannot be read: this is no regular file"):
+    with pytest.raises(StoreError, match=r"pipe\.json cannot be read: this is not a regular file"):
         load_trace(tmp_path / "pipe.json")
 
 

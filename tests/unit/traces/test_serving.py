@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"missing.json cannot be served: No such file"):
         serve_trace(tmp_path / "missing.json", Viewer(port=0), ready=pytest.fail)
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(StoreError, match=r"pipe.json cannot be served: this is no regular file"):
+    with pytest.raises(StoreError, match=r"pipe.json cannot be served: this is not a regular file"):
         serve_trace(tmp_path / "pipe.json", Viewer(port=0), ready=pytest.fail)
 
 
