@@ -124,7 +124,8 @@ def _stacks_kind(make: Make, tmp_path: Path) -> None:
     prof = run(make, with_stack="all")
     for kind, is_of_cpp in {"python": False, "cpp": True}.items():
         prof.export_stacks(tmp_path / kind, stacks=kind)
-        assert ("_PyEval_EvalFrameDefault" in (tmp_path / kind).read_text()) == is_of_cpp
+        # Distributions name few of the interpreter's functions.
+        assert bool(re.search(r"\b_?Py[A-Z]\w+_\w+", (tmp_path / kind).read_text())) == is_of_cpp
 
 
 @proves("expect_stacks.stacks")

@@ -62,8 +62,8 @@ def _word(action: argparse.Action) -> str:
     name, many = _name(action), " ..." if action.nargs in {"*", "+", argparse.REMAINDER} else ""
     if action.option_strings:
         name = " ".join((action.option_strings[-1], *([name] if action.nargs != 0 else [])))
-    # Whether argparse requires the rest changes from release to release.
-    is_required = action.required or (action.nargs == argparse.REMAINDER and not action.option_strings)
+    # What argparse requires of those without a name changes from release to release.
+    is_required = action.required if action.option_strings else action.nargs not in {"?", "*"}
     return f"{name}{many}" if is_required else f"[{name}{many}]"
 
 

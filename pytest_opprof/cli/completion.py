@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SHELLS = ("bash", "zsh", "tcsh")
 # Other things that may be a file: a run is a file or a baseline's name.
-_MAY_BE_FILES = frozenset({"RUN", "BASE", "HEAD", "SCRIPT ..."})
+_MAY_BE_FILES = frozenset({"RUN", "BASE", "HEAD", "SCRIPT"})
 
 
 class PrintCompletion(argparse.Action):
