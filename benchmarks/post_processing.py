@@ -40,6 +40,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(ours["read_ns"]),
             peer=f"torch.profiler {nanoseconds(torch['read_ns'])}",
             figure=torch["read_ns"] / ours["read_ns"],
+            bound=60,
         ),
         Row(
             what="memory for the first, at its highest",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, OpKind
 from pytest_opprof.events.attribution import DeviceWork, device_work
@@ -16,6 +16,8 @@ from pytest_opprof.losses import losses
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
+
+_FEW: Final = 1_000  # events that nobody holds are looked for when there may be so many
 
 
 class EventForest:
@@ -31,7 +33,8 @@ class EventForest:
 
     def __init__(self, recording: RecordingView) -> None:
         self.recording: RecordingView = recording
-        self._objects: WeakValueDictionary[int, RecordedEvent] = WeakValueDictionary()
+        self._objects: dict[int, ref[RecordedEvent]] = {}
+        self._swept_at = _FEW
 
     def __len__(self) -> int:
         # The order of many threads is not worked out only to count it.
@@ -39,10 +42,20 @@ class EventForest:
 
     def event(self, index: int) -> RecordedEvent:
         """The event of one index into the columns; always the same object while somebody holds it."""
-        event = self._objects.get(index)
+        objects = self._objects
+        known = objects.get(index)
+        event = known and known()
         if event is None:
-            event = self._objects[index] = RecordedEvent(self, index)
+            event = RecordedEvent(self, index)
+            objects[index] = ref(event)
+            if len(objects) > self._swept_at:
+                self._sweep()
         return event
+
+    def _sweep(self) -> None:
+        """Forget the events that nobody holds; a callback of each would take longer than all else of it."""
+        self._objects = {index: known for index, known in self._objects.items() if known() is not None}
+        self._swept_at = _FEW + 2 * len(self._objects)
 
     def index_at(self, position: int) -> int:
         """The index into the columns of the event that was the position-th to begin."""
@@ -50,8 +63,7 @@ class EventForest:
 
     def in_order(self) -> Iterator[RecordedEvent]:
         """The events in the order in which they began."""
-        for position in range(len(self)):
-            yield self.event(self.index_at(position))
+        return map(self.event, range(len(self)) if self._has_all_rows_in_order else self._order)
 
     def parent(self, index: int) -> int:
         """The index of the event around one, -1 for none: an async event outlives what it began in."""
