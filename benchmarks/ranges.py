@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -12,9 +13,12 @@ from benchmarks.child import measured
 from benchmarks.table import Bound, Row
 from benchmarks.workloads import cpu_time_ns, quieten
 
+# `_RecordFunctionFast`, ours and torch's: with a name alone, and with what is told of a kernel.
+_FAST: Final = ("fast", "torch fast")
+_FAST_GIVEN: Final = ("fast, given", "torch fast, given")
 _ROUNDS: Final = 2_000
 _REPEATS: Final = 100
-_SIDES: Final = ("ours", "off", "empty", "torch", "viztracer", "nvtx")
+_SIDES: Final = ("ours", "off", "empty", "torch", "viztracer", "nvtx", *_FAST, *_FAST_GIVEN)
 
 
 def rows(*, quick: bool) -> list[Row]:
@@ -35,6 +39,19 @@ def rows(*, quick: bool) -> list[Row]:
             ("torch", "torch.profiler", 40),
             ("viztracer", "viztracer", 1),
             ("nvtx", "nvtx, nothing listening", 1),
+        )
+    ]
+    table += [
+        Row(
+            what=what,
+            ours=f"{costs[ours]:.0f} ns",
+            peer=f"torch's own {costs[peer]:.0f} ns",
+            figure=costs[peer] / costs[ours],
+            bound=1,
+        )
+        for what, (ours, peer) in (
+            ("_RecordFunctionFast, recording", _FAST),
+            ("_RecordFunctionFast with inputs and values, recording shapes", _FAST_GIVEN),
         )
     ]
     table.append(
@@ -69,7 +86,7 @@ def _bare_loop(n: int) -> None:
         pass
 
 
-def _loop(make: Callable[[str], Any]) -> Callable[[int], None]:
+def _loop(make: Callable[..., Any]) -> Callable[[int], None]:
     def loop(n: int) -> None:
         for _ in range(n):
             with make("x"):
@@ -87,6 +104,36 @@ def _started(tracer: Any) -> Iterator[None]:
     tracer.clear()
 
 
+def _launch_loop(make: Callable[..., Any]) -> Callable[[int], None]:
+    """With what a kernel of two tensors and a number is given, as torch.compile's code tells it."""
+    import torch  # noqa: PLC0415  # the other sides run without it
+
+    tensor = torch.ones(2, 3)
+    inputs = [tensor, tensor, 6]
+    values = {"grid": "(1,1,1)", "stream": 0, "num_warps": 4, "kernel_backend": "triton"}
+
+    def loop(n: int) -> None:
+        for _ in range(n):
+            with make("x", inputs, values):
+                pass
+
+    return loop
+
+
+def _fast_side(name: str) -> tuple[Callable[[int], None], Callable[[], Any]]:
+    if name.startswith("torch"):
+        import torch.profiler  # noqa: PLC0415
+
+        module, make = torch.profiler, torch._C._profiler._RecordFunctionFast  # noqa: SLF001  # its only name
+    else:
+        import pytest_opprof as module  # noqa: PLC0415
+
+        make = module._RecordFunctionFast  # noqa: SLF001
+    is_given = name in _FAST_GIVEN
+    loop = _launch_loop(make) if is_given else _loop(make)
+    return loop, functools.partial(module.profile, record_shapes=is_given)
+
+
 def _side(name: str) -> tuple[Callable[[int], None], Callable[[], contextlib.AbstractContextManager[Any]]]:
     """The loop, and what is open around it."""
     match name:
@@ -98,6 +145,8 @@ def _side(name: str) -> tuple[Callable[[int], None], Callable[[], contextlib.Abs
             import torch.profiler  # noqa: PLC0415
 
             return _loop(torch.profiler.record_function), torch.profiler.profile
+        case "fast" | "fast, given" | "torch fast" | "torch fast, given":
+            return _fast_side(name)
         case "viztracer":
             from viztracer import VizTracer  # noqa: PLC0415
 
@@ -114,7 +163,7 @@ def _side(name: str) -> tuple[Callable[[int], None], Callable[[], contextlib.Abs
 def _cost(name: str) -> float:
     loop, around = _side(name)
     best = bare = float("inf")
-    rounds = _ROUNDS // 10 if name == "torch" else _ROUNDS
+    rounds = _ROUNDS // 10 if name.startswith("torch") else _ROUNDS
     quieten()
     for _ in range(_REPEATS):
         with around():

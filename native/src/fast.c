@@ -5,6 +5,7 @@
 #include "pycall.h"
 #include "pydecorated.h"
 #include "pymem.h"
+#include "pyop.h"
 #include "pypush.h"
 #include "pyrange.h"
 
@@ -37,18 +38,27 @@ static int execute(PyObject *module) {
     if (!state->range)
         return -1;
     state->range->tp_vectorcall = op_pyrange_new;
+    state->op =
+        (PyTypeObject *)PyType_FromModuleAndSpec(module, &op_pyop_spec, (PyObject *)state->range);
+    if (!state->op)
+        return -1;
+    state->op->tp_vectorcall = op_pyop_new;
     state->decorated = (PyTypeObject *)PyType_FromModuleAndSpec(module, &op_pydecorated_spec, NULL);
     if (!state->decorated)
         return -1;
     if (PyModule_AddFunctions(module, op_pycall_functions) ||
         PyModule_AddFunctions(module, op_pymem_functions))
         return -1;
-    return PyModule_AddObjectRef(module, "record_function", (PyObject *)state->range);
+    return PyModule_AddObjectRef(module, "RecordFunctionFast", (PyObject *)state->op) ||
+                   PyModule_AddObjectRef(module, "record_function", (PyObject *)state->range)
+               ? -1
+               : 0;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg) {
     op_fast *state = PyModule_GetState(module);
     Py_VISIT(state->range);
+    Py_VISIT(state->op);
     Py_VISIT(state->decorated);
     Py_VISIT(state->decorate);
     Py_VISIT(state->end_with);
@@ -59,6 +69,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg) {
 static int module_clear(PyObject *module) {
     op_fast *state = PyModule_GetState(module);
     Py_CLEAR(state->range);
+    Py_CLEAR(state->op);
     Py_CLEAR(state->decorated);
     Py_CLEAR(state->decorate);
     Py_CLEAR(state->end_with);

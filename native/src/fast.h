@@ -6,7 +6,7 @@
 #include <Python.h>
 
 typedef struct op_fast {
-    PyTypeObject *range, *decorated;
+    PyTypeObject *range, *op, *decorated;
     PyObject *decorate;       /* capture.ranges.decorate, once needed */
     PyObject *end_with;       /* capture.futures.end_with, once needed */
     PyObject *update_wrapper; /* functools.update_wrapper, once needed */

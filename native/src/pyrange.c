@@ -5,6 +5,7 @@
 
 #include "fast.h"
 #include "pydecorated.h"
+#include "pyop.h"
 #include "range_parts.h"
 
 #include <structmember.h>
@@ -26,11 +27,14 @@ static int make_room(op_pyrange *r) {
 }
 
 static int range_begin(op_pyrange *r) {
+    bool is_seen = op_recording() | op_emits();
+    if (__builtin_expect(r->is_unread, 0) && is_seen && op_pyop_read(r)) /* which runs other code */
+        return -1;
     if (r->open > r->room && make_room(r))
         return -1;
     op_slot slot = {NULL, NULL, 0};
     uint32_t emitted = 0;
-    if (op_recording() | op_emits()) {
+    if (is_seen) {
         if (!r->id && op_range_intern(r->name, &r->id))
             return -1;
         emitted = op_range_emit(r->id);
@@ -65,7 +69,7 @@ static void range_finish(op_pyrange *r) {
         op_emit_pop_from(ended.emitted);
 }
 
-static int set_fields(op_pyrange *r, PyObject *name, PyObject *args) {
+int op_pyrange_set(op_pyrange *r, PyObject *name, PyObject *args) {
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError, "record_function() argument 'name' must be str, not %.50s",
                      Py_TYPE(name)->tp_name);
@@ -104,23 +108,10 @@ static int Range_init(PyObject *self, PyObject *args, PyObject *kwargs) {
     PyObject *name, *text = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:record_function", keywords, &name, &text))
         return -1;
-    return set_fields((op_pyrange *)self, name, text);
+    return op_pyrange_set((op_pyrange *)self, name, text);
 }
 
-/* The common call, record_function("x"), without a tuple; everything else goes the general way. */
-PyObject *op_pyrange_new(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *keywords) {
-    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-    PyTypeObject *cls = (PyTypeObject *)type;
-    if (n == 1 && !keywords) {
-        op_pyrange *r = (op_pyrange *)cls->tp_alloc(cls, 0);
-        if (r)
-            r->scope = OP_SCOPE_USER;
-        if (r && set_fields(r, args[0], NULL)) {
-            Py_DECREF(r);
-            return NULL;
-        }
-        return (PyObject *)r;
-    }
+PyObject *op_pyrange_make(PyTypeObject *type, PyObject *const *args, Py_ssize_t n, PyObject *keywords) {
     PyObject *positional = PyTuple_New(n), *named = keywords ? PyDict_New() : NULL, *r = NULL;
     if (!positional || (keywords && !named))
         goto done;
@@ -129,8 +120,8 @@ PyObject *op_pyrange_new(PyObject *type, PyObject *const *args, size_t nargsf, P
     for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); i++)
         if (PyDict_SetItem(named, PyTuple_GET_ITEM(keywords, i), args[n + i]))
             goto done;
-    r = Range_new(cls, positional, named);
-    if (r && Range_init(r, positional, named))
+    r = type->tp_new(type, positional, named);
+    if (r && type->tp_init(r, positional, named))
         Py_CLEAR(r);
 done:
     Py_XDECREF(positional);
@@ -138,8 +129,22 @@ done:
     return r;
 }
 
+/* The common call, record_function("x"), without a tuple. */
+PyObject *op_pyrange_new(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *keywords) {
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    PyTypeObject *cls = (PyTypeObject *)type;
+    if (n != 1 || keywords)
+        return op_pyrange_make(cls, args, n, keywords);
+    op_pyrange *r = (op_pyrange *)cls->tp_alloc(cls, 0);
+    if (r)
+        r->scope = OP_SCOPE_USER;
+    if (r && op_pyrange_set(r, args[0], NULL))
+        Py_CLEAR(r);
+    return (PyObject *)r;
+}
+
 /* A range that is dropped while open (an abandoned generator) stays open in the recording. */
-static void Range_dealloc(PyObject *self) {
+void op_pyrange_dealloc(PyObject *self) {
     op_pyrange *r = (op_pyrange *)self;
     PyTypeObject *type = Py_TYPE(self);
     Py_XDECREF(r->name);
@@ -189,29 +194,6 @@ static PyObject *Range_end_with(PyObject *self, PyObject *future) {
     return result;
 }
 
-/* Of _RecordFunctionFast: an op as torch's are, with named values, and with others that are JSON. */
-static PyObject *Range_become_op(PyObject *self, PyObject *args) {
-    op_pyrange *r = (op_pyrange *)self;
-    PyObject *values, *json;
-    op_fields fields;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyDict_Type, &values, &PyDict_Type, &json))
-        return NULL;
-    op_fields_clear(&fields);
-    if (op_fields_add_dict(&fields, values, 0) || op_fields_add_dict(&fields, json, 1))
-        return NULL;
-    uint32_t words = op_fields_close(&fields);
-    uint32_t *block = words ? PyMem_Malloc(words * sizeof *block) : NULL;
-    if (words && !block)
-        return PyErr_NoMemory();
-    if (block)
-        memcpy(block, fields.words, words * sizeof *block);
-    PyMem_Free(r->block);
-    r->block = block;
-    r->words = words;
-    r->scope = 0;
-    Py_RETURN_NONE;
-}
-
 static PyObject *Range_call(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *keywords[] = {"func", NULL};
     PyObject *function;
@@ -231,7 +213,6 @@ static PyMethodDef Range_methods[] = {
      "_call_end_callbacks_on_future(fut, /)\n--\n\nEnd the range with a future, and not at the "
      "exit.\n\nGives a future with the same outcome, which comes after the range's end.\n"
      "Raises RuntimeError when it is called twice, or outside of the range."},
-    {"_become_op", Range_become_op, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef Range_members[] = {
@@ -245,9 +226,14 @@ PyDoc_STRVAR(Range_doc,
              "generators. Recorded while a profile is open; otherwise it costs a few nanoseconds.\n"
              "One object may be entered again while it is open, and from any thread.");
 
-static PyType_Slot Range_slots[] = {
-    {Py_tp_doc, (void *)Range_doc}, {Py_tp_new, Range_new},         {Py_tp_init, Range_init},
-    {Py_tp_dealloc, Range_dealloc}, {Py_tp_methods, Range_methods}, {Py_tp_members, Range_members},
-    {Py_tp_call, Range_call},       {Py_tp_repr, Range_repr},       {0, NULL}};
+static PyType_Slot Range_slots[] = {{Py_tp_doc, (void *)Range_doc},
+                                    {Py_tp_new, Range_new},
+                                    {Py_tp_init, Range_init},
+                                    {Py_tp_dealloc, op_pyrange_dealloc},
+                                    {Py_tp_methods, Range_methods},
+                                    {Py_tp_members, Range_members},
+                                    {Py_tp_call, Range_call},
+                                    {Py_tp_repr, Range_repr},
+                                    {0, NULL}};
 PyType_Spec op_pyrange_spec = {"pytest_opprof.record_function", sizeof(op_pyrange), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, Range_slots};

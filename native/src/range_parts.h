@@ -51,8 +51,5 @@ static inline void op_range_end(const op_slot *slot) {
 op_slot op_range_begin_with_text(uint32_t id, PyObject *text);
 /* A callable that ends the record, once, whatever it is called with and on whichever thread. */
 PyObject *op_ending_new(const op_slot *slot);
-/* Adds named values from a dict of str to bool, int, float and str, or to str of JSON. -1: an exception
- * is set. */
-int op_fields_add_dict(op_fields *out, PyObject *dict, int are_json);
 
 #endif

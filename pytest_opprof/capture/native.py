@@ -19,11 +19,12 @@ from pytest_opprof.errors import CaptureUnavailableError
 if TYPE_CHECKING:
     from pytest_opprof import _fast as fast
     from pytest_opprof._collector import ffi, lib
-    from pytest_opprof._fast import range_pop, range_push, record_function
+    from pytest_opprof._fast import RecordFunctionFast, range_pop, range_push, record_function
 
 __all__ = [
     "ABSENCE",
     "Absence",
+    "RecordFunctionFast",
     "fast",
     "ffi",
     "lib",
@@ -144,8 +145,13 @@ if not TYPE_CHECKING:
     if ABSENCE is None:
         from pytest_opprof import _fast as fast
         from pytest_opprof._collector import ffi, lib
-        from pytest_opprof._fast import range_pop, range_push, record_function
+        from pytest_opprof._fast import RecordFunctionFast, range_pop, range_push, record_function
     else:
-        from pytest_opprof.capture.unrecorded import range_pop, range_push, record_function
+        from pytest_opprof.capture.unrecorded import (
+            RecordFunctionFast,
+            range_pop,
+            range_push,
+            record_function,
+        )
 
         fast = ffi = lib = _Nothing()

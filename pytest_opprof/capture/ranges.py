@@ -4,61 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import types
-import warnings
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any
 
-from pytest_opprof.capture.native import range_pop, range_push, record_function
+from pytest_opprof.capture.native import RecordFunctionFast, range_pop, range_push, record_function
 
 __all__ = ["RecordFunctionFast", "decorate", "range_pop", "range_push", "record_function"]
-
-
-class RecordFunctionFast(record_function):
-    """A range that counts as an op and not as a user's annotation: what torch.compile's code launches.
-
-    Args:
-        name: The op's.
-        inputs: What it is given; shapes and types of arrays and tensors, and numbers, are kept with it.
-        kwargs: Named values that are kept with it: numbers, strings, and lists of strings. Others are left
-            out, with a warning.
-    """
-
-    def __init__(
-        self, name: str, inputs: Sequence[object] | None = None, kwargs: Mapping[str, object] | None = None
-    ) -> None:
-        super().__init__(name)
-        values: dict[str, object] = {}
-        lists: dict[str, str] = {}
-        for key, value in (kwargs or {}).items():
-            if isinstance(value, int | float | str):
-                values[key] = value
-            elif isinstance(value, list) and all(isinstance(item, str) for item in value):
-                lists[key] = json.dumps(value)
-            else:
-                warnings.warn(
-                    f"{name}: the value of {key!r} is left out: it is {type(value).__name__}, "
-                    "and no number, string or list of strings",
-                    stacklevel=2,
-                )
-        if inputs:
-            lists |= {
-                "Input Dims": json.dumps([list(getattr(item, "shape", ())) for item in inputs]),
-                "Input type": json.dumps([_type_of(item) for item in inputs]),
-                "Concrete Inputs": json.dumps(
-                    [str(item) if isinstance(item, int | float) else "" for item in inputs]
-                ),
-            }
-        self._become_op(values, lists)
-
-
-def _type_of(item: object) -> str:
-    """As traces name it: an array's dtype, "Scalar" for a number."""
-    dtype = getattr(item, "dtype", None)
-    if dtype is not None:
-        return str(dtype).removeprefix("torch.")
-    return "Scalar" if isinstance(item, int | float) else ""
 
 
 def decorate(scope: record_function, function: Callable[..., Any]) -> Callable[..., Any]:

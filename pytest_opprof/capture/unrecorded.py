@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -61,8 +61,23 @@ class record_function:  # noqa: N801  # torch's name
     def _call_end_callbacks_on_future(self, fut: Any, /) -> Any:
         return fut
 
-    def _become_op(self, values: dict[str, Any], json: dict[str, str], /) -> None:
-        pass
+
+class RecordFunctionFast(record_function):
+    """A range that counts as an op.
+
+    Args:
+        name: The op's name.
+        inputs: What a recording would keep the shapes of.
+        kwargs: Named values that a recording would keep.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[object] | None = None,  # noqa: ARG002  # nothing is recorded
+        kwargs: Mapping[str, object] | None = None,  # noqa: ARG002
+    ) -> None:
+        super().__init__(name)
 
 
 class _Pushed(threading.local):

@@ -44,7 +44,7 @@ class EventForest:
         """The event of one index into the columns; always the same object while somebody holds it."""
         objects = self._objects
         known = objects.get(index)
-        event = known and known()
+        event = None if known is None else known()
         if event is None:
             event = RecordedEvent(self, index)
             objects[index] = ref(event)

@@ -1,6 +1,8 @@
 """_RecordFunctionFast: an op with values, by torch's private name."""
 
+import gc
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +70,56 @@ def test_two_threads_may_hold_one_open() -> None:
     with profile() as prof, op, op:
         pass
     assert [event.name for event in prof.events()] == ["triton", "triton"]
+
+
+def test_what_it_was_given_goes_with_it() -> None:
+    class Held:
+        shape = ()
+
+    held = Held()
+    op = _RecordFunctionFast("triton", (held,), {"n": 1})
+    held.op = op  # type: ignore[attr-defined]  # a circle through the op
+    gone = weakref.ref(held)
+    del held, op
+    gc.collect()
+    assert gone() is None
+
+
+def test_an_input_that_cannot_be_read_raises_once_it_is_recorded() -> None:
+    class Broken:
+        @property
+        def shape(self) -> tuple[int, ...]:
+            raise ValueError("no shape")
+
+    op = _RecordFunctionFast("triton", [Broken()])
+    with op:
+        pass
+    with profile() as prof:
+        with pytest.raises(ValueError, match="no shape"):
+            op.__enter__()
+        with op:
+            pass
+    assert [event.name for event in prof.events()] == ["triton"]
+
+
+def test_long_lists_are_left_out(tmp_path: Path) -> None:
+    args = recorded(_RecordFunctionFast("triton", [1] * 2_000, {"files": ["é" * 2_000], "n": 1}), tmp_path)
+    assert args["n"] == 1
+    assert args.keys().isdisjoint({"Input Dims", "files"})
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [((), "name"), ((1,), "must be str, not int"), (("x", 3), "inputs: a list or tuple is needed")],
+)
+def test_arguments_that_are_none(given: tuple[Any, ...], error: str) -> None:
+    with pytest.raises(TypeError, match=error):
+        _RecordFunctionFast(*given)
+
+
+def test_a_subclass_may_have_arguments_of_its_own(tmp_path: Path) -> None:
+    class Launch(_RecordFunctionFast):
+        def __init__(self, grid: int) -> None:
+            super().__init__("launch", kwargs={"grid": grid})
+
+    assert recorded(Launch(7), tmp_path)["grid"] == 7
