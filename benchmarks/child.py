@@ -7,29 +7,36 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 
-def measured(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Any:
+def environment(added: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a child: one thread, and compiled modules are kept, as users have it."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "OMP_NUM_THREADS": "1", **added}
+
+
+def measured(module: str, *arguments: str, added: Mapping[str, str] = MappingProxyType({})) -> Any:
     """What ``python -m benchmarks.<module> <arguments>`` printed as its last line, which is JSON."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{module}", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+        env=environment(added),
         text=True,
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def processor_time_s(command: Sequence[str], *, folder: str, environment: Mapping[str, str]) -> float:
+def processor_time_s(command: Sequence[str], *, folder: str, added: Mapping[str, str]) -> float:
     """The processor time of a command and of all that it waited for, in seconds.
 
     Args:
         command: The program and its arguments.
         folder: Where it starts.
-        environment: Variables beside those of this process.
+        added: Variables beside those of this process.
 
     Raises:
         subprocess.CalledProcessError: It failed.
@@ -37,7 +44,7 @@ def processor_time_s(command: Sequence[str], *, folder: str, environment: Mappin
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env={**os.environ, **environment},
+        env=environment(added),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -33,7 +33,7 @@ def rows(*, quick: bool) -> list[Row]:
     found: dict[str, list[dict[str, float]]] = {"ranges": [], "kernels": []}
     for _ in range(1 if quick else _PROCESSES):
         for side, costs in found.items():
-            costs.append(measured("cuda", side, str(size), environment=environment))
+            costs.append(measured("cuda", side, str(size), added=environment))
     plain, whole = (
         {figure: min(cost[figure] for cost in side) for figure in side[0]} for side in found.values()
     )

@@ -23,7 +23,7 @@ def rows(*, quick: bool) -> list[Row]:
     costs = dict.fromkeys(sizes, float("inf"))
     for _ in range(1 if quick else _PROCESSES):
         for size in sizes:
-            costs[size] = min(costs[size], measured("growth", str(size), environment=_FRESH_MEMORY))
+            costs[size] = min(costs[size], measured("growth", str(size), added=_FRESH_MEMORY))
     least = min(costs, key=costs.__getitem__)
     return [
         Row(

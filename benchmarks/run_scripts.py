@@ -70,7 +70,7 @@ def _measured(script: str, sides: Mapping[str, Sequence[str]], *, quick: bool) -
             for name in order:
                 module = ("-m", *sides[name]) if sides[name] else ()
                 command = [sys.executable, *module, str(_SCRIPTS / f"{script}.py")]
-                took = processor_time_s(command, folder=folder, environment={"OMP_NUM_THREADS": "1"})
+                took = processor_time_s(command, folder=folder, added={})
                 if at:  # the first round compiles what is new
                     found[name].append(took)
     return found

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from benchmarks.child import processor_time_s
+from benchmarks.child import environment, processor_time_s
 from benchmarks.table import Bound, Row
 
 _TESTS: Final = (
@@ -16,42 +19,61 @@ _TESTS: Final = (
 )
 _OURS: Final = "opprof"
 _EMPTY: Final = "empty_plugin"
-_UNSEEN: Final = 3.0  # percent
+_MOST_MS: Final = 5.0
+_MOST: Final = 0.02  # of a session that takes longer than 250 ms
+# Without other plugins, and with one seed for hashes, a session takes the same instructions each time.
+_SETTINGS: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0"}
 
 
 def rows(*, quick: bool) -> list[Row]:
-    """Whole sessions in pairs, one with our plugin and one with the empty one: the middle of the differences.
+    """The instructions that a session takes more, counted by valgrind, as the processor time of so many.
 
-    It is within noise if it is less than twice what the difference of one pair usually is off that middle,
-    or less than three percent.
+    On a shared machine a clock cannot tell 5 ms of 200.
     """
-    differences, without = [], []
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        print(
+            "unused: no valgrind on this machine, which counts the instructions of a session", file=sys.stderr
+        )
+        return []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "test_plain.py").write_text(_TESTS, encoding="utf-8")
         Path(folder, f"{_EMPTY}.py").touch()
         for plugin in (_OURS, _EMPTY):
-            _session_s(folder, plugin=plugin)  # compiles what is new
-        for pair in range(10 if quick else 40):
-            order = (_OURS, _EMPTY) if pair % 2 else (_EMPTY, _OURS)
-            took = {plugin: _session_s(folder, plugin=plugin) for plugin in order}
-            differences.append(took[_OURS] - took[_EMPTY])
-            without.append(took[_EMPTY])
-    middle, session = statistics.median(differences), statistics.median(without)
-    noise = statistics.median(abs(one - middle) for one in differences)
+            _session_s(folder, plugin)  # compiles what is new
+        ours, empty = (_instructions(valgrind, folder, plugin) for plugin in (_OURS, _EMPTY))
+        session_ms = 1e3 * statistics.median(_session_s(folder, _EMPTY) for _ in range(5 if quick else 25))
     return [
         Row(
             what="pytest session without a marked test",
-            ours=f"{middle * 1e3:+.1f} ms",
-            peer=f"with an empty plugin {session * 1e3:.0f} ms, noise of a pair {noise * 1e3:.1f} ms",
-            figure=100 * middle / session,
-            bound=max(_UNSEEN, 200 * noise / session),
+            ours=f"{(ours - empty) / 1e6:+.1f} million instructions",
+            peer=f"with an empty plugin {empty / 1e6:.0f} million, {session_ms:.0f} ms",
+            figure=session_ms * (ours - empty) / empty,
+            bound=max(_MOST_MS, _MOST * session_ms),
             direction=Bound.AT_MOST,
-            unit="%",
+            unit="ms",
         )
     ]
 
 
-def _session_s(folder: str, *, plugin: str) -> float:
-    """The processor time of one session, imports and all; more plugins would only add to the noise."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin]
-    return processor_time_s(command, folder=folder, environment={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+def _command(plugin: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin]
+
+
+def _session_s(folder: str, plugin: str) -> float:
+    """The processor time of one session, imports and all."""
+    return processor_time_s(_command(plugin), folder=folder, added=_SETTINGS)
+
+
+def _instructions(valgrind: str, folder: str, plugin: str) -> int:
+    tool = [valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    done = subprocess.run(
+        [*tool, *_command(plugin)],
+        cwd=folder,
+        env=environment(_SETTINGS),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    [count] = re.findall(r"I +refs: +([\d,]+)", done.stderr)
+    return int(count.replace(",", ""))

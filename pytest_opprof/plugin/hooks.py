@@ -71,18 +71,23 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     options = config.stash[OPTIONS] = read_options(config)
     config.stash[UNREAD] = set()
-    heard = _FailedReports()
-    config.stash[FAILED] = heard.by_test
-    config.pluginmanager.register(heard, "opprof-reports")
     distributes = config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput")
     if distributes and options.mode != "off":
         from pytest_opprof.plugin.controller import ControllerHooks  # noqa: PLC0415  # as above
 
+        _hear_failures(config)
         try:
             config.pluginmanager.register(ControllerHooks(), "opprof-controller")
         except OSError as error:
             if options.asks_for_something:
                 raise pytest.UsageError(f"opprof: workers share a temporary folder: {error}") from error
+
+
+def _hear_failures(config: pytest.Config) -> None:
+    """Keep failed reports; only where somebody asks for them, for there are three reports of each test."""
+    heard = _FailedReports()
+    config.stash[FAILED] = heard.by_test
+    config.pluginmanager.register(heard, "opprof-reports")
 
 
 class _FailedReports:
@@ -133,13 +138,14 @@ def pytest_collection_modifyitems(
         from pytest_opprof.plugin.opening import mark_tests  # noqa: PLC0415  # loaded where it is needed
 
         mark_tests(config, {*collected, *items})
-    chosen = [item for item in items if _is_marked(item)]
+    marked = {item for item in {*collected, *items} if _is_marked(item)}
+    chosen = [item for item in items if item in marked] if marked else []
     if options.mode == "only":
         _deselect(config, items, keep=chosen)
-    marked = [item for item in {*collected, *items} if _is_marked(item)]
     if marked or options.asks_for_something or options.mode == ALWAYS:
         from pytest_opprof.plugin.opening import open_session  # noqa: PLC0415  # as above
 
+        _hear_failures(config)
         open_session(config, marked=marked, chosen=chosen)
     return result
 
