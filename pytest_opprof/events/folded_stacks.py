@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.cpp_stacks import down_to_python
 from pytest_opprof.errors import UsageError
+from pytest_opprof.events.names import filter_stack_entry
+from pytest_opprof.events.recorded_event import RecordedEvent
+from pytest_opprof.events.stacks import StackTree
 from pytest_opprof.units import NS_IN_US
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.cpp_stacks import CppFrame
     from pytest_opprof.capture.stack_kinds import StackKind
     from pytest_opprof.events.columns import Compat
     from pytest_opprof.events.function_event import FunctionEvent
@@ -43,8 +49,8 @@ def folded_lines(
         ValueError: There is no such metric. Torch raises the same.
         UsageError: There is no such kind of stacks, or torch does not write it.
     """
-    if stacks not in _ENTRIES or (compat == "torch" and stacks != "python"):
-        raise UsageError(f"stacks is {stacks!r}; there are {', '.join(_ENTRIES)}, and torch writes python")
+    if stacks not in _NODES or (compat == "torch" and stacks != "python"):
+        raise UsageError(f"stacks is {stacks!r}; there are {', '.join(_NODES)}, and torch writes python")
     if metric not in METRICS:
         raise ValueError(f"metric should be one of: {list(METRICS)}")
     attribute = METRICS[0] if metric == METRICS[0] else "self_device_time_total"
@@ -54,35 +60,66 @@ def folded_lines(
             if event.stack and time_us > 0:
                 yield _line(reversed(event.stack), time_us)
         return
-    sums: dict[tuple[str, ...], int] = {}
+    shown = _Shown()
+    sums: dict[int, int] = {}
     for event in events:
-        stack = _ENTRIES[stacks](event)
         time_ns = round(getattr(event, attribute) * NS_IN_US)
-        if stack and time_ns > 0:
-            sums[stack] = sums.get(stack, 0) + time_ns
-    for stack, time_ns in sums.items():
-        yield _line(reversed(stack), time_ns)
+        node = _NODES[stacks](shown, event) if time_ns > 0 else -1
+        if node >= 0:
+            sums[node] = sums.get(node, 0) + time_ns
+    for node, time_ns in sums.items():
+        yield _line(reversed(list(shown.tree.entries(node))), time_ns)
 
 
-def _of_python(event: FunctionEvent) -> tuple[str, ...]:
-    own = (event.name or "",) if event.is_python_function else ()
-    return (*own, *(event.stack or ()))
+class _Shown:
+    """The stacks as they are written, each entry read once however many events are inside of it."""
+
+    def __init__(self) -> None:
+        self.tree = StackTree()
+        self._known: defaultdict[StackTree, dict[int, int]] = defaultdict(lambda: {-1: -1})
+
+    def of_python(self, event: FunctionEvent) -> int:
+        """The node of an event's Python calls."""
+        if isinstance(event, RecordedEvent) and not event.told("stack"):
+            node = self._without_hidden(*event.forest.stacks.tree_and_node(event.index))
+        else:
+            node = self.tree.within(-1, reversed(event.stack or ()))
+        return self.tree.inside(node, event.name or "") if event.is_python_function else node
+
+    def of_cpp(self, event: FunctionEvent) -> int:
+        """The node of the C++ functions around an event."""
+        return self._cpp(-1, event.cpp_frames)
+
+    def of_both(self, event: FunctionEvent) -> int:
+        """The node of the C++ functions in the innermost Python call."""
+        return self._cpp(self.of_python(event), down_to_python(event.cpp_frames))
+
+    def _cpp(self, outer: int, frames: Sequence[CppFrame]) -> int:
+        return self.tree.within(outer, (frame.name for frame in reversed(frames)))
+
+    def _without_hidden(self, recorded: StackTree, node: int) -> int:
+        known, waiting = self._known[recorded], []
+        while node not in known:
+            waiting.append(node)
+            node = recorded.outer(node)
+        shown = known[node]
+        for node in reversed(waiting):
+            entry = recorded.entry(node)
+            shown = known[node] = self.tree.inside(shown, entry) if filter_stack_entry(entry) else shown
+        return shown
 
 
-def _of_cpp(event: FunctionEvent) -> tuple[str, ...]:
-    return tuple(frame.name for frame in event.cpp_frames)
-
-
-def _of_both(event: FunctionEvent) -> tuple[str, ...]:
-    return (*(frame.name for frame in down_to_python(event.cpp_frames)), *_of_python(event))
-
-
-_ENTRIES: Final[Mapping[StackKind, Callable[[FunctionEvent], tuple[str, ...]]]] = {
-    "python": _of_python,
-    "cpp": _of_cpp,
-    "all": _of_both,
+_NODES: Final[Mapping[StackKind, Callable[[_Shown, FunctionEvent], int]]] = {
+    "python": _Shown.of_python,
+    "cpp": _Shown.of_cpp,
+    "all": _Shown.of_both,
 }
 
 
 def _line(entries: Iterable[str], cost: int) -> str:
-    return f"{';'.join(entry.translate(_CLEARED) for entry in entries)} {cost}\n"
+    return f"{';'.join(map(_cleared, entries))} {cost}\n"
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _cleared(entry: str) -> str:
+    return entry.translate(_CLEARED)

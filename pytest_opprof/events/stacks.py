@@ -9,12 +9,54 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.capture.op_kind import OpKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pytest_opprof.events.recording_view import RecordingView
 
 _CALLS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
 _BACKWARD_SCOPE: Final = 1
 _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 _MODULE: Final = "nn.Module: "
+
+
+class StackTree:
+    """Stacks that share what they have in common: a node is a stack's innermost entry, and -1 is no stack.
+
+    A stack takes room for its own entry only, however deep it is.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[int, str], int] = {}
+        self._outer: list[int] = []
+        self._entry: list[str] = []
+
+    def inside(self, outer: int, entry: str) -> int:
+        """The stack with one more entry in it."""
+        node = self._nodes.setdefault((outer, entry), len(self._outer))
+        if node == len(self._outer):
+            self._outer.append(outer)
+            self._entry.append(entry)
+        return node
+
+    def within(self, outer: int, entries: Iterable[str]) -> int:
+        """The stack with these entries in it, outermost first."""
+        for entry in entries:
+            outer = self.inside(outer, entry)
+        return outer
+
+    def outer(self, node: int) -> int:
+        """The stack without its innermost entry."""
+        return self._outer[node]
+
+    def entry(self, node: int) -> str:
+        """The innermost entry."""
+        return self._entry[node]
+
+    def entries(self, node: int) -> Iterator[str]:
+        """All entries, innermost first."""
+        while node >= 0:
+            yield self._entry[node]
+            node = self._outer[node]
 
 
 class Stacks:
@@ -26,7 +68,9 @@ class Stacks:
 
     def __init__(self, recording: RecordingView) -> None:
         self._recording = recording
-        self._of_calls: dict[int, tuple[str, ...]] = {}
+        self._tree = StackTree()
+        self._of_calls: dict[int, int] = {}
+        self._backwards: dict[int, int] = {-1: -1}
         self._has_calls: bool | None = None
         self._forwards: dict[tuple[int, int], int] | None = None
 
@@ -43,11 +87,16 @@ class Stacks:
 
         A backward op without a known forward (``AccumulateGrad``) has the calls of the backward pass.
         """
+        tree, node = self.tree_and_node(event)
+        return list(tree.entries(node))
+
+    def tree_and_node(self, event: int) -> tuple[StackTree, int]:
+        """The same as a node of the tree of all stacks that were asked for."""
         if not self.were_recorded:
-            return []
+            return self._tree, -1
         backward = self._backward_around(event)
         forward = -1 if backward < 0 else self._forward_of(backward)
-        return list(self._calls_around(event if forward < 0 else forward))
+        return self._tree, self._calls_around(event if forward < 0 else forward)
 
     def torch_stack(self, event: int) -> list[str]:
         """The same as torch records it: the first line of each function, and the calls of the event itself.
@@ -76,7 +125,7 @@ class Stacks:
             row = self._recording.parent[row]
         return found[::-1]
 
-    def _calls_around(self, event: int) -> tuple[str, ...]:
+    def _calls_around(self, event: int) -> int:
         """Stacks of calls are kept: the events of one call share all but the innermost line."""
         recording = self._recording
         waiting: list[tuple[int, int]] = []  # calls outwards, each with the line it was at
@@ -84,18 +133,18 @@ class Stacks:
         while True:
             line, call = self._line_and_call(row)
             if call < 0:
-                stack = self._open_calls(row, line)
+                node = self._tree.within(-1, reversed(self._open_calls(row, line)))
                 break
             waiting.append((call, line))
             row = call
             known = self._of_calls.get(row)
             if known is not None:
-                stack = known
+                node = known
                 break
         for call, line in reversed(waiting):
-            self._of_calls[call] = stack
-            stack = (at_line(recording.name(call), line), *stack)
-        return stack
+            self._of_calls[call] = node
+            node = self._tree.inside(node, at_line(recording.name(call), line))
+        return node
 
     def _line_and_call(self, row: int) -> tuple[int, int]:
         """The call around an event, and its line: an op's holds for all that runs in the op."""
@@ -120,13 +169,17 @@ class Stacks:
         return tuple(at_line(frame.name, at) for frame, at in zip(reversed(frames), lines, strict=True))
 
     def _backward_around(self, event: int) -> int:
-        recording = self._recording
-        row = event
-        while row >= 0 and not (
-            recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == OpKind.TORCH
-        ):
+        recording, known = self._recording, self._backwards
+        row, passed = event, []
+        while row not in known:
+            if recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == OpKind.TORCH:
+                known[row] = row
+                break
+            passed.append(row)
             row = recording.parent[row]
-        return row
+        backward = known[row]
+        known.update(dict.fromkeys(passed, backward))
+        return backward
 
     def _forward_of(self, backward: int) -> int:
         if self._forwards is None:

@@ -1,8 +1,12 @@
 """Stacks of events, and the files made of them, from recordings of a real model."""
 
+import contextlib
 import gzip
 import json
 import runpy
+import sys
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import call_programs
 import pytest
 
 from pytest_opprof import FunctionEvent, profile, record_function, schedule
+from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.recorded_event import RecordedEvent
 
 torch = pytest.importorskip("torch")
@@ -339,3 +344,30 @@ def test_no_stack_has_a_line_that_its_file_lacks(tmp_path: Path) -> None:
     lines = {int(entry.partition("(")[2].partition(")")[0]) for entry in entries}
     assert lines
     assert lines <= set(range(1, 7))
+
+
+def test_deep_stacks_are_written_in_the_room_of_their_entries() -> None:
+    """Each of 1,200 calls has a stack of its own; as lists these would be a million entries."""
+
+    def dive(depth: int) -> None:
+        with record_function("inside"):
+            pass
+        if depth:
+            dive(depth - 1)
+
+    with deep_recursion(3_000), profile(with_stack=True) as prof:
+        dive(1_200)
+    tracemalloc.start()
+    lines = sum(1 for _ in folded_lines(prof.events(), METRICS[0], compat=None))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert lines > 2_000
+    assert peak < 4 << 20
+
+
+@contextlib.contextmanager
+def deep_recursion(limit: int) -> Iterator[None]:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    yield
+    sys.setrecursionlimit(before)
