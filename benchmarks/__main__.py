@@ -1,4 +1,7 @@
-"""``python -m benchmarks``: prints each comparison, and ends with 1 when a bound is missed."""
+"""``python -m benchmarks``: prints each comparison, and ends with 1 when a bound is missed.
+
+A run of all benches is kept in ``benchmarks/results``, and the docs are made of it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from benchmarks import (
     post_processing,
     python_calls,
     ranges,
+    results,
     run_scripts,
     trace_export,
     trace_reading,
@@ -44,13 +48,21 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="less of everything; bounds may be missed by noise"
     )
-    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
-    rows: list[Row] = []
+    found: dict[str, list[Row]] = {}
     for name in args.only or _BENCHES:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        rows += _BENCHES[name](quick=args.quick)
-    print(as_text(rows, markdown=args.markdown))
+        found[name] = _BENCHES[name](quick=args.quick)
+    rows = [row for bench in found.values() for row in bench]
+    print(as_text(rows, markdown=False))
+    if not args.only and not args.quick:
+        run = results.document(found)
+        before = results.newest(before=run["date"])
+        print(f"kept as {results.keep(run)}: `make reference` writes it into the docs")
+        if before is not None:
+            print(
+                "\n".join((f"moved by more than 20 % since {before['date']}:", *results.moved(before, run)))
+            )
     return int(not all(row.holds for row in rows))
 
 

@@ -6,7 +6,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from opprof_docs import api, commands, contracts, errors, measured, options
+from opprof_docs import api, bench, commands, contracts, errors, measured, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +18,9 @@ _PART: Final = re.compile(
 _PARTS: Final[Mapping[str, Callable[..., Iterable[str]]]] = MappingProxyType(
     {
         "api": api.api_lines,
+        "bench": bench.bench_lines,
+        "bench-headline": bench.headline_lines,
+        "bench-machine": bench.machine_lines,
         "commands": commands.command_lines,
         "errors": errors.error_lines,
         "fingerprint": measured.fingerprint_lines,
