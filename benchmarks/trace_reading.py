@@ -25,7 +25,7 @@ def rows(*, quick: bool) -> list[Row]:
     """The least processor time and memory of some processes a side, taken in turn."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rank_0.json"
-        write_trace(path, size=_BYTES // 10 if quick else _BYTES)
+        write_trace(path, size=_BYTES // 4 if quick else _BYTES)
         found: dict[str, list[dict[str, float]]] = {"ours": [], "hta": []}
         for _ in range(1 if quick else _PROCESSES):
             for side, measurements in found.items():
@@ -68,8 +68,8 @@ def write_trace(path: Path, *, size: int) -> None:
 
 
 # A few long steps: HolisticTraceAnalysis goes through all events once for each.
-_LAYERS: Final = 10_000
-_STEP_US: Final = 10_000_000
+_LAYERS: Final = 5_000
+_STEP_US: Final = 5_000_000
 
 
 def _step(step: int) -> Iterator[dict[str, object]]:
