@@ -40,6 +40,7 @@ def document(benches: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
 
 def keep(document: Mapping[str, Any], folder: Path = FOLDER) -> Path:
     """Write it as the run of its day."""
+    folder.mkdir(exist_ok=True)
     path = folder / f"{document['date']}.json"
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return path
@@ -72,7 +73,7 @@ def _keyed(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Mappi
 
 def _commit() -> str:
     """This commit's name; with ``-dirty`` behind it where files were changed since."""
-    git = ["git", "-C", str(FOLDER), "describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]
+    git = ["git", "-C", str(FOLDER.parent), "describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]
     return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
 
 

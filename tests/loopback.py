@@ -1,5 +1,6 @@
 """A server on loopback whose answers a test writes: requests are kept, and answers can be made to fail."""
 
+import functools
 import json
 import threading
 from collections import deque
@@ -65,7 +66,8 @@ class Loopback:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        serve = functools.partial(self._server.serve_forever, poll_interval=0.01)
+        self._thread = threading.Thread(target=serve, daemon=True)  # a fuzzer ends without closing it
         self._thread.start()
 
     def fail(self, method: str, *replies: Reply) -> None:

@@ -14,6 +14,7 @@ _MODULES: Final = {
     "traces": ("trace", "nvprof", "nsys"),
     "left": ("session", "plan", "bisection"),
     "others": ("benchmark", "artifact", "event", "comment"),
+    "forges": ("upload",),
 }
 NAMES: Final = tuple(name for names in _MODULES.values() for name in names)
 

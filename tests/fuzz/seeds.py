@@ -21,7 +21,7 @@ from compared import cloning, mixed, slower
 from fuzz.databases import dump_database, write_database
 from fuzz.target import CORPORA, FOUND
 from fuzz.targets.left import PATHS_AT, QUESTION, pieces
-from github_api import pull_request_event, workflow_run_event
+from github_api import HEAD, pull_request_event, workflow_run_event
 from histories import FIRST_DAY, record_on_day, run_on_day
 from nvidia_databases import NvprofRows, random_nvprof, write_nsys, write_nvprof
 from strategies import simple_run, simple_test
@@ -102,6 +102,8 @@ def _documents(folder: Path) -> Iterator[Seed]:
             yield target, f"{name}.json", data
         yield "counts", f"{name}.json", reviewable(run, name="main")
         yield "artifact", f"{name}.zip", artifact_of(data)
+        of_head = replace(run, commit=Commit(id=HEAD, dirty=False, branch="main"))
+        yield "upload", f"{name}.json", run_to_bytes(of_head, where=name)
         yield "git-ref", name, f"main\t{'0' * 40}.json\n".encode() + data
     path = folder / "document.json"
     for name, comparison in {"cloning": cloning(places={"model.py:4": 3}), "mixed": mixed()}.items():

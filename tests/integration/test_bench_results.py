@@ -33,6 +33,7 @@ def test_a_run_says_where_it_was_made(results: Any) -> None:
 
 
 def test_the_newest_before_a_day_is_found(results: Any, tmp_path: Path) -> None:
+    tmp_path /= "results"
     assert results.newest(tmp_path) is None
     for date in ("2026-03-01", "2025-12-31", "2026-01-02"):
         results.keep(run_of(results, {"add": 2.0}, date=date), tmp_path)
