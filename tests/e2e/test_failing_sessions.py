@@ -111,3 +111,14 @@ def test_a_measurement_error_says_that_it_fails_the_session(project: Project) ->
         session.lines.fnmatch_lines(
             ["!* opprof fails this session: test_it.py::test_it: cannot be repeated: * !*", "*1 passed in *"]
         )
+
+
+def test_a_session_that_collects_nothing_is_not_green_where_a_test_is_missing(project: Project) -> None:
+    project.write("test_it.py", TESTS)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    project.write("test_it.py", "# the test is gone\n")
+    session = project.pytest("--opprof-baseline=main")
+    assert session.exit_code == pytest.ExitCode.TESTS_FAILED
+    session.lines.fnmatch_lines(
+        ["!* opprof fails this session: test_it.py::test_it: its file was collected without it !*"]
+    )

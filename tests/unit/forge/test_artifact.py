@@ -93,6 +93,10 @@ HOSTILE = {
     "absolute": (zip_of((f"/etc/{DOCUMENT}", PLAIN)), r"it holds '/etc/opprof-run\.json'"),
     "backslashes": (zip_of((f"..\\{DOCUMENT}", PLAIN)), "it holds "),
     "NUL in the name": (GOOD.replace(b"run.json", b"run\0json"), "it holds "),
+    "NUL behind the name": (
+        zip_of((f"{DOCUMENT}Zx", PLAIN)).replace(f"{DOCUMENT}Zx".encode(), f"{DOCUMENT}\0x".encode()),
+        r"it holds 'opprof-run\.json\\x00x', and",
+    ),
     "folder": (zip_of((f"{DOCUMENT}/", b"")), "it holds "),
     "symbolic link": (
         zip_of((member(mode=stat.S_IFLNK | 0o777), b"/etc/passwd")),

@@ -1,5 +1,6 @@
 """The index says what the log says, whatever happens to its file."""
 
+import os
 import sqlite3
 from datetime import timedelta
 from pathlib import Path
@@ -75,6 +76,21 @@ def test_what_is_appended_later_is_taken_in(log: HistoryLog) -> None:
     assert muls(log) == [*EXPECTED, 90]
     log.append([record_on_day(RUNS + 1, mul=90)])
     assert muls(log) == [*EXPECTED, 90, 90]
+
+
+def test_a_segment_that_was_rewritten_with_as_many_bytes_is_read_anew(log: HistoryLog) -> None:
+    assert muls(log) == EXPECTED
+    segment = next(one.path for one in log.segments() if b"run0000" in one.path.read_bytes())
+    before = segment.stat()
+    segment.write_bytes(segment.read_bytes().replace(b"run0000", b"run9000"))
+    os.utime(segment, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert segment.stat().st_size == before.st_size
+    with HistoryIndex(log) as index:
+        ids = index.run_ids()
+        assert len(index.results(TEST)) == RUNS
+    assert len(ids) == RUNS
+    assert any(name.startswith("run9000") for name in ids)
+    assert not any(name.startswith("run0000") for name in ids)
 
 
 def test_compacted_log_says_the_same(log: HistoryLog) -> None:
