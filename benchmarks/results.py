@@ -27,7 +27,7 @@ def document(benches: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """
     found = fingerprint()
     return {
-        "commit": _commit(),
+        "commit": commit(),
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": {name: found[name] for name in ("cpu_model", "cpu_count", "machine", "python")},
         "versions": dict(_versions()),
@@ -71,7 +71,7 @@ def _keyed(run: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, int], Mappi
             yield (*key, seen[key]), row
 
 
-def _commit() -> str:
+def commit() -> str:
     """This commit's name; with ``-dirty`` behind it where files were changed since."""
     git = ["git", "-C", str(FOLDER.parent), "describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]
     return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()

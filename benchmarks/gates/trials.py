@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from scipy import stats
+
 from benchmarks.gates.project import DIGEST
+from benchmarks.results import commit
 
 _FOLDER: Final = Path("build") / "gates"
 
@@ -51,9 +54,17 @@ def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int],
     for number in range(count - len(elsewhere)):
         if number not in known:
             print(f"{kind}: trial {number + 1} of {count - len(elsewhere)}", file=sys.stderr, flush=True)
-            known[number] = {"kind": kind, "project": DIGEST, "trial": number, **run(number)}
+            known[number] = {"kind": kind, "project": DIGEST, "commit": commit(), "trial": number}
+            known[number] |= run(number)
             _append(path, known[number])
     return [*(known[number] for number in range(count - len(elsewhere))), *elsewhere]
+
+
+def at_most(count: int, trials: int) -> str:
+    """How many percent it may be in truth, where it was so often: the upper 95 % bound by Clopper and Pearson."""
+    test = stats.binomtest(count, trials, alternative="less")
+    high = 100 * test.proportion_ci(confidence_level=0.95, method="exact").high
+    return f"{count} of {trials} (at most {high:.1f} %)"
 
 
 def _of_kind(path: Path, kind: str) -> list[Trial]:
