@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define LARGEST_VALUE ((size_t)256 << 20) /* one event, or one other member of the file's object */
+#define LARGEST_VALUE ((size_t)64 << 20) /* one event, or one other member of the file's object */
 #define MOST_EVENTS ((uint64_t)INT32_MAX)
 
 int op_trace_no_memory(void) { return op_error_set(OP_ENOMEM, "no memory to read the trace"); }
@@ -183,12 +183,12 @@ static int read_all(op_trace_reader *r) {
     }
     size_t rest = (size_t)(j->end - j->at);
     if (rest > LARGEST_VALUE)
-        return r->failed = fail_at(r, j->at, "a value of more than 256 MiB");
+        return r->failed = fail_at(r, j->at, "a value of more than 64 MiB");
     if (rest)
         memmove(r->buffer.bytes, j->at, rest);
     r->passed += r->buffer.used - rest;
     r->buffer.used = rest;
-    r->wait_for = 2 * rest;
+    r->wait_for = 2 * rest < LARGEST_VALUE ? 2 * rest : LARGEST_VALUE + 1;
     return OP_OK;
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from children import answer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -274,6 +275,25 @@ def test_limits_are_told(load: Any) -> None:
     bomb = gzip.compress(b"[" + b" " * 50_000_000)
     with pytest.raises(DocumentError, match="more than 1000000 bytes"):
         load(bomb, max_bytes=1_000_000)
+
+
+def test_one_long_value_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(gzip.compress(b'{"a": "' + b"x" * (300 << 20) + b'"}', compresslevel=1))
+    told = answer_of(f"""
+        import json, resource
+        from pytest_opprof import load_trace
+        from pytest_opprof.errors import DocumentError
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            load_trace({str(path)!r})
+        except DocumentError as error:
+            problem = str(error)
+        print(json.dumps([problem, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
+    """)
+    problem, kib = told
+    assert "a value of more than 64 MiB" in problem
+    assert kib < 192 << 10
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
