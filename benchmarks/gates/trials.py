@@ -61,7 +61,7 @@ def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int],
 
 
 def at_most(count: int, trials: int) -> str:
-    """How many percent it may be in truth, where it was so often: the upper 95 % bound by Clopper and Pearson."""
+    """So often, and how many percent that may be in truth: the upper 95 % bound by Clopper and Pearson."""
     test = stats.binomtest(count, trials, alternative="less")
     high = 100 * test.proportion_ci(confidence_level=0.95, method="exact").high
     return f"{count} of {trials} (at most {high:.1f} %)"
