@@ -10,6 +10,7 @@ from typing import Any
 
 import fake_cuda as fake_cuda_module
 import hypothesis
+import proofs_ran
 import pytest
 from native_programs import build
 from object_store import ObjectStore
@@ -27,6 +28,7 @@ hypothesis.settings.register_profile("all", max_examples=1000, deadline=None, pr
 
 def pytest_configure(config: pytest.Config) -> None:
     """Chooses the counts, guards torch's profiler here and in children, shares one observer build."""
+    proofs_ran.hear(config)
     hypothesis.settings.load_profile("all" if full_counts() else "default")
     # A shell that runs this in the background has SIGINT ignored, and all that is started here would too.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -1,0 +1,70 @@
+"""Tests that the docs name as proof: a run in which one of them was skipped says so, and is no green one.
+
+What a machine may lack is listed here with the words of the skip; on such a machine the summary names the tests.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_PAGES: Final = ("detectors.md", "reliability.md")
+_DOCS: Final = Path(__file__).parents[1] / "docs"
+# A machine may lack these: a newcomer's is right without them.
+_MAY_LACK: Final = re.compile(r"could not import 'torch'|torch is not installed|OPPROF_TORCH")
+
+
+class Proofs:
+    """Hears what became of the tests that the docs name.
+
+    Args:
+        pages: Files that name tests as ``tests/test_x.py::test_y``.
+    """
+
+    def __init__(self, pages: list[Path]) -> None:
+        text = "".join(page.read_text(encoding="utf-8") for page in pages)
+        self._named = set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", text))
+        self._ran: set[str] = set()
+        self._skipped: dict[str, str] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note whether it ran: of one with parameters, any of them."""
+        name = report.nodeid.partition("[")[0]
+        if name not in self._named:
+            return
+        if report.skipped and not hasattr(report, "wasxfail"):
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            self._skipped[name] = reason.removeprefix("Skipped: ")
+        elif report.when == "call":
+            self._ran.add(name)
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Why each that never ran was skipped."""
+        return {name: why for name, why in sorted(self._skipped.items()) if name not in self._ran}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A run without a proof is no green one."""
+        unexplained = [why for why in self.skipped.values() if not _MAY_LACK.search(why)]
+        if unexplained and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name them."""
+        for name, why in self.skipped.items():
+            is_known = _MAY_LACK.search(why)
+            terminalreporter.write_line(
+                f"the docs name {name} as proof, and it was skipped: {why}",
+                red=not is_known,
+                yellow=bool(is_known),
+            )
+
+
+def hear(config: pytest.Config) -> None:
+    """Hear the proofs of this repository's docs; in a worker the controller does."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Proofs([_DOCS / page for page in _PAGES]), "proofs-ran")
