@@ -13,7 +13,7 @@ from benchmarks.child import measured
 from benchmarks.table import Bound, Row
 from benchmarks.workloads import cpu_time_ns, quieten
 
-# `_RecordFunctionFast`, ours and torch's: with a name alone, and with what is told of a kernel.
+# `_RecordFunctionFast`, ours and torch's: with a name alone, and with a kernel's inputs and values.
 _FAST: Final = ("fast", "torch fast")
 _FAST_GIVEN: Final = ("fast, given", "torch fast, given")
 _ROUNDS: Final = 2_000

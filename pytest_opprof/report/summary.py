@@ -215,8 +215,8 @@ def _is_idle(test: TestComparison) -> bool:
         return False
     ran = any(row.kind is not OpKind.CALL and row.name != STEP_NAME for row in head.ops)
     # A total that is not zero, such as memory, is compared.
-    counted = (TOTALS[name].family is not Family.TIME and value.high for name, value in head.totals.items())
-    return not ran and not any(counted)
+    counted = (metric for name, value in head.totals.items() if value.high and (metric := TOTALS.get(name)))
+    return not ran and all(metric.family is Family.TIME for metric in counted)
 
 
 def counts_in_words(counts: Counter[Verdict]) -> list[str]:

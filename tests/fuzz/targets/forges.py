@@ -40,7 +40,7 @@ def _api() -> GitHubApi:
 
 
 def _baselines(checkout: Path) -> Baselines:
-    """The default branch's: the run of the corpus, as it was where the pull request began."""
+    """Those of the default branch: the run of the corpus, saved at the commit that the pull request began from."""
     store = open_store("dir:.opprof", root=checkout)
     if not checkout.exists():
         checkout.mkdir()
