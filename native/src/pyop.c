@@ -334,7 +334,7 @@ static void Op_dealloc(PyObject *self) {
 }
 
 PyDoc_STRVAR(Op_doc,
-             "_RecordFunctionFast(name, inputs=None, kwargs=None)\n--\n\n"
+             "RecordFunctionFast(name, inputs=None, kwargs=None)\n--\n\n"
              "A range that counts as an op and not as a user's annotation: what torch.compile's code\n"
              "launches.\n\n"
              "Args:\n"
@@ -347,5 +347,5 @@ PyDoc_STRVAR(Op_doc,
 static PyType_Slot Op_slots[] = {{Py_tp_doc, (void *)Op_doc},   {Py_tp_init, Op_init},
                                  {Py_tp_traverse, Op_traverse}, {Py_tp_clear, Op_clear},
                                  {Py_tp_dealloc, Op_dealloc},   {0, NULL}};
-PyType_Spec op_pyop_spec = {"pytest_opprof._RecordFunctionFast", sizeof(op_pyop), 0,
+PyType_Spec op_pyop_spec = {"pytest_opprof.capture.ranges.RecordFunctionFast", sizeof(op_pyop), 0,
                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, Op_slots};
