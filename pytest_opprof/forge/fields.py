@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pytest_opprof.errors import ForgeError
+
+_LIMIT: Final = 10**18  # what a marker in a comment has room for
 
 
 class Fields:
@@ -31,13 +33,13 @@ class Fields:
         return value
 
     def number(self, *path: str) -> int:
-        """The whole number at a place.
+        """The whole number at a place: an id or a size, which is not negative and has 18 digits at most.
 
         Raises:
             ForgeError: there is none.
         """
         value = self._at(path)
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LIMIT:
             raise self._lacks(path, "number")
         return value
 

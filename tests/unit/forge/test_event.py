@@ -56,6 +56,8 @@ WRONG = {
     "repository with more": (workflow_run_event(head_repository={"full_name": "a/b/c"}), "is no repository"),
     "dots": (workflow_run_event(head_repository={"full_name": "a/.."}), "is no repository"),
     "number as text": (workflow_run_event(id="90"), r"there is no number at id"),
+    "a negative number": (workflow_run_event(run_attempt=-1), r"there is no number at run_attempt"),
+    "a number of 19 digits": (workflow_run_event(run_number=10**18), r"there is no number at run_number"),
     "number as truth": (workflow_run_event(run_number=True), r"there is no number at run_number"),
 }
 
