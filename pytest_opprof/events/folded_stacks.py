@@ -67,8 +67,8 @@ def folded_lines(
         node = _NODES[stacks](shown, event) if time_ns > 0 else -1
         if node >= 0:
             sums[node] = sums.get(node, 0) + time_ns
-    for node, time_ns in sums.items():
-        yield _line(reversed(list(shown.tree.entries(node))), time_ns)
+    for text, time_ns in zip(shown.texts(sums), sums.values(), strict=True):
+        yield f"{text} {time_ns}\n"
 
 
 class _Shown:
@@ -80,7 +80,7 @@ class _Shown:
 
     def of_python(self, event: FunctionEvent) -> int:
         """The node of an event's Python calls."""
-        if isinstance(event, RecordedEvent) and not event.told("stack"):
+        if isinstance(event, RecordedEvent) and event.has_recorded_stack:
             node = self._without_hidden(*event.forest.stacks.tree_and_node(event.index))
         else:
             node = self.tree.within(-1, reversed(event.stack or ()))
@@ -107,6 +107,26 @@ class _Shown:
             entry = recorded.entry(node)
             shown = known[node] = self.tree.inside(shown, entry) if filter_stack_entry(entry) else shown
         return shown
+
+    def texts(self, nodes: Iterable[int]) -> Iterator[str]:
+        """Each stack as text: the outer calls that it shares with the one before are taken from there."""
+        text, ends = "", {-1: 0}  # where the text of the last stack, and of each around it, ends
+        for node in nodes:
+            entries, at = [], node
+            while at not in ends:
+                entries.append(at)
+                at = self.tree.outer(at)
+            while next(reversed(ends)) != at:
+                ends.popitem()
+            end = ends[at]
+            pieces = [text[:end]]
+            for at in reversed(entries):
+                piece = f"{';' if len(ends) > 1 else ''}{_cleared(self.tree.entry(at))}"
+                pieces.append(piece)
+                end += len(piece)
+                ends[at] = end
+            text = "".join(pieces)
+            yield text
 
 
 _NODES: Final[Mapping[StackKind, Callable[[_Shown, FunctionEvent], int]]] = {

@@ -95,6 +95,15 @@ class RecordedEvent(FunctionEvent):
         return None if step < 0 else self._forest.recording.steps[step].number
 
     @property
+    def has_recorded_stack(self) -> bool:
+        """Whether its stack is that of its recording: Kineto told no other one, and nobody set one."""
+        try:
+            object.__getattribute__(self, "stack")
+        except AttributeError:
+            return not self.told("stack")
+        return False
+
+    @property
     def torch_stack(self) -> list[str]:
         """Its stack as torch records it: with each function's first line, a backward op's being its own."""
         told_stack: list[str] = self.told("stack")

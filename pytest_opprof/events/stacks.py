@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
+from array import array
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.op_kind import OpKind
@@ -11,10 +13,13 @@ from pytest_opprof.capture.op_kind import OpKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pytest_opprof.capture.window import OpenCall
     from pytest_opprof.events.recording_view import RecordingView
 
 _CALLS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
 _BACKWARD_SCOPE: Final = 1
+# Of a row that nobody asked about yet; -1 is the answer "none".
+_UNKNOWN: Final = -2
 _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 _MODULE: Final = "nn.Module: "
 
@@ -63,16 +68,18 @@ class Stacks:
     """The stacks of one recording's events.
 
     An entry is written as torch writes it, ``file(line): function``, innermost first. Torch's line is that of
-    the function's first line; here it is the line that was running, where it is known.
+    the function's first line; here it is the line that was running, where it is known. What is around a row
+    is found once, and the rows inside it take it from there: a walk outwards from each is quadratic in depth.
     """
 
     def __init__(self, recording: RecordingView) -> None:
         self._recording = recording
         self._tree = StackTree()
         self._of_calls: dict[int, int] = {}
-        self._backwards: dict[int, int] = {-1: -1}
         self._has_calls: bool | None = None
         self._forwards: dict[tuple[int, int], int] | None = None
+        # By thread the last answer of `_open_at`, and from when until when it holds.
+        self._open: dict[int, tuple[int, int, int, OpenCall | None]] = {}
 
     @property
     def were_recorded(self) -> bool:
@@ -94,7 +101,7 @@ class Stacks:
         """The same as a node of the tree of all stacks that were asked for."""
         if not self.were_recorded:
             return self._tree, -1
-        backward = self._backward_around(event)
+        backward = self._backward_around(event) if self._has_backward else -1
         forward = -1 if backward < 0 else self._forward_of(backward)
         return self._tree, self._calls_around(event if forward < 0 else forward)
 
@@ -108,7 +115,7 @@ class Stacks:
         while self.were_recorded and row >= 0:
             _, outer = self._line_and_call(row)
             if outer < 0:
-                return [*found, *self._open_calls(row, 0)]
+                return [*found, *self._tree.entries(self._open_calls(row, 0))]
             found.append(self._recording.name(outer))
             row = outer
         return found
@@ -133,7 +140,7 @@ class Stacks:
         while True:
             line, call = self._line_and_call(row)
             if call < 0:
-                node = self._tree.within(-1, reversed(self._open_calls(row, line)))
+                node = self._open_calls(row, line)
                 break
             waiting.append((call, line))
             row = call
@@ -148,38 +155,71 @@ class Stacks:
 
     def _line_and_call(self, row: int) -> tuple[int, int]:
         """The call around an event, and its line: an op's holds for all that runs in the op."""
-        recording = self._recording
-        line = recording.line[row]
-        row = recording.parent[row]
-        while row >= 0 and recording.kind[row] not in _CALLS:
-            line = line or recording.line[row]
-            row = recording.parent[row]
-        return line, row
+        parents, kinds, own = self._recording.parent, self._recording.kind, self._recording.line
+        lines, calls = self._lines_and_calls
+        waiting = []
+        at = row
+        while at >= 0 and calls[at] == _UNKNOWN:
+            waiting.append(at)
+            at = -1 if parents[at] < 0 or kinds[parents[at]] in _CALLS else parents[at]
+        line, call = (0, parents[waiting[-1]]) if at < 0 else (lines[at], calls[at])
+        for at in reversed(waiting):
+            line = lines[at] = own[at] or line
+            calls[at] = call
+        return line, call
 
-    def _open_calls(self, event: int, line: int) -> tuple[str, ...]:
+    @functools.cached_property
+    def _lines_and_calls(self) -> tuple[array[int], array[int]]:
+        """By row, what `_line_and_call` found."""
+        count = len(self._recording)
+        return array("I", [0]) * count, array("i", [_UNKNOWN]) * count
+
+    def _open_calls(self, event: int, line: int) -> int:
         """What was open when the thread came to the window, and still is when the event begins."""
-        recording = self._recording
-        thread, start_ns = recording.thread[event], recording.start_ns[event]
-        frames = [
-            call
-            for call in recording.open_calls
-            if call.thread == thread and (call.end_ns < 0 or call.end_ns > start_ns)
-        ]
-        lines = [line or frame.line for frame in frames[-1:]] + [frame.line for frame in frames[-2::-1]]
-        return tuple(at_line(frame.name, at) for frame, at in zip(reversed(frames), lines, strict=True))
+        outer, innermost = self._open_at(self._recording.thread[event], self._recording.start_ns[event])
+        if innermost is None:
+            return -1
+        return self._tree.inside(outer, at_line(innermost.name, line or innermost.line))
+
+    def _open_at(self, thread: int, at_ns: int) -> tuple[int, OpenCall | None]:
+        """The innermost call from before that is open then, and the stack of those around it."""
+        from_ns, until_ns, outer, innermost = self._open.get(thread, (0, -1, -1, None))
+        if from_ns <= at_ns < until_ns:
+            return outer, innermost
+        outer, innermost, until_ns = -1, None, sys.maxsize
+        for call in self._recording.open_calls:
+            if call.thread != thread or 0 <= call.end_ns <= at_ns:
+                continue
+            if innermost is not None:
+                outer = self._tree.inside(outer, at_line(innermost.name, innermost.line))
+            innermost = call
+            until_ns = min(until_ns, call.end_ns) if call.end_ns >= 0 else until_ns
+        self._open[thread] = (at_ns, until_ns, outer, innermost)
+        return outer, innermost
+
+    @functools.cached_property
+    def _has_backward(self) -> bool:
+        return _BACKWARD_SCOPE in bytes(self._recording.scope)
 
     def _backward_around(self, event: int) -> int:
         recording, known = self._recording, self._backwards
-        row, passed = event, []
-        while row not in known:
+        passed = []
+        row = event
+        while row >= 0 and known[row] == _UNKNOWN:
             if recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == OpKind.TORCH:
                 known[row] = row
-                break
-            passed.append(row)
-            row = recording.parent[row]
-        backward = known[row]
-        known.update(dict.fromkeys(passed, backward))
+            else:
+                passed.append(row)
+                row = recording.parent[row]
+        backward = -1 if row < 0 else known[row]
+        for row in passed:
+            known[row] = backward
         return backward
+
+    @functools.cached_property
+    def _backwards(self) -> array[int]:
+        """By row, what `_backward_around` found."""
+        return array("i", [_UNKNOWN]) * len(self._recording)
 
     def _forward_of(self, backward: int) -> int:
         if self._forwards is None:

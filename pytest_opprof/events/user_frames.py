@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
 from pytest_opprof.events.names import summed_name
-from pytest_opprof.events.stacks import Stacks, frame_of
+from pytest_opprof.events.stacks import Stacks, StackTree, frame_of
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -28,17 +28,29 @@ def places_of_ops(recording: RecordingView) -> dict[str, Counter[str]]:
         recorded.
     """
     found: dict[str, Counter[str]] = {}
-    stacks = Stacks(recording)
+    stacks, known = Stacks(recording), dict[int, str | None]()
     if not stacks.were_recorded:
         return found
     for event, kind in enumerate(recording.kind):
         is_counted = recording.step[event] >= 0 and not recording.flags[event] & FLAG_CREDITED
         if not is_counted or kind in _NOT_CALLED_FROM_A_LINE or OpKind(kind).is_on_device:
             continue
-        place = next(filter(None, map(_place, stacks.stack(event))), None)
+        place = _innermost_place(*stacks.tree_and_node(event), known)
         if place is not None:
             found.setdefault(summed_name(recording.name(event)), Counter())[place] += 1
     return found
+
+
+def _innermost_place(stacks: StackTree, node: int, known: dict[int, str | None]) -> str | None:
+    """The place of the innermost entry that has one; `known` keeps the answer for each stack."""
+    waiting, place = [], None
+    while node >= 0 and node not in known and place is None:
+        waiting.append(node)
+        place = _place(stacks.entry(node))
+        node = stacks.outer(node)
+    place = place or known.get(node)
+    known.update(dict.fromkeys(waiting, place))
+    return place
 
 
 @functools.lru_cache(maxsize=1 << 14)
