@@ -16,6 +16,13 @@ static int fail_at(const op_trace_reader *r, const char *at, const char *problem
     return op_error_set(OP_EFORMAT, "byte %llu: %s", (unsigned long long)byte, problem);
 }
 
+static int too_large(const op_trace_reader *r, const char *at) {
+    return op_error_set(
+        OP_ELIMIT,
+        "the event or member at byte %llu has more than %zu MiB of JSON: remove it from the file",
+        (unsigned long long)(r->passed + (uint64_t)(at - r->buffer.bytes)), LARGEST_VALUE >> 20);
+}
+
 int op_trace_open(op_trace_reader **out, uint64_t max_events, uint64_t max_bytes) {
     op_trace_reader *r = op_calloc(1, sizeof *r);
     *out = NULL;
@@ -170,6 +177,8 @@ static int read_all(op_trace_reader *r) {
         const char *before = j->at;
         bool first = r->first;
         int rc = read_on(r);
+        if (rc == OP_SCAN_OK && (size_t)(j->at - before) > LARGEST_VALUE)
+            return r->failed = too_large(r, before);
         if (rc == OP_SCAN_OK && r->failed == OP_OK)
             continue;
         if (rc == OP_SCAN_MORE) {
@@ -183,7 +192,7 @@ static int read_all(op_trace_reader *r) {
     }
     size_t rest = (size_t)(j->end - j->at);
     if (rest > LARGEST_VALUE)
-        return r->failed = fail_at(r, j->at, "a value of more than 64 MiB");
+        return r->failed = too_large(r, j->at);
     if (rest)
         memmove(r->buffer.bytes, j->at, rest);
     r->passed += r->buffer.used - rest;

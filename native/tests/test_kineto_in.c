@@ -260,6 +260,41 @@ static void limits_are_kept(void) {
     op_trace_close(reader);
 }
 
+/* A string that never ends is not waited for: not twice the limit, as the pieces that are looked at
+ * double. */
+static void a_value_without_end_is_refused_soon(void) {
+    enum { PIECE = 1 << 20, LIMIT = 64 };
+    char *piece = malloc(PIECE);
+    CHECK(piece != NULL);
+    memset(piece, 'x', PIECE);
+    op_trace_reader *reader;
+    CHECK_OK(op_trace_open(&reader, 0, 0));
+    CHECK_OK(op_trace_feed(reader, "[{\"name\": \"", 11));
+    int fed = 0;
+    while (fed < 2 * LIMIT && op_trace_feed(reader, piece, PIECE) == OP_OK)
+        fed++;
+    CHECK_EQ(fed, LIMIT - 1);
+    CHECK_FAILS(op_trace_feed(reader, piece, PIECE), OP_ELIMIT,
+                "the event or member at byte 1 has more than 64 MiB of JSON: remove it from the file");
+    op_trace_close(reader);
+    free(piece);
+}
+
+/* One that came whole, in one piece. */
+static void a_value_too_large_is_refused_whole(void) {
+    static const char head[] = "{\"traceEvents\": [], \"a\": \"", tail[] = "\"}";
+    const size_t length = (size_t)65 << 20;
+    char *text = malloc(length);
+    CHECK(text != NULL);
+    memset(text, 'x', length);
+    memcpy(text, head, sizeof head - 1);
+    memcpy(text + length - sizeof tail + 1, tail, sizeof tail - 1);
+    op_result *r;
+    CHECK_FAILS(read_pieces(text, length, length, &r), OP_ELIMIT,
+                "the event or member at byte 18 has more than 64 MiB");
+    free(text);
+}
+
 static void deep_values_are_kept(void) {
     enum { DEPTH = 100000 };
     char *text = calloc(2 * DEPTH + 200, 1);
@@ -386,6 +421,8 @@ int main(void) {
     RUN(what_is_not_understood_is_kept);
     RUN(the_last_of_two_equal_keys_counts);
     RUN(limits_are_kept);
+    RUN(a_value_without_end_is_refused_soon);
+    RUN(a_value_too_large_is_refused_whole);
     RUN(deep_values_are_kept);
     RUN(traces_stand_side_by_side);
 #ifdef OP_FAULTS
