@@ -5,16 +5,18 @@ What was found stays. To be run when a document's schema changed: `tests/integra
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from artifacts import artifact_of
 from compared import cloning, mixed, slower
@@ -26,6 +28,7 @@ from histories import FIRST_DAY, record_on_day, run_on_day
 from nvidia_databases import NvprofRows, random_nvprof, write_nsys, write_nvprof
 from strategies import simple_run, simple_test
 
+from examples.demo import MUTATIONS, copied
 from pytest_opprof.baselines.accepted import Acceptance, accept
 from pytest_opprof.baselines.counts import reviewable
 from pytest_opprof.compare.document import write_comparison
@@ -36,12 +39,23 @@ from pytest_opprof.forge.sticky import Marker
 from pytest_opprof.history.index import INDEX, HistoryIndex
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.recovery.sessions import left_sessions
-from pytest_opprof.results.files import run_to_bytes
-from pytest_opprof.results.run import Commit, Run, TreeNode
+from pytest_opprof.results.files import read_run, run_to_bytes
+from pytest_opprof.results.run import Commit, Environment, Run, TreeNode
 from pytest_opprof.results.samples import Samples
 
 Seed = tuple[str, str, bytes]  # the target, the file's name, the input
 _THREAD = 0x0001_0002_3400_0011
+# What the demo changes in its examples, as far as these tests of them see it. A training step alone is longer than
+# an input may be.
+_CHANGES = ("clone", "layer", "stage")
+_UPLOADED = ("test_inference", "test_loudest_frequency", "test_report")
+# Only the largest is repeated too: what repeats it finds the others.
+_LARGEST = "layer"
+_GROWS: Final[Mapping[str, Mapping[str, str | int]]] = {
+    "": {},
+    "_wide": {"base": "wide", "ops": 24, "nodes": 24},
+    "_long": {"base": "long", "tests": 48},
+}
 _SESSION = """
 import os, signal
 from pytest_opprof import record_function
@@ -67,6 +81,7 @@ def seeds(folder: Path) -> Iterator[Seed]:
     yield from _databases(folder)
     yield from _others()
     yield from _left(folder)
+    yield from _uploads(folder)
 
 
 def _runs() -> dict[str, Run]:
@@ -244,6 +259,27 @@ def _with_one_chunk(session: bytearray) -> bytes:
     session[20:24] = (1).to_bytes(4, "little")
     session[24:32] = (256 * 1_024).to_bytes(8, "little")
     return bytes(session)
+
+
+def _uploads(folder: Path) -> Iterator[Seed]:
+    """What pull requests that change the examples would upload, with the event and the comments around it."""
+    full = _runs()["full"].tests
+    marked = f"{Marker(key='0123456789abcdef', head=HEAD, run=4, attempt=1).line}\nnot of the job"
+    suite = copied(folder / "project")
+    mutations = [mutation for mutation in MUTATIONS if mutation.name in _CHANGES]
+    for mutation in (None, *mutations):
+        name = "unchanged" if mutation is None else mutation.name
+        with contextlib.nullcontext() if mutation is None else suite.regressed(mutation):
+            suite.pytest("-k", " or ".join(_UPLOADED), report=name)
+        run = read_run(suite.reports / f"{name}.json")
+        # Of where it was measured no input depends.
+        here = Environment(fingerprint={"python": "3.11", "torch": "2.13.0"})
+        run = replace(run, tests=(*run.tests, *full), environment=here, commit=Commit(id=HEAD, dirty=False))
+        document = json.loads(run_to_bytes(run, where=name))
+        for suffix, grow in _GROWS.items() if name == _LARGEST else [("", {})]:
+            upload = {"event": workflow_run_event(), "run": document, "comments": [marked], "grow": grow}
+            yield "upload", f"{name}{suffix}.json", json.dumps(upload, separators=(",", ":")).encode()
+    yield "upload", "stage.zip", artifact_of(document)
 
 
 def main() -> None:

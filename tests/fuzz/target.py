@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import resource
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +54,28 @@ def put(folder: Path, name: str, data: bytes) -> Path:
     path = folder / name
     path.write_bytes(data)
     return path
+
+
+@contextlib.contextmanager
+def bounded(*, seconds: float, mebibytes: int) -> Iterator[None]:
+    """What takes more processor time, or lets the process have more memory than it ever had, is a finding.
+
+    Args:
+        seconds: Of all threads together: another process on the machine does not count.
+        mebibytes: More than the most that was resident before.
+
+    Raises:
+        AssertionError: It took more.
+    """
+    began, before = time.process_time(), _most_kibibytes()
+    yield
+    took, more = time.process_time() - began, (_most_kibibytes() - before) / 1_024
+    assert took <= seconds, f"this took {took:.1f} s of processor time, and {seconds:g} s are allowed"
+    assert more <= mebibytes, f"this took {more:.0f} MiB more memory, and {mebibytes} MiB are allowed"
+
+
+def _most_kibibytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 @contextlib.contextmanager

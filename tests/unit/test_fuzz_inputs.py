@@ -8,10 +8,13 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fuzz.databases import dump_database, write_database
 from fuzz.mutation import JsonMutator
+from fuzz.target import bounded
+from fuzz.targets.forges import grown
 from nvidia_databases import random_nvprof, write_nvprof
 
 TESTS = Path(__file__).parents[1]
@@ -54,6 +57,42 @@ def test_database_holds_what_was_dumped(tmp_path: Path) -> None:
         assert other.execute(query).fetchall() == one.execute(query).fetchall() != []
     assert dump_database(tmp_path / "b.sqlite") == dumped
     assert not write_database(tmp_path / "b.sqlite", dumped[:-9])
+
+
+def test_processor_time_and_memory_are_findings() -> None:
+    with bounded(seconds=60, mebibytes=1_024):
+        pass
+    with (
+        pytest.raises(AssertionError, match=r"s of processor time, and 0 s are allowed"),
+        bounded(seconds=0, mebibytes=1_024),
+    ):
+        sorted(range(100_000), key=lambda number: -number)
+    with (
+        pytest.raises(AssertionError, match=r"MiB more memory, and -1 MiB are allowed"),
+        bounded(seconds=60, mebibytes=-1),
+    ):
+        pass
+
+
+def test_grown_run_has_names_and_parents_of_its_own() -> None:
+    tree = [{"parent": -1, "name": "f"}, {"parent": 0, "name": "g"}]
+    run = {"tests": [{"node_id": "a", "ops": [{"name": "f"}], "tree": tree}]}
+    found = grown(run, {"tests": 2, "ops": 3, "nodes": 2})
+    first, second = found["tests"]
+    assert (first["node_id"], second["node_id"]) == ("a", "a#1")
+    assert [row["name"] for row in first["ops"]] == ["f", "f#1", "f#2"]
+    assert [node["parent"] for node in second["tree"]] == [-1, 0, -1, 2]
+    assert len(grown(run, {"ops": 2**63})["tests"][0]["ops"]) <= 100
+    others: list[Any] = [
+        None,
+        [],
+        {"tests": None},
+        {"tests": [None]},
+        {"tests": [{"ops": 3, "tree": [None]}]},
+    ]
+    for other in others:
+        assert grown(other, {"tests": "2", "ops": 2}) == other
+    assert grown(run, "2") == run
 
 
 @pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris is of the extra fuzz")
