@@ -6,8 +6,6 @@ import gc
 from typing import Final
 
 _MANY: Final = 5_000  # objects: a collection looks at them in a fraction of a millisecond
-# As for CPython's own full collections, the heap has to grow by a part before all of it is walked through.
-_PART: Final = 4
 
 
 class RestingHeap:
@@ -30,7 +28,8 @@ class RestingHeap:
             if since < _MANY:
                 return
             self._since += since
-            if self._since > self._walked // _PART:
+            # A heap that doubles is walked through as often as it has bits, so a suite pays for it once.
+            if self._since > self._walked:
                 self.thaw()
         elif gc.get_freeze_count() > 0:
             return
