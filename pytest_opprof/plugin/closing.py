@@ -18,13 +18,12 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
-from pytest_opprof.plugin.controller import LOST
 from pytest_opprof.plugin.failing import fail_session, failures_of, name_causes
 from pytest_opprof.plugin.fresh import first_run
-from pytest_opprof.plugin.hooks import FAILED
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.plugin.stash import FAILED, LOST
 from pytest_opprof.report.causes import ACCEPT
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped

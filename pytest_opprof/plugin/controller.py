@@ -6,16 +6,11 @@ import shutil
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
-from pytest_opprof.plugin.hooks import OPTIONS, SESSION
-
-# Of what xdist carries: to a worker, how to work with the others; back, why it refused, and what it lost.
-KEY: Final = "opprof"
-LOST: Final = "opprof-lost"
-COLLECTED: Final = ".collected.json"  # ends the name of a file that each worker with marked tests leaves
+from pytest_opprof.plugin.stash import COLLECTED, LOST, OPTIONS, SESSION, XDIST
 
 
 class ControllerHooks:
@@ -44,7 +39,7 @@ class ControllerHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where to leave its results, and which baseline to judge by."""
-        node.workerinput[KEY] = self._given
+        node.workerinput[XDIST] = self._given
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -56,8 +51,8 @@ class ControllerHooks:
         if error:
             self._tell_of_deaths(node.config)
         output = getattr(node, "workeroutput", {})
-        if output.get(KEY):
-            raise pytest.UsageError(*output[KEY])
+        if output.get(XDIST):
+            raise pytest.UsageError(*output[XDIST])
         self._lost += output.get(LOST, ())
 
     def _tell_of_deaths(self, config: pytest.Config) -> None:

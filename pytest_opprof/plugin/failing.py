@@ -12,7 +12,7 @@ from _pytest.outcomes import Failed
 
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.plugin.hooks import FAILED
+from pytest_opprof.plugin.stash import FAILED
 from pytest_opprof.report.causes import ACCEPT, intentions, test_acceptance
 from pytest_opprof.report.text import escaped
 from pytest_opprof.results.names import canonical_node_id

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.plugin.hooks import SESSION, UNMEASURED
 from pytest_opprof.plugin.plans import PLAN
+from pytest_opprof.plugin.stash import SESSION, UNMEASURED
 
 if TYPE_CHECKING:
     from pytest_opprof.events.key_averages import KeyAverages

@@ -1,4 +1,4 @@
-"""What pytest calls. A session without a marked test loads this module and `options`, no more of ours."""
+"""What pytest calls. A session without a marked test loads this, `options` and `stash`, no more of ours."""
 
 from __future__ import annotations
 
@@ -12,25 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_opprof.plugin.options import ALWAYS, Options, add_options, read_options
+from pytest_opprof.plugin.options import ALWAYS, add_options, read_options
+from pytest_opprof.plugin.stash import ARMING, ASIDE, FAILED, OPTIONS, SESSION, UNMEASURED, UNREAD
 
 if TYPE_CHECKING:
     from pytest_opprof.plugin.fixtures import Opprof
-    from pytest_opprof.plugin.session import OpprofSession
 
 _MARKER: Final = (
     "profile(activities=None, *, schedule=None, wait=0, warmup=1, active=3, repeat=0, skip_first=0, "
     "record_shapes=False, limits=(), gates=None, trace=False, ...): measure this test op by op; "
     "arguments as torch.profiler.profile's and schedule's"
 )
-
-OPTIONS: Final = pytest.StashKey[Options]()
-SESSION: Final[pytest.StashKey[OpprofSession]] = pytest.StashKey()
-ARMING: Final = pytest.StashKey[list[str]]()  # why a library could not be named
-ASIDE: Final = pytest.StashKey[str]()  # why nothing is profiled, although there are marked tests
-UNMEASURED: Final = pytest.StashKey[str]()  # what was asked for, and nothing could be measured for it
-UNREAD: Final = pytest.StashKey[set[Path]]()  # files and folders that were not collected as far as they go
-FAILED: Final = pytest.StashKey[dict[str, pytest.TestReport]]()  # by node id, where pytest heard of one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,14 +17,13 @@ from pytest_opprof.capture.observer_build import what_it_waits_for
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
-from pytest_opprof.plugin.controller import KEY
 from pytest_opprof.plugin.flight import tell_of_deaths
-from pytest_opprof.plugin.hooks import ARMING, ASIDE, OPTIONS, SESSION
 from pytest_opprof.plugin.marking import mark, suite_arguments
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, XDIST
 from pytest_opprof.plugin.unmeasured import stand_aside
 from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.report.terminal import header_lines
@@ -150,7 +149,7 @@ def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
 def _refuse(config: pytest.Config, problems: list[str], cause: Exception | None = None) -> Never:
     """End the session. A worker's last words would not be heard, so its controller says them."""
     if hasattr(config, "workeroutput"):
-        config.workeroutput[KEY] = problems
+        config.workeroutput[XDIST] = problems
     raise pytest.UsageError(*problems) from cause
 
 

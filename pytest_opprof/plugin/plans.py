@@ -13,8 +13,8 @@ import pytest
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.limits import parse_limits
-from pytest_opprof.plugin.hooks import UNREAD
 from pytest_opprof.plugin.marker import ProfileRequest, refusal_of, request_of
+from pytest_opprof.plugin.stash import UNREAD
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
 

@@ -9,8 +9,8 @@ import pytest
 
 from pytest_opprof.compare.verdicts import parse_fail_on
 from pytest_opprof.plugin.failing import GREEN
-from pytest_opprof.plugin.hooks import ASIDE, OPTIONS, UNMEASURED
 from pytest_opprof.plugin.options import calls_no_test
+from pytest_opprof.plugin.stash import ASIDE, OPTIONS, UNMEASURED
 from pytest_opprof.results.files import shown
 
 if TYPE_CHECKING:

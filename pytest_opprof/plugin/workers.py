@@ -16,7 +16,7 @@ from typing import Self
 import pytest
 
 from pytest_opprof.experiment.place import Place
-from pytest_opprof.plugin.controller import COLLECTED, KEY
+from pytest_opprof.plugin.stash import COLLECTED, XDIST
 from pytest_opprof.results.files import file_digest, read_own_run, read_run, write_bytes, write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Run, TestResult
@@ -92,7 +92,7 @@ class Exchange:
 
 def exchange_of(config: pytest.Config) -> Exchange | None:
     """The exchange that this worker was given; None where the tests run in this process."""
-    given = getattr(config, "workerinput", {}).get(KEY)
+    given = getattr(config, "workerinput", {}).get(XDIST)
     if given is None:
         return None
     return Exchange(folder=Path(given["folder"]), worker=os.environ.get("PYTEST_XDIST_WORKER", "worker"))
@@ -100,5 +100,5 @@ def exchange_of(config: pytest.Config) -> Exchange | None:
 
 def baseline_digest(config: pytest.Config) -> str | None:
     """The digest of the baseline in the exchange; None where there is none."""
-    digest: str | None = getattr(config, "workerinput", {}).get(KEY, {}).get("baseline")
+    digest: str | None = getattr(config, "workerinput", {}).get(XDIST, {}).get("baseline")
     return digest

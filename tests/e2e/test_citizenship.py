@@ -197,6 +197,7 @@ HOOKS = [
     "pytest_opprof.plugin",
     "pytest_opprof.plugin.hooks",
     "pytest_opprof.plugin.options",
+    "pytest_opprof.plugin.stash",
 ]
 
 
