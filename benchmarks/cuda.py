@@ -69,8 +69,8 @@ def rows(*, quick: bool) -> list[Row]:
 def _with_fake_cuda() -> dict[str, str]:
     """The variables with which a child may `import fake_cuda`; builds its libraries."""
     sys.path.insert(0, str(_TESTS))
-    from fake_cuda import LIBRARIES  # noqa: PLC0415  # the tests' own, as is the next
-    from native_programs import build  # noqa: PLC0415
+    from support.cuda.fake_cuda import LIBRARIES  # noqa: PLC0415  # the tests' own, as is the next
+    from support.programs.native_programs import build  # noqa: PLC0415
 
     folder = build(_REPOSITORY, "fake_cupti") / "fake_cupti"
     if not (folder / "cupti-12").is_dir():
@@ -111,7 +111,7 @@ def _costs(side: str, size: int) -> dict[str, float]:
 
 def _program(side: str) -> tuple[Any, Callable[[int], None]]:
     """The stand-in, and so many ranges, or so many launches in ranges."""
-    import fake_cuda  # noqa: PLC0415  # in the child only
+    from support.cuda import fake_cuda  # noqa: PLC0415  # in the child only
 
     from pytest_opprof.capture.ranges import record_function  # noqa: PLC0415
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fake_cuda as fake_cuda_module
 import hypothesis
-import proofs_ran
 import pytest
-from native_programs import build
-from object_store import ObjectStore
+from support.cuda import fake_cuda as fake_cuda_module
+from support.forges.object_store import ObjectStore
+from support.programs.native_programs import build
+from support.proofs import proofs_ran
 
 TESTS = Path(__file__).parent
 TORCH_GUARD = TESTS / "torch_guard"
@@ -78,7 +78,7 @@ def torch() -> Iterator[Any]:
 @pytest.fixture
 def torch_collector(torch: Any) -> Iterator[None]:
     """The collector sees ops as far as can be; a window that a failed test left open is closed."""
-    from windows import RANGES_AND_OPS
+    from support.programs.windows import RANGES_AND_OPS
 
     from pytest_opprof.capture.collector import Collector
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.project import Project, environment
-from workflow_steps import Runner
+from support.forges.workflow_steps import Runner
 
 TOKEN = "ghs_of-the-job"  # noqa: S105 - nobody's
 TESTS_THAT_LOOK_AROUND = """\

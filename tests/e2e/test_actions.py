@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from artifacts import artifact_of
 from e2e.hosted import TOKEN, Forge, new_forge
 from e2e.project import INI, WORK_TWICE
-from github_api import GitHubApi, workflow_run_event
-from workflow_steps import REPOSITORY, Runner
+from support.forges.artifacts import artifact_of
+from support.forges.github_api import GitHubApi, workflow_run_event
+from support.forges.workflow_steps import REPOSITORY, Runner
 
 from pytest_opprof.results.files import read_run
 

@@ -7,7 +7,7 @@ pytestmark = pytest.mark.usefixtures("fake_cuda", "no_worker")
 TIMER = "--benchmark-timer=pytest_opprof.timers.cuda_perf_counter"
 # A benchmark of so many rounds, which says how often the driver was asked to wait.
 BENCHMARK = """
-    import fake_cuda
+    from support.cuda import fake_cuda
 
     def test_kernel(benchmark):
         cuda = fake_cuda.load(device=None)
@@ -52,7 +52,7 @@ def test_each_reading_waits_for_each_device_in_use(
 def test_calibration_takes_the_timer(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        import fake_cuda
+        from support.cuda import fake_cuda
 
         def test_kernel(benchmark):
             cuda = fake_cuda.load()
@@ -83,7 +83,7 @@ def test_without_cuda_the_clock_is_the_hosts_and_says_so_once(pytester: pytest.P
 def test_error_of_a_kernel_fails_the_benchmark(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        import fake_cuda
+        from support.cuda import fake_cuda
 
         def test_kernel(benchmark):
             cuda = fake_cuda.load()

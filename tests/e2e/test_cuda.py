@@ -8,7 +8,7 @@ from pytest_opprof.capture.cuda import has_driver
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
 STEPS = """
-    import fake_cuda
+    from support.cuda import fake_cuda
     import pytest
     from pytest_opprof import record_function
 
@@ -61,7 +61,7 @@ def test_cuda_that_is_refused_when_a_test_first_uses_it_is_said(project: Project
     project.write(
         "test_it.py",
         """
-        import fake_cuda
+        from support.cuda import fake_cuda
         import pytest
 
         @pytest.mark.profile(activities=["cpu", "cuda"], warmup=0, active=1)
@@ -95,7 +95,7 @@ def test_a_machine_without_a_driver_is_said_where_cuda_was_asked_for(project: Pr
 
 
 MEMORY = """
-    import fake_cuda
+    from support.cuda import fake_cuda
     import pytest
     from pytest_opprof import record_function
 

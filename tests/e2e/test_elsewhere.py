@@ -44,7 +44,9 @@ RECORDING = [
 
 
 def session(project: Project, system: str, *arguments: str, plugins: tuple[str, ...] = ()) -> Session:
-    project.write("pretended.py", f"import elsewhere\n\nelsewhere.pretend({system!r})\n")
+    project.write(
+        "pretended.py", f"from support.programs import elsewhere\n\nelsewhere.pretend({system!r})\n"
+    )
     path = os.pathsep.join([str(TESTS), str(project.folder), os.environ["PYTHONPATH"]])
     return project.pytest(
         *arguments, plugins=("pretended", *plugins), env={"PYTHONPATH": path}, writes_run=False
@@ -83,7 +85,7 @@ Told = dict[tuple[str, ...], tuple[int, str, str, list[str]]]
 
 
 def told_by(project: Project, made: Path, *, system: str | None) -> Told:
-    pretend = f"import elsewhere; elsewhere.pretend({system!r})\n" if system else ""
+    pretend = f"from support.programs import elsewhere; elsewhere.pretend({system!r})\n" if system else ""
     commands = [*COMMANDS, *RECORDING, *ALSO] if system else [*COMMANDS, *ALSO]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", pretend + RUNNER, project.folder, made, json.dumps(commands)],
@@ -222,7 +224,7 @@ def test_mistakes_are_refused_as_everywhere(project: Project) -> None:
 
 def test_a_broken_installation_skips_no_gate(project: Project) -> None:
     project.write("test_it.py", WORK_TWICE)
-    project.write("broken.py", "import elsewhere\n\nelsewhere.without_native()\n")
+    project.write("broken.py", "from support.programs import elsewhere\n\nelsewhere.without_native()\n")
     path = os.pathsep.join([str(TESTS), str(project.folder), os.environ["PYTHONPATH"]])
     for arguments, code in (((), 0), (("--opprof-baseline=main",), pytest.ExitCode.USAGE_ERROR)):
         done = project.pytest(*arguments, plugins=("broken",), env={"PYTHONPATH": path}, writes_run=False)

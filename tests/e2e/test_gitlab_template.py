@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from e2e.hosted import Forge, new_forge
 from e2e.project import WORK_TWICE, environment
-from gitlab_api import NUMBER, PROJECT, GitLabApi
-from workflow_steps import REPOSITORY, parsed
+from support.forges.gitlab_api import NUMBER, PROJECT, GitLabApi
+from support.forges.workflow_steps import REPOSITORY, parsed
 
 TEMPLATE = REPOSITORY / "templates" / "opprof.gitlab-ci.yml"
 PATHS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

@@ -13,12 +13,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from compared import slower
 from e2e.agent import WATCHING, Agent, agent_in, measure
 from e2e.conftest import MakeProject
 from e2e.project import Project, environment
 from referencing import Registry, Resource
-from strategies import simple_run, simple_test
+from support.documents.compared import slower
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.time_document import write_time_comparison
 from pytest_opprof.history.index import INDEX

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from e2e.agent import Agent, agent_in
 from e2e.conftest import MakeProject
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.run import TestResult

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from e2e.project import environment
-from workflow_steps import REPOSITORY, Runner, jobs
+from support.forges.workflow_steps import REPOSITORY, Runner, jobs
 
 pytestmark = pytest.mark.slow
 

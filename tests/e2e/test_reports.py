@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from e2e.conftest import MakeProject
 from e2e.project import WORK_TWICE, Project, Session
-from rendered import pages, tables
-from workflow_commands import commands
+from support.forges.workflow_commands import commands
+from support.html.rendered import pages, tables
 
 from pytest_opprof.cli.main import main
 from pytest_opprof.compare.time_document import read_judged

@@ -18,15 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from artifacts import artifact_of
-from compared import cloning, mixed, slower
 from fuzz.databases import dump_database, write_database
 from fuzz.target import CORPORA, FOUND
 from fuzz.targets.left import PATHS_AT, QUESTION, pieces
-from github_api import HEAD, pull_request_event, workflow_run_event
-from histories import FIRST_DAY, record_on_day, run_on_day
-from nvidia_databases import NvprofRows, random_nvprof, write_nsys, write_nvprof
-from strategies import simple_run, simple_test
+from support.cuda.nvidia_databases import NvprofRows, random_nvprof, write_nsys, write_nvprof
+from support.documents.compared import cloning, mixed, slower
+from support.documents.histories import FIRST_DAY, record_on_day, run_on_day
+from support.documents.strategies import simple_run, simple_test
+from support.forges.artifacts import artifact_of
+from support.forges.github_api import HEAD, pull_request_event, workflow_run_event
 
 from examples.demo import MUTATIONS, copied
 from pytest_opprof.baselines.accepted import Acceptance, accept

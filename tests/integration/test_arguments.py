@@ -9,12 +9,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import method_proofs  # noqa: F401  # it registers its proofs
 import pytest
-from argument_proofs import PROFILERS, PROOFS, Make, Proof
-from event_arguments import COVERED
-from file_proofs import LastCycle, Reread
-from public_calls import public_arguments, public_calls
+from support.kineto.event_arguments import COVERED
+from support.proofs import method_proofs  # noqa: F401  # it registers its proofs
+from support.proofs.argument_proofs import PROFILERS, PROOFS, Make, Proof
+from support.proofs.file_proofs import LastCycle, Reread
+from support.proofs.public_calls import public_arguments, public_calls
 
 from pytest_opprof import profile
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 from pytest_opprof.cli.main import main
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stores import FAMILY, NOBODY, A, B, git, key, run_of
+from support.documents.stores import FAMILY, NOBODY, A, B, git, key, run_of
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.cli.main import main

@@ -6,9 +6,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
-from call_recordings import assert_balanced, recorded, rows, short
 from hypothesis import given
 from hypothesis import strategies as st
+from support.programs.call_recordings import assert_balanced, recorded, rows, short
 
 from pytest_opprof import record_function
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.capture.injection import library_path

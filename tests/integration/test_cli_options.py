@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.cli.main import main, whole_parser

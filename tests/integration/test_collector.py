@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from children import answer_of, run_python
-from windows import RANGES, Window, names, unfinished
+from support.programs.children import answer_of, run_python
+from support.programs.windows import RANGES, Window, names, unfinished
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector

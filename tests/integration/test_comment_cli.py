@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from compared import compared, slower
-from github_api import HEAD, GitHubApi, forbidden, pull_request_event, workflow_run_event
-from gitlab_api import NUMBER, PROJECT, GitLabApi
-from strategies import simple_run, simple_test
+from support.documents.compared import compared, slower
+from support.documents.strategies import simple_run, simple_test
+from support.forges.github_api import HEAD, GitHubApi, forbidden, pull_request_event, workflow_run_event
+from support.forges.gitlab_api import NUMBER, PROJECT, GitLabApi
 
 from pytest_opprof.cli.main import main
 from pytest_opprof.compare.comparison import Comparison

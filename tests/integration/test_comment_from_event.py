@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from artifacts import DOCUMENT, artifact_of, member, zip_of
 from e2e.project import environment
-from github_api import HEAD, MERGED_AT, NUMBER, GitHubApi, pull, workflow_run_event
-from loopback import Asked, Reply
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
+from support.forges.artifacts import DOCUMENT, artifact_of, member, zip_of
+from support.forges.github_api import HEAD, MERGED_AT, NUMBER, GitHubApi, pull, workflow_run_event
+from support.forges.loopback import Asked, Reply
 
 from pytest_opprof.baselines.accepted import Acceptance, accept
 from pytest_opprof.baselines.archive import open_store

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of, run_python
+from support.programs.children import answer_of, run_python
 
 from pytest_opprof.capture.cuda import has_driver
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("fake_cuda")
 
 PROGRAM = """
     import json, warnings
-    import fake_cuda
+    from support.cuda import fake_cuda
     cuda = fake_cuda.load(major=MAJOR, device=0)
     from pytest_opprof import ProfilerActivity, profile, record_function, schedule, supported_activities
     CPU, CUDA = ProfilerActivity.CPU, ProfilerActivity.CUDA

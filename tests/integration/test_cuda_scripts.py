@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from cuda_scripts import NO_STEP, WHOLE, Expected, scripts
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cuda.cuda_scripts import NO_STEP, WHOLE, Expected, scripts
 
 from pytest_opprof.capture.device_use import MEASURES
 
 REPLAYER = """
     import json, sys, threading
-    import fake_cuda
+    from support.cuda import fake_cuda
     from pytest_opprof import record_function
     from pytest_opprof.capture.collector import Collector
     from pytest_opprof.capture.op_kind import OpKind

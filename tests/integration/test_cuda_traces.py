@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 from pytest_opprof import load_trace
 
 STEPS = 20  # HTA fails, in pandas, where numbers of calls fit a byte and those of rows do not
 PROGRAM = """
     import json
-    import fake_cuda
+    from support.cuda import fake_cuda
     cuda = fake_cuda.load(major=13)
     cuda.use_device(0)
     from pytest_opprof import ProfilerActivity, profile, record_function, schedule

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from children import answer_of, run_python
+from support.programs.children import answer_of, run_python
 
 from pytest_opprof.capture.injection import library_path
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stores import FAMILY, KINDS, NOBODY, A, B, Place, key, place_of, run_of
-from strategies import simple_run, simple_test
+from support.documents.stores import FAMILY, KINDS, NOBODY, A, B, Place, key, place_of, run_of
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines import archive as archive_module
 from pytest_opprof.baselines.archive import Archive

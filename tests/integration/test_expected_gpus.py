@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 ASK = """
     import json

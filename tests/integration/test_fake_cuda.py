@@ -1,14 +1,14 @@
 """The fake CUDA as programs of tests use it, from Python."""
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
 # A client of CUPTI in Python, which knows no record's layout but the place of its kind.
 CLIENT = """
     import ctypes, json, threading
-    import fake_cuda
+    from support.cuda import fake_cuda
 
     cuda = fake_cuda.load(major=MAJOR)
     libc = ctypes.CDLL(None)

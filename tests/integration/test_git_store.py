@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, git, key, place_of, run_of
-from strategies import simple_test
+from support.documents.stores import NOBODY, A, B, git, key, place_of, run_of
+from support.documents.strategies import simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git_ref import GitRefStore

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from artifacts import artifact_of
-from github_api import (
+from support.documents.strategies import simple_run, simple_test
+from support.forges.artifacts import artifact_of
+from support.forges.github_api import (
     BOT,
     HEAD,
     HUMAN,
@@ -19,8 +20,7 @@ from github_api import (
     forbidden,
     workflow_run_event,
 )
-from sticky_comments import Stage, StickyComments, body_of
-from strategies import simple_run, simple_test
+from support.forges.sticky_comments import Stage, StickyComments, body_of
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.cli.main import main
@@ -33,8 +33,8 @@ from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit
 
 pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
-import github_openapi
-from github_openapi import Prism
+from support.forges import github_openapi
+from support.forges.github_openapi import Prism
 
 pytestmark = [
     pytest.mark.slow,

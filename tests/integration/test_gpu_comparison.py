@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from children import answer_of
 from gpu.machine import lacks_gpu
 from gpu.recorded import STEPS, WINDOWS
+from support.programs.children import answer_of
 
 OURS = """
     import json
-    import fake_cuda
+    from support.cuda import fake_cuda
     cuda = fake_cuda.load()
     from gpu.comparison import as_json
     from gpu.launch_cost import added_ns

@@ -1,7 +1,7 @@
 """The devices of a process, by its driver; over the fake one, as programs that have started CUDA see it."""
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 PRINT = """
@@ -14,7 +14,7 @@ PRINT = """
 
 
 def test_devices_are_known_once_cuda_was_started() -> None:
-    said = answer_of("    import fake_cuda\n    fake_cuda.load()\n" + PRINT)
+    said = answer_of("    from support.cuda import fake_cuda\n    fake_cuda.load()\n" + PRINT)
     fields, found = said["fields"], said["gpus"]
     assert fields["gpu_arch"] == "9.0"
     assert fields["gpu_model"] == "Fake GPU 0, Fake GPU 1"
@@ -25,7 +25,7 @@ def test_devices_are_known_once_cuda_was_started() -> None:
 
 @pytest.mark.parametrize(
     "start",
-    ["", "import fake_cuda\n    fake_cuda.load(device=None)"],
+    ["", "from support.cuda import fake_cuda\n    fake_cuda.load(device=None)"],
     ids=["driver not loaded", "driver not initialized"],
 )
 def test_nothing_is_started_to_know_them(start: str) -> None:
@@ -36,7 +36,7 @@ def test_nothing_is_started_to_know_them(start: str) -> None:
     "symbol", ["cuDeviceGetCount", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute"]
 )
 def test_a_driver_that_fails_leaves_them_unknown(symbol: str) -> None:
-    fail = f"    import fake_cuda\n    fake_cuda.load().driver.fake_cuda_fail({symbol.encode()!r}, 999)\n"
+    fail = f"    from support.cuda import fake_cuda\n    fake_cuda.load().driver.fake_cuda_fail({symbol.encode()!r}, 999)\n"
     said = answer_of(fail + PRINT)
     assert said["gpus"] == []
     assert "gpu_arch" not in said["fields"]

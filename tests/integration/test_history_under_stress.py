@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from histories import log_of, record_on_day, run_on_day
+from support.documents.histories import log_of, record_on_day, run_on_day
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history.entries import RunEntry, read_entries
@@ -21,7 +21,7 @@ _WRITER = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from histories import record_on_day
+from support.documents.histories import record_on_day
 from pytest_opprof.history.log import HistoryLog
 if len(sys.argv) > 4:
     write = os.write

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import run_python
+from support.programs.children import run_python
 
 from pytest_opprof import _fast
 from pytest_opprof.capture.observer_build import library_folder

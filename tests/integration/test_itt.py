@@ -7,8 +7,8 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from children import answer_of, run_python
-from injected_ranges import PRELUDE, exported, unarmed
+from support.programs.children import answer_of, run_python
+from support.programs.injected_ranges import PRELUDE, exported, unarmed
 
 from pytest_opprof.capture.injection import ITT, library_path
 

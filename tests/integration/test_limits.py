@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 MOST_NAMES = 2**20 - 2  # (overflow) is one of them, and one number stands for none
 DEEPEST = 2**16 - 1

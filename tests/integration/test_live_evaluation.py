@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
 # Two devices, two streams, a graph and a copy; a launch or two before the window.
 PROGRAM = """
     import json
-    import fake_cuda
+    from support.cuda import fake_cuda
 
     cuda = fake_cuda.load(major=MAJOR)
     cuda.launch("before", ns=1000)

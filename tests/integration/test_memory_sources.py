@@ -10,8 +10,8 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from children import answer_of
-from windows import RANGES, Window
+from support.programs.children import answer_of
+from support.programs.windows import RANGES, Window
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector

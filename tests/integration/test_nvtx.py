@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of, run_python
-from injected_ranges import PRELUDE, exported, unarmed
+from support.programs.children import answer_of, run_python
+from support.programs.injected_ranges import PRELUDE, exported, unarmed
 
 from pytest_opprof.capture.injection import NVTX
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import run_python
+from support.programs.children import run_python
 
 from pytest_opprof.capture.cxx import compiler
 from pytest_opprof.capture.observer_build import Observer, build_of, kept, load, observer_for

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of
+from support.programs.children import answer_of
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
@@ -36,7 +36,7 @@ FILES = (
 
 PROGRAM = """
     import json
-    import fake_cuda
+    from support.cuda import fake_cuda
     cuda = fake_cuda.load(device=None)
     kernels, device = json.loads({asked!r})
     for attribute, value in device:

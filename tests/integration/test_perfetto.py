@@ -5,10 +5,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import call_programs
 import pytest
-from perfetto import Perfetto, perfetto
-from windows import RANGES, RANGES_AND_OPS, Window
+from support.html.perfetto import Perfetto, perfetto
+from support.programs import call_programs
+from support.programs.windows import RANGES, RANGES_AND_OPS, Window
 
 from pytest_opprof import load_trace, record_function
 from pytest_opprof.capture.op_kind import FLAG_CROSSING

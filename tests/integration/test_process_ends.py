@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from children import answer_of, run_python
+from support.programs.children import answer_of, run_python
 
 PRELUDE = """
     import json, os, signal, subprocess, sys, threading

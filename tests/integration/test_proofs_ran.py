@@ -7,7 +7,7 @@ import pytest
 PLUGIN = """
 from pathlib import Path
 import pytest
-from proofs_ran import Proofs
+from support.proofs.proofs_ran import Proofs
 
 def pytest_configure(config):
     config.pluginmanager.register(Proofs([Path({page!r})]))

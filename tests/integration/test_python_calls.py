@@ -11,10 +11,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import call_programs as program
 import pytest
-from call_recordings import CALLS, assert_balanced, recorded, rows, short, this_thread, tree
-from children import answer_of
+from support.programs import call_programs as program
+from support.programs.call_recordings import CALLS, assert_balanced, recorded, rows, short, this_thread, tree
+from support.programs.children import answer_of
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.op_kind import OpKind

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from windows import Window, asynchronous, callers, names, unfinished
+from support.programs.windows import Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import range_pop, range_push, record_function
 from pytest_opprof.capture.collector import Collector

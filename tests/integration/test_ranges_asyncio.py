@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 
 import pytest
-from windows import Window, asynchronous, names, unfinished
+from support.programs.windows import Window, asynchronous, names, unfinished
 
 from pytest_opprof import record_function
 

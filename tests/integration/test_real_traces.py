@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from perfetto import perfetto
+from support.html.perfetto import perfetto
 
 from pytest_opprof import load_trace
 from pytest_opprof.capture.op_kind import OpKind

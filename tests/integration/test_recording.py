@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
-from range_programs import Turn, programs, run
-from windows import Window, asynchronous, callers, names, unfinished
+from support.programs.range_programs import Turn, programs, run
+from support.programs.windows import Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED

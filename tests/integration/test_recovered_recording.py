@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from children import run_python
+from support.programs.children import run_python
 
 from pytest_opprof.capture import counters
 from pytest_opprof.capture.recording import Recording

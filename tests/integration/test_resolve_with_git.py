@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.git import Git, commits_at_hand, head_commit

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-import call_programs
 import pytest
-from call_recordings import recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.programs import call_programs
+from support.programs.call_recordings import recorded
 
 from pytest_opprof import _ExperimentalConfig, profile, record_function
 from pytest_opprof.capture.recording import Recording
@@ -144,7 +144,7 @@ def test_rows_of_calls_that_go_astray(depth: int) -> None:
 @pytest.fixture(scope="module")
 def trained(torch: Any) -> Recording:
     """Two steps of a model, forward and backward, with all that is recorded of ops."""
-    import stack_model as model  # it is a model of torch's
+    from support.programs import stack_model as model  # it is a model of torch's
 
     net, x = model.Net(), torch.ones(3, 2)
     model.train(net, x)

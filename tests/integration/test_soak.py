@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from children import run_python
+from support.programs.children import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 # 120 windows, of which one has three times the events that its budget has room for.

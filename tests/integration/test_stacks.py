@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import call_programs
 import pytest
+from support.programs import call_programs
 
 from pytest_opprof import FunctionEvent, profile, record_function, schedule
 from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.recorded_event import RecordedEvent
 
 torch = pytest.importorskip("torch")
-import stack_model as model  # noqa: E402  # it is a model of torch's
+from support.programs import stack_model as model  # noqa: E402  # it is a model of torch's
 
 pytestmark = pytest.mark.usefixtures("torch")
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from github_api import BOT, HUMAN, NUMBER, REPOSITORY, TOKEN, GitHubApi, forbidden, limited
-from gitlab_api import BOT as GITLAB_BOT
-from gitlab_api import PROJECT, GitLabApi
-from loopback import Asked, Reply
-from sticky_comments import CutConnections, Stage, StickyComments, body_of
+from support.forges.github_api import BOT, HUMAN, NUMBER, REPOSITORY, TOKEN, GitHubApi, forbidden, limited
+from support.forges.gitlab_api import BOT as GITLAB_BOT
+from support.forges.gitlab_api import PROJECT, GitLabApi
+from support.forges.loopback import Asked, Reply
+from support.forges.sticky_comments import CutConnections, Stage, StickyComments, body_of
 
 from pytest_opprof.errors import ForgeError
 from pytest_opprof.forge.conversation import Conversation

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from saving import FORK, MANY, SAVE, SAVED
-from stores import NOBODY, SHARED, A, Place, environment_of, git, place_of, run_of
-from strategies import simple_test
+from support.documents.saving import FORK, MANY, SAVE, SAVED
+from support.documents.stores import NOBODY, SHARED, A, Place, environment_of, git, place_of, run_of
+from support.documents.strategies import simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.errors import StoreError
@@ -88,7 +88,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 def test_two_saves_at_once_lose_nothing(place: Place) -> None:
     savers = [
         subprocess.Popen(
-            [sys.executable, "-m", "saving", "many", name], env=environment_of(place), stdin=subprocess.PIPE
+            [sys.executable, "-m", "support.documents.saving", "many", name],
+            env=environment_of(place),
+            stdin=subprocess.PIPE,
         )
         for name in ("a", "b")
     ]
@@ -112,7 +114,7 @@ class Saver:
         self._place = place
         self._log = place.folder / "strace.log"
         self._parent = subprocess.Popen(
-            [sys.executable, "-m", "saving", "forks"],
+            [sys.executable, "-m", "support.documents.saving", "forks"],
             env=environment_of(place),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,7 +1,7 @@
 """The clock that waits for devices, in programs of their own."""
 
 import pytest
-from children import answer_of, run_python
+from support.programs.children import answer_of, run_python
 
 # A torch whose devices need no libcuda, as on ROCm: what the clock asks it for, and nothing else.
 ROCM = """
@@ -73,7 +73,7 @@ def test_cuda_that_starts_later_is_found() -> None:
 
         warnings.simplefilter("ignore")
         cuda_perf_counter()
-        import fake_cuda
+        from support.cuda import fake_cuda
         cuda = fake_cuda.load(device=None)
         cuda_perf_counter()
         before = cuda.calls("cuCtxSynchronize")

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 import pytest
-from windows import RANGES_AND_OPS, Window
+from support.programs.windows import RANGES_AND_OPS, Window
 
 from pytest_opprof import ProfilerActivity, profile, record_function
 from pytest_opprof.capture.collector import Collector

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of, run_python
-from windows import RANGES, RANGES_AND_OPS, Window, asynchronous, callers, names, unfinished
+from support.programs.children import answer_of, run_python
+from support.programs.windows import RANGES, RANGES_AND_OPS, Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from windows import RANGES, RANGES_AND_OPS, Window, names
+from support.programs.windows import RANGES, RANGES_AND_OPS, Window, names
 
 from pytest_opprof.capture.collector import Collector
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of
 from hypothesis import given
 from hypothesis import strategies as st
-from range_programs import Turn, programs, run
-from windows import RANGES_AND_OPS, Window, names
+from support.programs.children import answer_of
+from support.programs.range_programs import Turn, programs, run
+from support.programs.windows import RANGES_AND_OPS, Window, names
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.recording import Recording

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from perfetto import browser, served, wheel_ui
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
+from support.html.perfetto import browser, served, wheel_ui
 
 from pytest_opprof.baselines.traces import SavedTraces
 from pytest_opprof.cli.main import main

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workflow_steps import ACTIONS, REPOSITORY, WORKFLOWS, Expression, expressions, jobs, parsed, steps
+from support.forges.workflow_steps import (
+    ACTIONS,
+    REPOSITORY,
+    WORKFLOWS,
+    Expression,
+    expressions,
+    jobs,
+    parsed,
+    steps,
+)
 
 FILES = [*WORKFLOWS, *ACTIONS]
 STEPS = [pytest.param(step, id=name) for path in FILES for name, step in steps(path)]

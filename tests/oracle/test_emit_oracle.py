@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from children import run_python
+from support.programs.children import run_python
 
 CC = shutil.which("cc") or shutil.which("gcc")
 pytestmark = [

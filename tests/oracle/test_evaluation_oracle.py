@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluations import burst_profile, profile_of, published_profile, random_profile, recorded_profile
 from hypothesis import given
 from hypothesis import strategies as st
+from support.kineto.evaluations import (
+    burst_profile,
+    profile_of,
+    published_profile,
+    random_profile,
+    recorded_profile,
+)
 
 from pytest_opprof.analysis import torch_evaluation
 from pytest_opprof.analysis.evaluation import (

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from kineto_forests import ForestMaker, KinetoResult, hard_cases
-from torch_releases import sums_as_ours
+from support.kineto.kineto_forests import ForestMaker, KinetoResult, hard_cases
+from support.kineto.torch_releases import sums_as_ours
 
 from pytest_opprof import EventList, KinetoRecording
 from pytest_opprof.events.event_facts import EventFacts

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch_releases import experimental
+from support.kineto.torch_releases import experimental
 
 from pytest_opprof import EventList, load_trace
 

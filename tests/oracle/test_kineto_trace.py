@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import run_python
-from kineto_traces import traces_in, written_by_both
-from torch_releases import experimental
-from windows import RANGES_AND_OPS, Window
+from support.kineto.kineto_traces import traces_in, written_by_both
+from support.kineto.torch_releases import experimental
+from support.programs.children import run_python
+from support.programs.windows import RANGES_AND_OPS, Window
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -224,7 +224,7 @@ def test_threads_have_the_same_ids(torch: Any, tmp_path: Path, repository: Path)
         f"""
         import threading, torch
         from pathlib import Path
-        from kineto_traces import written_by_both
+        from support.kineto.kineto_traces import written_by_both
 
         def program(torch):
             thread = threading.Thread(target=lambda: torch.ones(2).add(1))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from torch_releases import credits_memory_exactly
+from support.kineto.torch_releases import credits_memory_exactly
 
 from pytest_opprof import ProfilerActivity, profile
 from pytest_opprof.capture.op_kind import OpKind

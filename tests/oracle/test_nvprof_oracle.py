@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nvidia_databases import random_nvprof, write_nvprof
-from torch_releases import skip_unless_overloads
+from support.cuda.nvidia_databases import random_nvprof, write_nvprof
+from support.kineto.torch_releases import skip_unless_overloads
 
 from pytest_opprof import parse_nvprof_trace
 

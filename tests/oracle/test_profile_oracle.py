@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch_releases import tells_inputs
+from support.kineto.torch_releases import tells_inputs
 
 import pytest_opprof
 

@@ -17,7 +17,7 @@ from pytest_opprof.events.folded_stacks import METRICS, folded_lines
 from pytest_opprof.events.recorded_event import RecordedEvent
 
 torch = pytest.importorskip("torch")
-import stack_model as model  # noqa: E402  # it is a model of torch's
+from support.programs import stack_model as model  # noqa: E402  # it is a model of torch's
 
 SOURCES = frozenset({"ranges", "ops", "python", "modules"})
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from forests import USER_SCOPE, HandMadeRecording, Span, forests
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from kineto_forests import KinetoEvent, KinetoResult
-from torch_releases import skip_unless_overloads
+from support.kineto.forests import USER_SCOPE, HandMadeRecording, Span, forests
+from support.kineto.kineto_forests import KinetoEvent, KinetoResult
+from support.kineto.torch_releases import skip_unless_overloads
 
 from pytest_opprof.events import EventList
 from pytest_opprof.events.columns import TableOptions

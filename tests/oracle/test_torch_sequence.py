@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch_releases import experimental, tells_inputs
-from windows import RANGES_AND_OPS, Window, names
+from support.kineto.torch_releases import experimental, tells_inputs
+from support.programs.windows import RANGES_AND_OPS, Window, names
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.inputs import Inputs

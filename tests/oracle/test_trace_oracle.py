@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kineto_forests import KinetoEvent, KinetoResult
+from support.kineto.kineto_forests import KinetoEvent, KinetoResult
 
 from pytest_opprof import load_trace
 

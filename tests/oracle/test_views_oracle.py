@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from windows import RANGES_AND_OPS, Window
+from support.programs.windows import RANGES_AND_OPS, Window
 
 from pytest_opprof.capture.op_kind import FLAG_VIEW
 from pytest_opprof.capture.recording import Recording

@@ -15,7 +15,7 @@ from fuzz.databases import dump_database, write_database
 from fuzz.mutation import JsonMutator
 from fuzz.target import bounded
 from fuzz.targets.forges import grown
-from nvidia_databases import random_nvprof, write_nvprof
+from support.cuda.nvidia_databases import random_nvprof, write_nvprof
 
 TESTS = Path(__file__).parents[1]
 DOCUMENT = json.dumps(
@@ -99,12 +99,10 @@ def test_grown_run_has_names_and_parents_of_its_own() -> None:
 @pytest.mark.slow
 def test_a_reader_that_falls_over_is_a_finding(tmp_path: Path) -> None:
     """Over a copy of the package in which the reader of comments has a fault, deep in its text."""
-    for name in ("pytest_opprof", "schemas", "tests/fuzz"):
-        subprocess.run(["cp", "-a", TESTS.parent / name, tmp_path / Path(name).name], check=True)
     tests = tmp_path / "tests"
     tests.mkdir()
-    (tmp_path / "fuzz").rename(tests / "fuzz")
-    (tests / "artifacts.py").write_bytes((TESTS / "artifacts.py").read_bytes())
+    for name in ("pytest_opprof", "schemas", "tests/fuzz", "tests/support"):
+        subprocess.run(["cp", "-a", TESTS.parent / name, tmp_path / name], check=True)
     sticky = tmp_path / "pytest_opprof" / "forge" / "sticky.py"
     sound = "        if found is None:\n            return None\n"
     text = sticky.read_text(encoding="utf-8")

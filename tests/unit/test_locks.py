@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from elsewhere import WINDOWS
+from support.programs.elsewhere import WINDOWS
 
 from pytest_opprof import locks
 from pytest_opprof.locks import hold, opened

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from artifacts import artifact_of
 from fuzz.target import CORPORA, Target, bounded, put
 from fuzz.targets.documents import show
-from github_api import HEAD, HUMAN, MERGED_AT, GitHubApi, workflow_run_event
-from rendered import comments, pages
+from support.forges.artifacts import artifact_of
+from support.forges.github_api import HEAD, HUMAN, MERGED_AT, GitHubApi, workflow_run_event
+from support.html.rendered import comments, pages
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.compare.sessions import Policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from artifacts import DOCUMENT
 from fuzz.target import Target, put
+from support.forges.artifacts import DOCUMENT
 
 from pytest_opprof.forge.artifact import unpack_artifact
 from pytest_opprof.forge.event import Completed, Opened, read_event

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from pages import small_comparison, small_history
-from report_tabs import written
+from support.html.pages import small_comparison, small_history
+from support.html.report_tabs import written
 
 from benchmarks.browser import Browser, Tab, find_browser, started
 from pytest_opprof.report.html.page import html_report

@@ -1,7 +1,7 @@
 """The list of tests of the HTML report, in a browser."""
 
-from pages import NEW, OTHER, SAME, WORSE
-from report_tabs import fill_in, shown_tests, texts
+from support.html.pages import NEW, OTHER, SAME, WORSE
+from support.html.report_tabs import fill_in, shown_tests, texts
 
 from benchmarks.browser import Browser, Tab
 

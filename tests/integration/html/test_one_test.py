@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from compared import compared, slower
-from pages import WORSE, small_comparison
-from report_tabs import boxes, fill_in, open_test, rows_of, texts, written
-from strategies import simple_run, simple_test
+from support.documents.compared import compared, slower
+from support.documents.strategies import simple_run, simple_test
+from support.html.pages import WORSE, small_comparison
+from support.html.report_tabs import boxes, fill_in, open_test, rows_of, texts, written
 
 from benchmarks.browser import Browser, Tab
 from benchmarks.made_comparison import made_comparison

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import hostile_comparison, small_comparison
-from report_tabs import texts, written
+from support.html.pages import hostile_comparison, small_comparison
+from support.html.report_tabs import texts, written
 
 from benchmarks.browser import Browser, BrowserError, Tab
 from pytest_opprof.report.html import page

@@ -8,7 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from evaluations import CUDA, Node, TextNamed, Told, profile_of, published_profile, recorded_profile
+from support.kineto.evaluations import (
+    CUDA,
+    Node,
+    TextNamed,
+    Told,
+    profile_of,
+    published_profile,
+    recorded_profile,
+)
 
 from pytest_opprof.analysis.evaluation import (
     BasicEvaluation,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import BIGGEST, commits, moments, names, simple_run, simple_test
+from support.documents.strategies import BIGGEST, commits, moments, names, simple_run, simple_test
 
 from pytest_opprof.baselines.accepted import (
     ACCEPTED,

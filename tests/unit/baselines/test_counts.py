@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, run_of
-from strategies import simple_run, simple_test
+from support.documents.stores import NOBODY, A, B, run_of
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.errors import UsageError

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, key, run_of
+from support.documents.stores import NOBODY, A, key, run_of
 
 from pytest_opprof.baselines import directory
 from pytest_opprof.baselines.archive import Archive, open_store

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stores import FAMILY, key, run_of
-from strategies import simple_run
+from support.documents.stores import FAMILY, key, run_of
+from support.documents.strategies import simple_run
 
 from pytest_opprof.baselines.git_ref import name_of, part_of_ref
 from pytest_opprof.baselines.keys import created_in, entry_of, is_key, is_name, key_of

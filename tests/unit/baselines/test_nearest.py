@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.nearest import MOST_RUNS, differences_of_counts, nearest_like

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stores import NOBODY, A, B, key, run_of
+from support.documents.stores import NOBODY, A, B, key, run_of
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.nearest import nearest_like

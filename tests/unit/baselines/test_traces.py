@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.baselines.traces import SavedTraces, TracePairs, pair_words, project_pairs, traces_of

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from children import run_python
+from support.programs.children import run_python
 
 from pytest_opprof.capture import native
 from pytest_opprof.capture.native import ABSENCE, Absence, lib, require
 
-WITHOUT = "import elsewhere; elsewhere.without_native()\n"
+WITHOUT = "from support.programs import elsewhere; elsewhere.without_native()\n"
 
 
 def config_variables(monkeypatch: pytest.MonkeyPatch, **values: object) -> None:

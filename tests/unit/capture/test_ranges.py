@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from windows import Window, asynchronous, callers, names, unfinished
+from support.programs.windows import Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import range_pop, range_push, record_function
 

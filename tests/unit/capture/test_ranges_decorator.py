@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any
 
 import pytest
-from windows import Window, callers, names, unfinished
+from support.programs.windows import Window, callers, names, unfinished
 
 from pytest_opprof import record_function
 

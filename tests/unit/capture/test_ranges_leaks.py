@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 
 import pytest
-from windows import Window
+from support.programs.windows import Window
 
 from pytest_opprof import range_pop, range_push, record_function
 

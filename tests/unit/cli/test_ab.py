@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from ab_runs import side
+from support.documents.ab_runs import side
 
 from pytest_opprof.cli.ab import _Terminal
 from pytest_opprof.cli.main import main

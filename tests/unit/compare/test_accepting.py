@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.accepted import Acceptance
 from pytest_opprof.compare.accepting import accepted_of

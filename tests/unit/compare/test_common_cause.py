@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from compared import compared, named
-from strategies import simple_run
+from support.documents.compared import compared, named
+from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
 from pytest_opprof.compare.common_cause import common_causes

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import results, simple_run
+from support.documents.strategies import results, simple_run
 
 from pytest_opprof.baselines.accepted import accept, read_accepted
 from pytest_opprof.compare.accepting import accepted_of

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
-from strategies import calling, measured, results, simple_run, simple_test
+from support.documents.strategies import calling, measured, results, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.gates import parse_gates

@@ -6,10 +6,10 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
-from edits import UNWATCHED, WATCHED, Program, edits, programs, recorded, renamed
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
-from strategies import simple_run
+from support.documents.strategies import simple_run
+from support.programs.edits import UNWATCHED, WATCHED, Program, edits, programs, recorded, renamed
 
 from pytest_opprof.compare.comparison import Change, RewriteKind, TestComparison
 from pytest_opprof.compare.sessions import compare_runs, compare_test

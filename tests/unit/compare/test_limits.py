@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from strategies import simple_test
+from support.documents.strategies import simple_test
 
 from pytest_opprof.compare.limits import evaluate_limits, parse_limits
 from pytest_opprof.compare.verdicts import Verdict

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs

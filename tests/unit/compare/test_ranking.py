@@ -1,6 +1,6 @@
 """In which order the ops of a failure stand: the cause first."""
 
-from strategies import calling, simple_run
+from support.documents.strategies import calling, simple_run
 
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.phrases import name_of

@@ -1,7 +1,7 @@
 """Tests of a baseline under the names that they have now."""
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.renamed_tests import parse_renames, with_new_names
 from pytest_opprof.errors import UsageError

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from strategies import Call, calling, cuda_test, simple_run
+from support.documents.strategies import Call, calling, cuda_test, simple_run
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import runs, simple_run, simple_test
+from support.documents.strategies import runs, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import (

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ab_runs import MS, many_tests, near, one_test, side
-from strategies import simple_run
+from support.documents.ab_runs import MS, many_tests, near, one_test, side
+from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.document import read_comparison, write_comparison
 from pytest_opprof.compare.time_document import (

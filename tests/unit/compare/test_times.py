@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from ab_runs import MS, PROBE_NS, TEST, many_tests, near, one_test, side, timed_test
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import simple_run
+from support.documents.ab_runs import MS, PROBE_NS, TEST, many_tests, near, one_test, side, timed_test
+from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.time_samples import readings_by_test, short_of_undisturbed
 from pytest_opprof.compare.times import Direction, TestTimes, TimeComparison, TimeSettings, compare_times

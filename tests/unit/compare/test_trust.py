@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.trust import Trust

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from strategies import simple_test
+from support.documents.strategies import simple_test
 
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.varying import varying_note

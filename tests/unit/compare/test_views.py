@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.sessions import compare_runs, compare_test

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from event_arguments import COVERED, EVENT_ARGUMENTS, GROUPING, TABLE
-from kineto_forests import CUDA, KinetoEvent, KinetoResult
-from nvidia_databases import NvprofRows, write_nvprof
+from support.cuda.nvidia_databases import NvprofRows, write_nvprof
+from support.kineto.event_arguments import COVERED, EVENT_ARGUMENTS, GROUPING, TABLE
+from support.kineto.kineto_forests import CUDA, KinetoEvent, KinetoResult
 
 from pytest_opprof import (
     EnforceUnique,

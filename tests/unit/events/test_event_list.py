@@ -4,8 +4,8 @@ import gc
 import weakref
 
 import pytest
-from forests import HandMadeRecording, Span, forests
 from hypothesis import given
+from support.kineto.forests import HandMadeRecording, Span, forests
 
 from pytest_opprof.capture.window import StepInfo
 from pytest_opprof.events import EventList

@@ -4,9 +4,9 @@ import sys
 from typing import Any
 
 import pytest
-from forests import HandMadeRecording, Span
-from kineto_forests import ForestMaker
-from windows import Window
+from support.kineto.forests import HandMadeRecording, Span
+from support.kineto.kineto_forests import ForestMaker
+from support.programs.windows import Window
 
 from pytest_opprof import EventList, FunctionEvent, KinetoRecording, record_function
 from pytest_opprof.capture.recording import Recording

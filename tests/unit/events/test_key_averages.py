@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from forests import HandMadeRecording, Span, forests
 from hypothesis import given
+from support.kineto.forests import HandMadeRecording, Span, forests
 
 from pytest_opprof.events import EventList, FunctionEventAvg
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kineto_forests import CUDA, ForestMaker, KinetoEvent, KinetoResult
+from support.kineto.kineto_forests import CUDA, ForestMaker, KinetoEvent, KinetoResult
 
 from pytest_opprof import EventList, KinetoRecording
 from pytest_opprof.capture.op_kind import OpKind

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from forests import HandMadeRecording, Span
+from support.kineto.forests import HandMadeRecording, Span
 
 from pytest_opprof import EventList, FunctionEvent
 

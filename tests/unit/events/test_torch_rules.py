@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from forests import HandMadeRecording, Span
+from support.kineto.forests import HandMadeRecording, Span
 
 from pytest_opprof.events import EventList
 from pytest_opprof.events.names import filter_name

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from ab_runs import TEST, near, one_test, side
+from support.documents.ab_runs import TEST, near, one_test, side
 
 from pytest_opprof.compare.time_comparison import TimeComparison
 from pytest_opprof.compare.times import compare_times

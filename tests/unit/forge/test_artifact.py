@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from artifacts import DOCUMENT, member, zip_of
 from hypothesis import given
 from hypothesis import strategies as st
+from support.forges.artifacts import DOCUMENT, member, zip_of
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES, MAX_UNPACKED_BYTES, unpack_artifact

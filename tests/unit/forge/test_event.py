@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_api import FORK, HEAD, NUMBER, REPOSITORY, pull_request_event, workflow_run_event
+from support.forges.github_api import FORK, HEAD, NUMBER, REPOSITORY, pull_request_event, workflow_run_event
 
 from pytest_opprof.errors import ForgeError, StoreError
 from pytest_opprof.forge.event import Completed, Opened, read_event

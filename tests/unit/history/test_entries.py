@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from histories import log_of, record_on_day
+from support.documents.histories import log_of, record_on_day
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history.entries import RunEntry, definitions_of, read_entries, records_of

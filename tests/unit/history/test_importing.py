@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from histories import run_on_day
-from strategies import simple_run
+from support.documents.histories import run_on_day
+from support.documents.strategies import simple_run
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import DocumentError, StoreError

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from histories import FIRST_DAY, log_of, record_on_day
+from support.documents.histories import FIRST_DAY, log_of, record_on_day
 
 from pytest_opprof.history import log as log_module
 from pytest_opprof.history.index import INDEX, HistoryIndex

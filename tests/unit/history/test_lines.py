@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from histories import log_of
+from support.documents.histories import log_of
 
 from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.lines import sparkline, to_csv, to_json, trend_lines

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from histories import log_of, record_on_day
+from support.documents.histories import log_of, record_on_day
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history import log as log_module

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from compared import compared
-from histories import log_of, run_on_day
+from support.documents.compared import compared
+from support.documents.histories import log_of, run_on_day
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history.index import HistoryIndex

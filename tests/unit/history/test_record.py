@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
-from histories import run_on_day
 from hypothesis import given
-from strategies import runs, simple_run, simple_test
+from support.documents.histories import run_on_day
+from support.documents.strategies import runs, simple_run, simple_test
 
 from pytest_opprof.history.record import counts_definition, counts_from, digest_of, record_of
 from pytest_opprof.results.run import CaptureStats, CarriedFrom, OpKind, Outcome, Run

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from histories import log_of, record_on_day, run_on_day
-from strategies import simple_test
+from support.documents.histories import log_of, record_on_day, run_on_day
+from support.documents.strategies import simple_test
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.index import HistoryIndex

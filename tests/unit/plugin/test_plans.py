@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.plugin.stash import UNREAD
 from pytest_opprof.plugin.plans import collected_by
+from pytest_opprof.plugin.stash import UNREAD
 from pytest_opprof.results.merge import Collected
 
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from windows import Window
+from support.programs.windows import Window
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.recording import Recording

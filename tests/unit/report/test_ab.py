@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ab_runs import MS, many_tests, near, one_test, side
-from strategies import simple_run
+from support.documents.ab_runs import MS, many_tests, near, one_test, side
+from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.times import compare_times
 from pytest_opprof.report.ab import ab_lines

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from compared import cloning, mixed, regressions, slower
-from workflow_commands import commands
+from support.documents.compared import cloning, mixed, regressions, slower
+from support.forges.workflow_commands import commands
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.verdicts import Verdict

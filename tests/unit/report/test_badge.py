@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compared import cloning, compared, mixed, named, regressions, slower
-from strategies import simple_run
+from support.documents.compared import cloning, compared, mixed, named, regressions, slower
+from support.documents.strategies import simple_run
 
 from pytest_opprof.cli.main import main
 from pytest_opprof.compare.document import write_comparison

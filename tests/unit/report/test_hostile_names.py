@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-import hostile
 import html5lib
 import pytest
-from compared import cloning, regressions
 from hypothesis import given, settings
-from metric_lines import by_gitlab, by_prometheus
-from rendered import comments, elements, pages, pieces, tables, text_of
-from workflow_commands import commands
+from support.documents import hostile
+from support.documents.compared import cloning, regressions
+from support.documents.metric_lines import by_gitlab, by_prometheus
+from support.forges.workflow_commands import commands
+from support.html.rendered import comments, elements, pages, pieces, tables, text_of
 
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import Comparison

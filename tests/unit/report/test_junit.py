@@ -2,8 +2,8 @@
 
 from xml.etree import ElementTree as ET
 
-from compared import cloning, compared, mixed, named, slower
-from strategies import simple_run
+from support.documents.compared import cloning, compared, mixed, named, slower
+from support.documents.strategies import simple_run
 
 from pytest_opprof.report.junit import junit
 from pytest_opprof.report.summary import Judged

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from strategies import simple_test
+from support.documents.strategies import simple_test
 
 from pytest_opprof.report.lacking import calls_outside_tree, lacking
 from pytest_opprof.results.run import CaptureStats, TestResult, TreeNode

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from compared import cloning, compared, mixed, named, regressions, slower
-from rendered import comments, elements, pages, tables, text_of
-from strategies import simple_run
+from support.documents.compared import cloning, compared, mixed, named, regressions, slower
+from support.documents.strategies import simple_run
+from support.html.rendered import comments, elements, pages, tables, text_of
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.errors import UsageError

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-import hostile
 import html5lib
-from compared import cloning, compared, mixed, named, regressions
 from hypothesis import given
-from rendered import comments, elements, parsed, text_of
-from strategies import simple_run
+from support.documents import hostile
+from support.documents.compared import cloning, compared, mixed, named, regressions
+from support.documents.strategies import simple_run
+from support.html.rendered import comments, elements, parsed, text_of
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.verdicts import Verdict

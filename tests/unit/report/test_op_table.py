@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from strategies import cuda_test, simple_test
+from support.documents.strategies import cuda_test, simple_test
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.op_table import SORT_KEYS, op_table

@@ -1,8 +1,8 @@
 """Metrics as Prometheus' own parser and GitLab read them."""
 
-from compared import cloning, compared, named
-from metric_lines import by_gitlab, by_prometheus
-from strategies import simple_run
+from support.documents.compared import cloning, compared, named
+from support.documents.metric_lines import by_gitlab, by_prometheus
+from support.documents.strategies import simple_run
 
 from pytest_opprof.report.openmetrics import openmetrics
 from pytest_opprof.results.samples import Samples

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from compared import cloning
+from support.documents.compared import cloning
 
 from pytest_opprof.report.formats import FORMATS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import given
-from strategies import calling, cuda_test, runs, simple_run, simple_test
+from support.documents.strategies import calling, cuda_test, runs, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from strategies import cuda_test, simple_test
+from support.documents.strategies import cuda_test, simple_test
 
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.run import CaptureStats, Outcome, TestResult

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from made_groups import EMPTY, Kind, Node, cycle, op, row
+from support.kineto.made_groups import EMPTY, Kind, Node, cycle, op, row
 
 from pytest_opprof.results.build import (
     DETAILED_OPS,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_groups import EMPTY, Group, Kind, cycle, op, row
+from support.kineto.made_groups import EMPTY, Group, Kind, cycle, op, row
 
 from pytest_opprof.capture.device_use import MEASURES, DeviceUse, DeviceWork
 from pytest_opprof.metrics import OP_METRICS, TOTALS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import runs, simple_run, simple_test
+from support.documents.strategies import runs, simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import run_from_document, run_to_document

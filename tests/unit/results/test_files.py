@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results import files

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.results.merge import Collected, differences, joined, merged

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import runs
+from support.documents.strategies import runs
 
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.quick_check import QuickCheck

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import samples
+from support.documents.strategies import samples
 
 from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import Unit

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results import schema

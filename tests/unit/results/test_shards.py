@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from histories import FIRST_DAY
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import simple_run, simple_test
+from support.documents.histories import FIRST_DAY
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.document import run_from_document, run_to_document

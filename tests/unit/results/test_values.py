@@ -1,7 +1,7 @@
 """The value of a path in a result."""
 
 import pytest
-from strategies import cuda_test, simple_test
+from support.documents.strategies import cuda_test, simple_test
 
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.run import TestResult

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from children import answer_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.programs.children import answer_of
 
 from pytest_opprof import load_trace
 from pytest_opprof.capture.op_kind import OpKind
@@ -139,7 +139,7 @@ def test_more_open_async_events_than_are_followed_are_kept(load: Any, tmp_path: 
 
 
 def test_our_own_trace_gives_the_events_it_was_written_from(tmp_path: Path) -> None:
-    from windows import Window  # records
+    from support.programs.windows import Window  # records
 
     from pytest_opprof import record_function
 

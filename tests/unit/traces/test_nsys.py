@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nvidia_databases import write_nsys
+from support.cuda.nvidia_databases import write_nsys
 
 from pytest_opprof import load_nsys
 from pytest_opprof.capture.op_kind import OpKind

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nvidia_databases import NvprofRows, write_nvprof
+from support.cuda.nvidia_databases import NvprofRows, write_nvprof
 
 from pytest_opprof import EnforceUnique, load_nvprof, parse_nvprof_trace
 from pytest_opprof.errors import DocumentError, StoreError

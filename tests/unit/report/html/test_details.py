@@ -1,7 +1,7 @@
 """What a page has of one test."""
 
-from compared import cloning, compared, mixed, named
-from strategies import simple_run
+from support.documents.compared import cloning, compared, mixed, named
+from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.html.details import test_details as details

@@ -1,7 +1,7 @@
 """The list of a page's tests."""
 
-from compared import compared, mixed, named, slower
-from strategies import cuda_test, simple_run
+from support.documents.compared import compared, mixed, named, slower
+from support.documents.strategies import cuda_test, simple_run
 
 from pytest_opprof.report.html.index import page_index
 from pytest_opprof.report.summary import Summary

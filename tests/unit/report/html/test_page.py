@@ -10,8 +10,17 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from compared import compared, mixed, slower
-from pages import HOSTILE, NEW, OTHER, SAME, WORSE, hostile_comparison, small_comparison, small_history
+from support.documents.compared import compared, mixed, slower
+from support.html.pages import (
+    HOSTILE,
+    NEW,
+    OTHER,
+    SAME,
+    WORSE,
+    hostile_comparison,
+    small_comparison,
+    small_history,
+)
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document

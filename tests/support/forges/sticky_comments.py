@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import pytest
-from github_api import GitHubApi
-from gitlab_api import GitLabApi
-from loopback import NO_ANSWER, Asked, Reply
+from support.forges.github_api import GitHubApi
+from support.forges.gitlab_api import GitLabApi
+from support.forges.loopback import NO_ANSWER, Asked, Reply
 
 from pytest_opprof.errors import ForgeError, ForgePermissionError
 from pytest_opprof.forge.conversation import Conversation

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
-from strategies import simple_test
+from support.documents.strategies import simple_test
 
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 from pytest_opprof.results.names import STEP_NAME

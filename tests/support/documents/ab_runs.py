@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.results.run import OpKind, OpRow, Run, TestResult, Timing

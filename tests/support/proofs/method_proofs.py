@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from argument_proofs import Make, names, proves, ranges, run, torch_step, trace, warns
+from support.proofs.argument_proofs import Make, names, proves, ranges, run, torch_step, trace, warns
 
 from pytest_opprof import (
     ProfilerActivity,

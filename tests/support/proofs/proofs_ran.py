@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 _PAGES: Final = ("detectors.md", "reliability.md")
-_DOCS: Final = Path(__file__).parents[1] / "docs"
+_DOCS: Final = Path(__file__).parents[3] / "docs"
 # `make test` installs what tests import, but for torch, which a newcomer may leave out.
 _WANTS_A_PACKAGE: Final = re.compile(r"could not import '(?!torch\b)|^(?!torch ).* is not installed")
 

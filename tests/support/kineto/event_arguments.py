@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kineto_forests import CUDA
+from support.kineto.kineto_forests import CUDA
 
 from pytest_opprof import (
     EnforceUnique,

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from loopback import Asked, Loopback, Reply
+from support.forges.loopback import Asked, Loopback, Reply
 
 REPOSITORY = "owner/project"
 FORK = "somebody/project"

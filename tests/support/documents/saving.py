@@ -1,4 +1,4 @@
-"""Saves runs into the store at $STORE, in a process of its own: ``python -m saving ACTION``.
+"""Saves runs into the store at $STORE, in a process of its own: ``python -m support.documents.saving ACTION``.
 
 ``many NAME`` saves five runs of one commit, each with one test of its own, once a line has come. ``forks`` answers
 `FORK` with the number of a child that has opened the store, and saves one run when `SAVE` comes: so a test starts
@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.results.merge import Collected

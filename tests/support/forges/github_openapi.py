@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from github_api import GitHubApi
-from loopback import Asked, Loopback, Reply
+from support.forges.github_api import GitHubApi
+from support.forges.loopback import Asked, Loopback, Reply
 
-INSTALLED = Path(__file__).parent.parent / "build" / "github-api" / "node_modules"
+INSTALLED = Path(__file__).parents[3] / "build" / "github-api" / "node_modules"
 _DESCRIPTION = INSTALLED / "@octokit" / "openapi" / "generated" / "api.github.com.json"
 _PRISM = INSTALLED / ".bin" / "prism"
 # What we ask for. Of the whole description, 13 MB, Prism would take minutes to read.

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from compared import HEAD, MAIN, compared
-from strategies import calling, simple_run, simple_test
+from support.documents.compared import HEAD, MAIN, compared
+from support.documents.strategies import calling, simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.report.html.trends import MetricTrend, TrendPoint

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from loopback import Asked, Loopback, Reply
+from support.forges.loopback import Asked, Loopback, Reply
 
 PROJECT = 12
 NUMBER = 17

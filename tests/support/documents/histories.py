@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import RunRecord, record_of

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from argument_proofs import Make, names, proves, ranges, run, warns
-from nvidia_databases import write_nsys
-from windows import Window
+from support.cuda.nvidia_databases import write_nsys
+from support.programs.windows import Window
+from support.proofs.argument_proofs import Make, names, proves, ranges, run, warns
 
 from pytest_opprof import (
     EventKey,

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[3]
 WORKFLOWS = sorted((REPOSITORY / ".github" / "workflows").glob("*.yml"))
 ACTIONS = sorted((REPOSITORY / ".github" / "actions").glob("*/action.yml"))
 # What GitHub runs `shell: bash` with, and a step without a shell.

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from object_store import BUCKET
-from strategies import simple_run, simple_test
+from support.documents.strategies import simple_run, simple_test
+from support.forges.object_store import BUCKET
 
 from pytest_opprof.baselines.archive import Archive, open_store
 from pytest_opprof.baselines.remote import RemoteStore
@@ -127,5 +127,5 @@ def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> Place:
 
 def environment_of(place: Place) -> dict[str, str]:
     """What a process needs to open the place's store, and this folder's modules."""
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ["PYTHONPATH"]])
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ["PYTHONPATH"]])
     return {**os.environ, "PYTHONPATH": path, "STORE": place.uri, "FOLDER": str(place.folder)}

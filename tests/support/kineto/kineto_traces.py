@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windows import RANGES_AND_OPS
+from support.programs.windows import RANGES_AND_OPS
 
 from pytest_opprof.capture.collector import Collector
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from ab_runs import MS, near, one_test
-from strategies import simple_run, simple_test
+from support.documents.ab_runs import MS, near, one_test
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs

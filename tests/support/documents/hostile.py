@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from compared import NOW
 from hypothesis import strategies as st
-from strategies import simple_run, simple_test
+from support.documents.compared import NOW
+from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.comparison import (
     Change,
