@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.directory import DirectoryStore
+from pytest_opprof.baselines.environment_match import environment_of
 from pytest_opprof.baselines.family import family_of, joins
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import (
@@ -22,7 +23,6 @@ from pytest_opprof.baselines.keys import (
     key_of,
     old_key_of,
 )
-from pytest_opprof.baselines.nearest import environment_of
 from pytest_opprof.baselines.store import Change, Entry, Put, Saved
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked

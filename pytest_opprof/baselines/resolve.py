@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.counts import CountsStore
+from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
 from pytest_opprof.baselines.family import distance
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, REVIEWED
-from pytest_opprof.baselines.nearest import differences_of_counts, nearest_like
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
 

@@ -13,7 +13,7 @@ from pytest_opprof.cli.terminated import terminated_as_interrupted
 from pytest_opprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from pytest_opprof.experiment.kept import Kept
+    from pytest_opprof.experiment.experiment_store import Kept
     from pytest_opprof.experiment.progress import Progress
 
 _NEWEST = "newest"

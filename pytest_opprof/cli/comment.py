@@ -105,13 +105,13 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:
     from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
+    from pytest_opprof.forge.ci_environment import GitHubJob, GitLabJob  # noqa: PLC0415
     from pytest_opprof.forge.commenting import (  # noqa: PLC0415
         Done,
         comment_on_github,
         comment_on_gitlab,
         comment_text,
     )
-    from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob  # noqa: PLC0415
 
     judged = comparison_of(args)
     forge = args.forge or (_GITLAB if os.environ.get("GITLAB_CI") else _GITHUB)
@@ -123,9 +123,9 @@ def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:
 
 
 def _from_event(args: argparse.Namespace, wish: Wish) -> Done:
+    from pytest_opprof.forge.ci_environment import GitHubJob  # noqa: PLC0415
     from pytest_opprof.forge.commenting import comment_from_event  # noqa: PLC0415
-    from pytest_opprof.forge.surroundings import GitHubJob  # noqa: PLC0415
-    from pytest_opprof.forge.trusted import Baselines  # noqa: PLC0415
+    from pytest_opprof.forge.fork_verdict import Baselines  # noqa: PLC0415
 
     baselines = Baselines(
         store=store_of(args.store),

@@ -38,9 +38,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: a trace cannot be written, or there is no such folder.
     """
+    from pytest_opprof.recovery.death_report import told  # noqa: PLC0415
     from pytest_opprof.recovery.deaths import death_of, write_trace  # noqa: PLC0415
     from pytest_opprof.recovery.sessions import left_sessions, remove  # noqa: PLC0415
-    from pytest_opprof.recovery.told import told  # noqa: PLC0415
     from pytest_opprof.report.text import escaped  # noqa: PLC0415
 
     if args.folder is not None and not args.folder.is_dir():

@@ -14,7 +14,6 @@ from pytest_opprof.compare.comparison import (
 )
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
-from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.document import (
     contradiction,
     refuse_repeats,
@@ -27,6 +26,7 @@ from pytest_opprof.results.document import (
     time_to_document,
 )
 from pytest_opprof.results.files import read_document, shown, write_document
+from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import OpKind, TestResult
 from pytest_opprof.results.schema import Contract
@@ -47,7 +47,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
     write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
 
 
-@acyclic()
+@gc_paused()
 def read_comparison(path: Path) -> Comparison:
     """Read a comparison.
 

@@ -74,7 +74,7 @@ def judge(
     """Compare two usable measurements of one test, metric by metric."""
     views_are_guessed = is_guessed(base, head)
     base = with_views_as_in(base, head)
-    court = _Court(
+    comparer = _Comparer(
         base=base,
         head=head,
         gates=gates,
@@ -83,8 +83,8 @@ def judge(
         causes=Causes(base, head),
         views_are_guessed=views_are_guessed,
     )
-    totals = [change for change in court.totals() if change is not None]
-    ops = [change for change in court.ops() if change is not None]
+    totals = [change for change in comparer.totals() if change is not None]
+    ops = [change for change in comparer.ops() if change is not None]
     judged = _judged_gates((*totals, *ops), base, head)
     if not any(map(_is_told, (*totals, *ops))):
         return Judgement(changes=(), judged=judged)  # of nearly all tests
@@ -92,7 +92,7 @@ def judge(
     if OPS_COUNT.name not in risen:
         ops = within_families(ops, base, head, gates=gates)
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)
-    found = ranked(with_moved_work((*totals, *ops)), court.causes)
+    found = ranked(with_moved_work((*totals, *ops)), comparer.causes)
     return Judgement(changes=tuple(filter(_is_told, found)), judged=judged)
 
 
@@ -117,7 +117,7 @@ def _is_something(change: Change) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Court:
+class _Comparer:
     """Both sides of one test, and the rules; it makes one `Change` of each metric."""
 
     base: TestResult

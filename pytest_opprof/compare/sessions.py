@@ -12,14 +12,14 @@ from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, Te
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
-from pytest_opprof.compare.moved import with_suggestions
 from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.phrases import difference, name_of, than_base, values_of
+from pytest_opprof.compare.rename_suggestions import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.compare.views import is_guessed
 from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, Family, Worse, parse_path
-from pytest_opprof.results.acyclic import acyclic
+from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text
@@ -59,7 +59,7 @@ class Policy:
         return self.ini.under(marker).under(self.command_line)
 
 
-@acyclic()
+@gc_paused()
 def compare_runs(
     base: Run | None,
     head: Run,

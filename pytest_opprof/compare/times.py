@@ -97,23 +97,23 @@ def compare_times(
         if not side:
             raise UsageError(f"no process of the {name} finished: there is nothing to compare")
     settings = settings or TimeSettings()
-    court = _Court.of(base, head, settings=settings, confirmation=confirmation, policy=policy)
-    tests = [_in_bounds(court.judged(node_id)) for node_id in court.tests]
+    evidence = _Evidence.of(base, head, settings=settings, confirmation=confirmation, policy=policy)
+    tests = [_in_bounds(evidence.judged(node_id)) for node_id in evidence.tests]
     # A stable sort: tests of one verdict stay in the order in which they ran.
     tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
     return TimeComparison(
-        exact=court.exact,
+        exact=evidence.exact,
         settings=settings,
         base_processes=len(base),
         head_processes=len(head),
-        control=court.control,
-        notes=(*_notes(base, head), *disturbances(court.tests, settings=settings)),
+        control=evidence.control,
+        notes=(*_notes(base, head), *disturbances(evidence.tests, settings=settings)),
         tests=tuple(tests),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Court:
+class _Evidence:
     """All tests of both sides, what the rounds found, and what stands in the way of all of them."""
 
     tests: Mapping[str, Readings]
@@ -135,7 +135,7 @@ class _Court:
         settings: TimeSettings,
         confirmation: tuple[Sequence[Run], Sequence[Run]] | None,
         policy: Policy | None,
-    ) -> _Court:
+    ) -> _Evidence:
         tests = readings_by_test(base, head)
         times = {node_id: wall_times(test, settings=settings) for node_id, test in tests.items()}
         timed = {node_id: sides for node_id, sides in times.items() if isinstance(sides, Sides)}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, OpKind
+from pytest_opprof.data_loss import losses_of_recording
 from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.stacks import Stacks
-from pytest_opprof.losses import losses
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -126,7 +126,7 @@ class EventForest:
 def losses_of(forests: Sequence[EventForest]) -> list[str]:
     """What the recordings are known to lack, a sentence each: a table that is incomplete says so."""
     stats = [forest.recording.stats for forest in forests]
-    notes = losses(
+    notes = losses_of_recording(
         dropped=sum(each.dropped for each in stats),
         truncated=any(each.truncated for each in stats),
         names_overflowed=sum(each.names_overflowed for each in stats),

@@ -23,8 +23,8 @@ from pytest_opprof.compare.time_verdicts import control_of
 from pytest_opprof.compare.times import compare_times
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
+from pytest_opprof.experiment.experiment_store import Death, Kept
 from pytest_opprof.experiment.interleave import BLOCK, Side, Turn, turns
-from pytest_opprof.experiment.kept import Death, Kept
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.request import Request, kept_for

@@ -12,7 +12,7 @@ from typing import Final
 from pytest_opprof.compare.time_comparison import TimeSettings
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment.commits import Head
-from pytest_opprof.experiment.kept import Kept, Plan, begin, named, unfinished
+from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, named, unfinished
 
 NEWEST: Final = "newest"
 DEFAULT_PROCESSES: Final = 12

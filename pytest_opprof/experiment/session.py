@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pytest_opprof.children import send, started
 from pytest_opprof.errors import ExperimentError, UsageError
-from pytest_opprof.recovery.told import last_words
+from pytest_opprof.recovery.death_report import last_words
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pytest_opprof.addresses import shown
 from pytest_opprof.errors import DocumentError, ForgeError, ForgePermissionError, UsageError
 from pytest_opprof.forge.fields import Fields
-from pytest_opprof.forge.patience import Patience, is_busy
+from pytest_opprof.forge.retry import RetryPolicy, is_busy
 from pytest_opprof.results.files import parse
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ class Api:
         url: where it is, such as ``https://api.github.com``.
         name: what errors call it.
         headers: sent with each request, the token among them; never to another host.
-        patience: with limits and outages.
+        retry: How long it waits for a busy API..
 
     Raises:
         UsageError: there is no httpx, or no such address.
     """
 
     def __init__(
-        self, url: str, *, name: str, headers: Mapping[str, str], patience: Patience | None = None
+        self, url: str, *, name: str, headers: Mapping[str, str], retry: RetryPolicy | None = None
     ) -> None:
         self._httpx = _httpx()
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
@@ -92,7 +92,7 @@ class Api:
             )
         self.name = name
         self._url = url.rstrip("/")
-        self._patience = patience or Patience()
+        self._retry = retry or RetryPolicy()
         agent = f"pytest-opprof/{importlib.metadata.version('pytest-opprof')}"
         self._headers = {"User-Agent": agent, "Accept": "application/json", **headers}
         self._http = self._httpx.Client(verify=_tls(), timeout=_TIMEOUT_S, follow_redirects=False)
@@ -192,12 +192,12 @@ class Api:
                 if not is_busy(answer.status, answer.headers, answer.body):
                     return answer
                 told = answer.message
-            pause = self._patience.pause(tried, answer.headers if answer else {})
-            if tried >= self._patience.tries:
+            pause = self._retry.pause(tried, answer.headers if answer else {})
+            if tried >= self._retry.tries:
                 raise ForgeError(f"{asked}: {told}, {tried} times. Run it again when {self.name} is well")
-            if waited + pause > self._patience.longest_s:
-                raise ForgeError(f"{asked}: {told}. Run it again after {self._patience.until(pause)}")
-            self._patience.sleep(pause)
+            if waited + pause > self._retry.longest_s:
+                raise ForgeError(f"{asked}: {told}. Run it again after {self._retry.until(pause)}")
+            self._retry.sleep(pause)
             waited += pause
 
     def _once(self, method: str, url: str, *, asked: str, most: int, **options: Any) -> Answer:

@@ -10,7 +10,7 @@ from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.conversation import Author, Conversation, Places
 
 if TYPE_CHECKING:
-    from pytest_opprof.forge.patience import Patience
+    from pytest_opprof.forge.retry import RetryPolicy
 
 API_URL: Final = "https://api.github.com"
 # Who comments with the token of a workflow, which may not ask who it is. No person can have such a name.
@@ -26,7 +26,7 @@ _WRITES = (
 READS_PULLS = "the workflow needs `permissions: pull-requests: read`"
 
 
-def open_github(url: str, *, token: str, patience: Patience | None = None) -> Api:
+def open_github(url: str, *, token: str, retry: RetryPolicy | None = None) -> Api:
     """GitHub's API, asked with a token.
 
     Raises:
@@ -37,7 +37,7 @@ def open_github(url: str, *, token: str, patience: Patience | None = None) -> Ap
         "Authorization": f"Bearer {token}",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    return Api(url, name="GitHub", headers=headers, patience=patience)
+    return Api(url, name="GitHub", headers=headers, retry=retry)
 
 
 def check_repository(name: str, *, where: str) -> str:

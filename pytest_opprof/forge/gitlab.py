@@ -10,7 +10,7 @@ from pytest_opprof.forge.conversation import Conversation, Places
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_opprof.forge.patience import Patience
+    from pytest_opprof.forge.retry import RetryPolicy
 
 PRIVATE_TOKEN: Final = "PRIVATE-TOKEN"  # noqa: S105 - the header's name, not a token
 JOB_TOKEN: Final = "JOB-TOKEN"  # noqa: S105 - same
@@ -22,18 +22,18 @@ _WRITES = (
 _READS = "GITLAB_TOKEN needs the scope `api`"
 
 
-def open_gitlab(url: str, *, headers: Mapping[str, str], patience: Patience | None = None) -> Api:
+def open_gitlab(url: str, *, headers: Mapping[str, str], retry: RetryPolicy | None = None) -> Api:
     """GitLab's API, asked with a token.
 
     Args:
         url: as ``CI_API_V4_URL`` has it.
         headers: the token, under the name of its kind.
-        patience: with limits and outages.
+        retry: How long it waits for a busy API..
 
     Raises:
         UsageError: there is no httpx, or no such address.
     """
-    return Api(url, name="GitLab", headers=headers, patience=patience)
+    return Api(url, name="GitLab", headers=headers, retry=retry)
 
 
 def gitlab_conversation(

@@ -17,7 +17,6 @@ from pytest_opprof.metrics.host import (
     VIEWS_COUNT,
     WALL_TIME,
 )
-from pytest_opprof.metrics.known import OP_FAMILIES, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS, OpFamily
 from pytest_opprof.metrics.metric import (
     ANSWERS,
     BOUNDED_TOLERANCE,
@@ -29,6 +28,7 @@ from pytest_opprof.metrics.metric import (
 )
 from pytest_opprof.metrics.paths import MetricPath, parse_path
 from pytest_opprof.metrics.patterns import is_pattern, matches
+from pytest_opprof.metrics.registry import OP_FAMILIES, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS, OpFamily
 
 __all__ = [
     "ANSWERS",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics.known import OP_METRICS, TOTALS
 from pytest_opprof.metrics.patterns import is_pattern
+from pytest_opprof.metrics.registry import OP_METRICS, TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -14,8 +14,8 @@ from _pytest.outcomes import Exit, OutcomeException
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
-from pytest_opprof.plugin.calm import Calm
 from pytest_opprof.plugin.marker import ProfileRequest
+from pytest_opprof.plugin.quiet_machine import Calm
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps

@@ -27,7 +27,6 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
-from pytest_opprof.plugin.calm import Calm
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.heap import RestingHeap
 from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, unjudged
@@ -37,6 +36,7 @@ from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
+from pytest_opprof.plugin.quiet_machine import Calm
 from pytest_opprof.plugin.reports import check_reports
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.plugin.calls import Calls
-from pytest_opprof.plugin.calm import Around, Calm, Moment
 from pytest_opprof.plugin.options import MOST_TIMED_STEPS
+from pytest_opprof.plugin.quiet_machine import Around, Calm, Moment
 from pytest_opprof.results.run import ENOUGH_UNDISTURBED
 
 _UNASKED = Around(Moment.USUAL, 0)

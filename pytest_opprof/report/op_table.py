@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_opprof.data_loss import losses_of_test
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import OP_METRICS
 from pytest_opprof.metrics.device import OP_COUNTS
 from pytest_opprof.report.device_text import device_text
-from pytest_opprof.report.lacking import lacking
 from pytest_opprof.report.text import escaped
 from pytest_opprof.units import (
     Unit,
@@ -204,7 +204,7 @@ def _notes(test: TestResult, whole: _Whole) -> Iterator[str]:
         yield f"Self CUDA time total: {format_time(whole.device_ns)}"
     if told := device_text(test):
         yield f"CUDA, in each step: {told}"
-    yield from lacking(test)
+    yield from losses_of_test(test)
 
 
 def sorted_ops(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:

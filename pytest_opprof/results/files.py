@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Never
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.regular_files import NotRegularError, open_regular
-from pytest_opprof.results.acyclic import acyclic
 from pytest_opprof.results.document import run_from_document, run_to_document
+from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.schema import Contract, validate
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run_to_bytes(run: Run, *, where: str) -> bytes:
     return _document_bytes(run_to_document(run), Contract.RUN, where=where)
 
 
-@acyclic()
+@gc_paused()
 def run_from_bytes(data: bytes, *, where: str) -> Run:
     """The run that a document holds, packed or not.
 
@@ -90,7 +90,7 @@ def run_from_bytes(data: bytes, *, where: str) -> Run:
     return run_from_document(document, where=where)
 
 
-@acyclic()
+@gc_paused()
 def read_run(path: Path, *, digest: str | None = None) -> Run:
     """Read a run.
 

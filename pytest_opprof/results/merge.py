@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 # What the counts of a run depend on. What tests may set, each of them has itself as it was when it ended
-# (`TestResult.settings`); but by the compile flags of a run its like is looked for (`baselines.nearest`).
+# (`TestResult.settings`); but the compile flags of a run say which baseline it is compared with
+# (`baselines.environment_match`).
 _OF_COUNTS = frozenset[str]().union(
     *(metric.depends_on for metric in TOTALS.values() if metric.family is not Family.TIME)
 ) - (SETTINGS - {"compile"})

@@ -33,7 +33,7 @@ from pytest_opprof.baselines.accepted import Acceptance, accept
 from pytest_opprof.baselines.counts import reviewable
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.compare.time_document import write_time_comparison
-from pytest_opprof.experiment.kept import Death, Plan
+from pytest_opprof.experiment.experiment_store import Death, Plan
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.forge.sticky import Marker
 from pytest_opprof.history.index import INDEX, HistoryIndex

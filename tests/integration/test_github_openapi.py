@@ -27,7 +27,7 @@ from pytest_opprof.cli.main import main
 from pytest_opprof.errors import ForgeError
 from pytest_opprof.forge.conversation import Conversation
 from pytest_opprof.forge.github import github_conversation, open_github
-from pytest_opprof.forge.patience import Patience
+from pytest_opprof.forge.retry import RetryPolicy
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit
@@ -66,8 +66,8 @@ class TestThroughPrism(StickyComments):
     @pytest.fixture
     def stage(self, api: GitHubApi, prism: Prism) -> Stage:
         @contextmanager
-        def talk(patience: Patience) -> Iterator[Conversation]:
-            with open_github(prism.url, token=TOKEN, patience=patience) as client:
+        def talk(retry: RetryPolicy) -> Iterator[Conversation]:
+            with open_github(prism.url, token=TOKEN, retry=retry) as client:
                 yield github_conversation(client, REPOSITORY, NUMBER)
 
         return Stage(api=api, bot=BOT, human=HUMAN, update="PATCH", talk=talk, refusal=forbidden())
@@ -110,7 +110,7 @@ def test_comment_from_an_event_asks_as_described(
 
 def test_prism_finds_out_who_asks_otherwise(api: GitHubApi, prism: Prism) -> None:
     """That the cases above could fail: in each direction something that GitHub does not describe."""
-    with open_github(prism.url, token=TOKEN, patience=Patience(tries=1)) as client:
+    with open_github(prism.url, token=TOKEN, retry=RetryPolicy(tries=1)) as client:
         path = f"/repos/{REPOSITORY}/issues/{NUMBER}/comments"
         with pytest.raises(ForgeError, match="422"):
             client.ask("POST", path, needs="", content={"text": "no body"})

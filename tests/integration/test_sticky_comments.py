@@ -14,7 +14,7 @@ from pytest_opprof.errors import ForgeError
 from pytest_opprof.forge.conversation import Conversation
 from pytest_opprof.forge.github import github_conversation, open_github
 from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN, gitlab_conversation, open_gitlab
-from pytest_opprof.forge.patience import Patience
+from pytest_opprof.forge.retry import RetryPolicy
 from pytest_opprof.forge.sticky import keep_comment
 
 pytest.importorskip("httpx", reason="httpx is not installed: see the dev extra")
@@ -26,8 +26,8 @@ def github() -> Iterator[Stage]:
     api = GitHubApi()
 
     @contextmanager
-    def talk(patience: Patience) -> Iterator[Conversation]:
-        with open_github(api.server.url, token=TOKEN, patience=patience) as client:
+    def talk(retry: RetryPolicy) -> Iterator[Conversation]:
+        with open_github(api.server.url, token=TOKEN, retry=retry) as client:
             yield github_conversation(client, REPOSITORY, NUMBER)
 
     yield Stage(api=api, bot=BOT, human=HUMAN, update="PATCH", talk=talk, refusal=forbidden())
@@ -40,9 +40,9 @@ def gitlab() -> Iterator[Stage]:
     api = GitLabApi()
 
     @contextmanager
-    def talk(patience: Patience) -> Iterator[Conversation]:
+    def talk(retry: RetryPolicy) -> Iterator[Conversation]:
         with open_gitlab(
-            f"{api.server.url}/api/v4", headers={PRIVATE_TOKEN: "secret"}, patience=patience
+            f"{api.server.url}/api/v4", headers={PRIVATE_TOKEN: "secret"}, retry=retry
         ) as client:
             yield gitlab_conversation(client, PROJECT, NUMBER, is_job=False)
 

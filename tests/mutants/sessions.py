@@ -13,7 +13,7 @@ _CERTIFY: Final = "pytest_opprof/plugin/certify.py"
 _CLOSING: Final = "pytest_opprof/plugin/closing.py"
 _RESOLVE: Final = "pytest_opprof/baselines/resolve.py"
 _GIT: Final = "tests/integration/test_resolve_with_git.py"
-_TOLD: Final = "pytest_opprof/recovery/told.py"
+_TOLD: Final = "pytest_opprof/recovery/death_report.py"
 _DEATHS: Final = "tests/unit/recovery/test_deaths.py"
 
 SESSIONS: Final = (

@@ -19,7 +19,7 @@ TABLES: Final = (
     _tells(
         name="dropped events under a table",
         tells="How many events a table lacks.",
-        file="pytest_opprof/losses.py",
+        file="pytest_opprof/data_loss.py",
         text="    if dropped:",
         without="    if False:",
         test=_PROFILES,
@@ -27,7 +27,7 @@ TABLES: Final = (
     _tells(
         name="a table that was cut off",
         tells="That a table is of the beginning of its window.",
-        file="pytest_opprof/losses.py",
+        file="pytest_opprof/data_loss.py",
         text="    if truncated:",
         without="    if False:",
         test=_PROFILES,
@@ -35,7 +35,7 @@ TABLES: Final = (
     _tells(
         name="names under a table",
         tells="How many events share one row.",
-        file="pytest_opprof/losses.py",
+        file="pytest_opprof/data_loss.py",
         text="    if names_overflowed:",
         without="    if False:",
         test=_PROFILES,
@@ -43,7 +43,7 @@ TABLES: Final = (
     _tells(
         name="a table of a sample",
         tells="That the numbers of a table are of a share of the ops.",
-        file="pytest_opprof/losses.py",
+        file="pytest_opprof/data_loss.py",
         text="    if sampling < 1:",
         without="    if False:",
         test=_BELOW,
@@ -84,7 +84,7 @@ TABLES: Final = (
         name="losses under a document's table",
         tells="What a test's rows lack, in `opprof show` and with `-v`.",
         file="pytest_opprof/report/op_table.py",
-        text="    yield from lacking(test)",
+        text="    yield from losses_of_test(test)",
         without="    yield from ()",
         test=_BELOW,
     ),
@@ -92,7 +92,7 @@ TABLES: Final = (
         name="losses on a page",
         tells="What each side of a test lacks, in the HTML report.",
         file="pytest_opprof/report/html/details.py",
-        text='        "lacking": [*lacking(side), *cut],',
+        text='        "lacking": [*losses_of_test(side), *cut],',
         without='        "lacking": [*cut],',
         test=_SIDES,
     ),
@@ -115,7 +115,7 @@ TABLES: Final = (
     _tells(
         name="dropped events of a document",
         tells="How many events a test dropped.",
-        file="pytest_opprof/report/lacking.py",
+        file="pytest_opprof/data_loss.py",
         text="        dropped=capture.dropped,",
         without="        dropped=0,",
         test=_BELOW,
@@ -123,7 +123,7 @@ TABLES: Final = (
     _tells(
         name="devices of a document",
         tells="What of devices a test's rows lack.",
-        file="pytest_opprof/report/lacking.py",
+        file="pytest_opprof/data_loss.py",
         text="    if capture.device_gap:",
         without="    if False:",
         test=_BELOW,
@@ -131,7 +131,7 @@ TABLES: Final = (
     _tells(
         name="rows of a document",
         tells="How many rows the document does not have.",
-        file="pytest_opprof/report/lacking.py",
+        file="pytest_opprof/data_loss.py",
         text="    if test.ops_omitted:",
         without="    if False:",
         test="tests/unit/report/test_op_table.py::test_rows_that_the_document_lacks_are_counted",

@@ -82,7 +82,7 @@ TIMES: Final = (
         name="processes that others disturbed",
         tells="Of which processes the machine was slower than usual.",
         file=_TIMES,
-        text="*disturbances(court.tests, settings=settings)",
+        text="*disturbances(evidence.tests, settings=settings)",
         without="*()",
         test=f"{_TESTS}::test_processes_that_others_disturbed_are_left_out",
     ),

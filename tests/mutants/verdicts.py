@@ -129,8 +129,8 @@ VERDICTS: Final = (
         name="work that moved to the background",
         tells="That a step has less because threads from before it have more.",
         file=_JUDGE,
-        text="ranked(with_moved_work((*totals, *ops)), court.causes)",
-        without="ranked((*totals, *ops), court.causes)",
+        text="ranked(with_moved_work((*totals, *ops)), comparer.causes)",
+        without="ranked((*totals, *ops), comparer.causes)",
         test="tests/unit/compare/test_judge.py"
         "::test_fewer_ops_beside_more_in_the_background_are_no_improvement",
     ),

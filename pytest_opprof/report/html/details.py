@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
-from pytest_opprof.report.lacking import calls_outside_tree, lacking
 from pytest_opprof.report.rows import change_text, side_text, unit_of, value_text
 from pytest_opprof.results.document import result_to_document
 
@@ -62,7 +62,7 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
     return document | {
         "ops": columns(document["ops"]),
         "tree": columns(document["tree"]),
-        "lacking": [*lacking(side), *cut],
+        "lacking": [*losses_of_test(side), *cut],
     }
 
 

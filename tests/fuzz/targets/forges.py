@@ -26,9 +26,9 @@ from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.compare.time_document import read_judged
 from pytest_opprof.errors import DocumentError, ForgeError, OpprofError, UsageError
+from pytest_opprof.forge.ci_environment import GitHubJob
 from pytest_opprof.forge.commenting import Done, Wish, comment_from_event
-from pytest_opprof.forge.surroundings import GitHubJob
-from pytest_opprof.forge.trusted import Baselines
+from pytest_opprof.forge.fork_verdict import Baselines
 from pytest_opprof.results.document import run_from_document
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit

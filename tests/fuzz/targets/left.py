@@ -13,11 +13,11 @@ from fuzz.targets.traces import use_events
 
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.experiment.bisect_state import BisectState, Question
+from pytest_opprof.experiment.experiment_store import named, unfinished
 from pytest_opprof.experiment.interleave import turns
-from pytest_opprof.experiment.kept import named, unfinished
+from pytest_opprof.recovery.death_report import told
 from pytest_opprof.recovery.deaths import death_of, write_trace
 from pytest_opprof.recovery.sessions import is_leftover, left_sessions, remove
-from pytest_opprof.recovery.told import told
 
 # A session is three files, mostly holes. An input is what stands in them, piece by piece: which file, how
 # many bytes, where; then the bytes. native/tests/fuzz_session.c reads the same.

@@ -12,7 +12,7 @@ from support.forges.loopback import NO_ANSWER, Asked, Reply
 
 from pytest_opprof.errors import ForgeError, ForgePermissionError
 from pytest_opprof.forge.conversation import Conversation
-from pytest_opprof.forge.patience import Patience
+from pytest_opprof.forge.retry import RetryPolicy
 from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
 
 KEY = sticky_key("owner/project", 17, "default")
@@ -39,14 +39,14 @@ class Stage:
     bot: tuple[str, int]
     human: tuple[str, int]
     update: str
-    talk: Callable[[Patience], AbstractContextManager[Conversation]]
+    talk: Callable[[RetryPolicy], AbstractContextManager[Conversation]]
     refusal: Reply
     waited: list[float] = field(default_factory=list)
 
     def keep(self, body: str, *, creates: bool = True) -> str:
         """One job's work, without real waiting."""
-        patience = Patience(sleep=self.waited.append, now=lambda: 1_000_000.0, draw=lambda: 0.5)
-        with self.talk(patience) as conversation:
+        retry = RetryPolicy(sleep=self.waited.append, now=lambda: 1_000_000.0, draw=lambda: 0.5)
+        with self.talk(retry) as conversation:
             return keep_comment(conversation, body, creates=creates)
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.documents.stores import NOBODY, A, B, key, run_of
 
 from pytest_opprof.baselines.archive import Archive, open_store
-from pytest_opprof.baselines.nearest import nearest_like
+from pytest_opprof.baselines.environment_match import nearest_like
 from pytest_opprof.baselines.remote import RemoteStore
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import StoreError, UsageError

@@ -11,7 +11,7 @@ from pytest_opprof.cli.ab import _Terminal
 from pytest_opprof.cli.main import main
 from pytest_opprof.compare.times import compare_times
 from pytest_opprof.errors import ExperimentError
-from pytest_opprof.experiment.kept import Kept, Plan
+from pytest_opprof.experiment.experiment_store import Kept, Plan
 from pytest_opprof.experiment.progress import Progress
 from pytest_opprof.experiment.request import Request
 

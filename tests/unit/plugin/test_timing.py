@@ -8,9 +8,9 @@ import pytest
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.speed import Speed
-from pytest_opprof.plugin.calm import Calm
 from pytest_opprof.plugin.marker import request_of
 from pytest_opprof.plugin.measurement import measured
+from pytest_opprof.plugin.quiet_machine import Calm
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.results.run import TestResult, Timing

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_opprof.results.acyclic import acyclic
+from pytest_opprof.results.gc_paused import gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -18,9 +18,9 @@ def collector() -> Iterator[None]:
 @pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
 def test_collector_is_off_inside_and_as_before_after(is_on: bool) -> None:
     (gc.enable if is_on else gc.disable)()
-    with acyclic():
+    with gc_paused():
         assert not gc.isenabled()
-        with acyclic():
+        with gc_paused():
             pass
         assert not gc.isenabled()
     assert gc.isenabled() is is_on
@@ -28,6 +28,6 @@ def test_collector_is_off_inside_and_as_before_after(is_on: bool) -> None:
 
 def test_error_inside_brings_it_back() -> None:
     gc.enable()
-    with pytest.raises(ValueError, match="damaged"), acyclic():
+    with pytest.raises(ValueError, match="damaged"), gc_paused():
         raise ValueError("damaged")
     assert gc.isenabled()

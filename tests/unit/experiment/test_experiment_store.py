@@ -9,8 +9,8 @@ import pytest
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.experiment.experiment_store import Death, Kept, Plan, begin, named, unfinished
 from pytest_opprof.experiment.interleave import Side, Turn
-from pytest_opprof.experiment.kept import Death, Kept, Plan, begin, named, unfinished
 
 PLAN = Plan(
     base="1" * 40,

@@ -21,7 +21,7 @@ _NOT_IMPLEMENTED = 501
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """How often to ask again, and how long to wait in all for one request.
 
     Attributes:

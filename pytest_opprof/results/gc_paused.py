@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def acyclic() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Make what refers to nothing in circles: a document's rows, or what follows from them.
 
     Python looks for circles whenever so many objects more are there. Of a million rows it goes through all

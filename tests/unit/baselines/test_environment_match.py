@@ -8,7 +8,7 @@ import pytest
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
-from pytest_opprof.baselines.nearest import MOST_RUNS, differences_of_counts, nearest_like
+from pytest_opprof.baselines.environment_match import MOST_RUNS, differences_of_counts, nearest_like
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Environment
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_opprof.errors import ForgeError, UsageError
-from pytest_opprof.forge.surroundings import GitHubJob, GitLabJob
+from pytest_opprof.forge.ci_environment import GitHubJob, GitLabJob
 
 GITHUB = {
     "GITHUB_EVENT_PATH": "/event.json",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.documents.strategies import simple_test
 
-from pytest_opprof.report.lacking import calls_outside_tree, lacking
+from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
 from pytest_opprof.results.run import CaptureStats, TestResult, TreeNode
 
 TREE = (
@@ -17,7 +17,7 @@ TEST = replace(simple_test({"forward": 1, "aten::mul": 4}, steps=2), tree=TREE)
 
 
 def test_nothing_is_lacking_of_a_whole_test() -> None:
-    assert list(lacking(TEST)) == []
+    assert list(losses_of_test(TEST)) == []
     assert calls_outside_tree(TEST) == 0
 
 
@@ -25,7 +25,7 @@ def test_each_loss_has_its_sentence() -> None:
     capture = CaptureStats(
         dropped=1, truncated=True, names_overflowed=2, sampled_ppm=10_000, device_dropped=3
     )
-    sentences = list(lacking(replace(TEST, capture=capture, ops_omitted=4)))
+    sentences = list(losses_of_test(replace(TEST, capture=capture, ops_omitted=4)))
     assert [sentence.partition(" ")[0] for sentence in sentences] == [
         "Events",
         "The",

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_opprof.forge.patience import Patience, is_busy
+from pytest_opprof.forge.retry import RetryPolicy, is_busy
 
 
 @given(st.integers(1, 30), st.floats(0, 1))
 def test_pauses_double_up_to_a_minute(tried: int, luck: float) -> None:
-    pause = Patience(draw=lambda: luck).pause(tried, {})
+    pause = RetryPolicy(draw=lambda: luck).pause(tried, {})
     whole = min(2.0 ** (tried - 1), 60.0)
     assert whole / 2 <= pause <= whole
 
@@ -17,10 +17,10 @@ def test_pauses_double_up_to_a_minute(tried: int, luck: float) -> None:
 @given(st.text() | st.floats().map(str) | st.integers().map(str), st.text() | st.floats().map(str))
 def test_no_header_makes_a_pause_that_is_none(retry_after: str, reset: str) -> None:
     headers = {"retry-after": retry_after, "x-ratelimit-remaining": "0", "x-ratelimit-reset": reset}
-    patience = Patience(now=lambda: 1e9, draw=lambda: 0.5)
-    pause = patience.pause(1, headers)
+    retry = RetryPolicy(now=lambda: 1e9, draw=lambda: 0.5)
+    pause = retry.pause(1, headers)
     assert pause > 0
-    assert patience.until(pause)
+    assert retry.until(pause)
 
 
 @pytest.mark.parametrize(

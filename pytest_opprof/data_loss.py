@@ -1,0 +1,64 @@
+"""What a recording or a test's numbers are known to lack, in sentences: each table of them says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_opprof.metrics import COUNT, MetricPath
+from pytest_opprof.units import EVERY_PPM, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_opprof.results.run import TestResult
+
+
+def losses_of_recording(
+    *, dropped: int, truncated: bool, names_overflowed: int, sampling: float
+) -> Iterator[str]:
+    """Give a sentence for each way in which the ops of a recording are not whole.
+
+    Args:
+        dropped: Events for which there was no room.
+        truncated: Whether the byte budget or the disk ended the recording early.
+        names_overflowed: Events that share one name, as the process had too many for theirs.
+        sampling: The share of torch's ops that was recorded; 1 for all.
+    """
+    if dropped:
+        yield f"Events not recorded: {dropped} (they are missing from this table)"
+    if truncated:
+        yield "The recording was cut off when its byte budget was used up"
+    if names_overflowed:
+        yield f"Too many names: {names_overflowed} events share the name (overflow)"
+    if sampling < 1:
+        share = format_share(sampling)
+        yield f"Sampled: {share} of torch's ops were recorded; their counts and sums are of these"
+
+
+def losses_of_test(test: TestResult) -> Iterator[str]:
+    """Give a sentence for each way in which a test's rows are not all that it did."""
+    capture = test.capture
+    yield from losses_of_recording(
+        dropped=capture.dropped,
+        truncated=capture.truncated,
+        names_overflowed=capture.names_overflowed,
+        sampling=capture.sampled_ppm / EVERY_PPM,
+    )
+    if test.ops_omitted:
+        yield f"Rows not kept: {test.ops_omitted}"
+    if capture.device_gap:
+        yield f"CUDA, not whole: {capture.device_gap}"
+
+
+def calls_outside_tree(test: TestResult) -> int:
+    """Count the calls of the steps that the call tree has no room for, but those of uncertain ops."""
+    unstable = set(test.unstable)
+    called, in_tree = Counter[str](), Counter[str]()
+    for row in test.ops:
+        is_certain = str(MetricPath(op=row.name, metric=COUNT)) not in unstable
+        if is_certain and not row.background and not row.kind.is_on_device:
+            called[row.name] += row.count.total
+    for node in test.tree:
+        in_tree[node.name] += node.count
+    return (called - in_tree).total() if test.tree else 0
