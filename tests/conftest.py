@@ -150,7 +150,7 @@ def fake_cuda_folder(repository: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def fake_cuda_variables(fake_cuda_folder: Path) -> dict[str, str]:
-    """With these in its environment a program may `import fake_cuda`, and load its libraries."""
+    """With these in its environment a program may import `support.cuda.fake_cuda`, and load its libraries."""
     return {
         fake_cuda_module.LIBRARIES: str(fake_cuda_folder),
         "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ["PYTHONPATH"]]),
@@ -159,6 +159,6 @@ def fake_cuda_variables(fake_cuda_folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def fake_cuda(fake_cuda_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets programs that the test starts `import fake_cuda`, and load its libraries."""
+    """Lets programs that the test starts import `support.cuda.fake_cuda`, and load its libraries."""
     for name, value in fake_cuda_variables.items():
         monkeypatch.setenv(name, value)

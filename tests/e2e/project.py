@@ -38,7 +38,8 @@ WORK_TWICE = """\
 
 # A conftest.py whose tests launch what they like on devices that are not there.
 CUDA_CONFTEST = """\
-    import fake_cuda, pytest
+    import pytest
+    from support.cuda import fake_cuda
 
     CUDA = fake_cuda.load()
 

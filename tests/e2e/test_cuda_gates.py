@@ -13,7 +13,8 @@ from pytest_opprof.results.run import OpKind, TestResult
 
 # Copies by CUpti_ActivityMemcpyKind: HtoD, DtoH, DtoD, HtoH.
 TESTS = """\
-    import fake_cuda, pytest
+    import pytest
+    from support.cuda import fake_cuda
     from pytest_opprof import record_function
 
     @pytest.mark.profile(active=2)

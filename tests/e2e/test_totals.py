@@ -14,7 +14,8 @@ GATED = {name for name, metric in TOTALS.items() if metric.watched}
 # What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
 DEVICES = """\
     import os
-    import fake_cuda, pytest
+    import pytest
+    from support.cuda import fake_cuda
     from pytest_opprof import record_function
 
     MORE = int(os.environ["MORE"])
