@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.analysis import ranking, torch_evaluation
 from pytest_opprof.analysis.event_trees import (
     _traverse,
     last_first,
@@ -20,10 +19,9 @@ from pytest_opprof.analysis.event_trees import (
     traverse_bfs,
     traverse_dfs,
 )
-from pytest_opprof.analysis.intervals import Cover, Interval, torch_overlap, torch_overlaps, union
+from pytest_opprof.analysis.intervals import Cover, Interval, union
 from pytest_opprof.analysis.kernel_queue import KernelQueue
-from pytest_opprof.analysis.ranking import argmax, index_of_first_match
-from pytest_opprof.events.columns import Compat
+from pytest_opprof.analysis.ranking import argmax, falling_phases, index_of_first_match, scores
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.kineto_event import device_of
 
@@ -80,27 +78,25 @@ class EventKey:
     def __repr__(self) -> str:
         return name_of(self.event)
 
-    def intervals_overlap(self, intervals: Sequence[Interval], *, compat: Compat | None = None) -> int:
+    def intervals_overlap(self, intervals: Sequence[Interval]) -> int:
         """How much of the event lies in any of some stretches of time, nanoseconds.
 
         Args:
             intervals: In any order; they may overlap.
-            compat: ``"torch"`` gives torch's answer, and changes the stretches as torch does.
         """
-        if compat == "torch":
-            return torch_overlap(self.event.start_time_ns, self.event.end_time_ns, intervals)[0]
         return Cover(union(intervals)).overlap(self.event.start_time_ns, self.event.end_time_ns)
 
 
 class BasicEvaluation:
     """What a profile says about a host and its devices.
 
+    The numbers differ from torch's, which its own class gives of the same profile: calls of all kinds that
+    launch kernels are found, by their correlation number, also of graphs, of the driver and on ROCm; time on
+    a device is not taken off the self time of its launch; overlaps are exact; events that are all alike have
+    a ranking.
+
     Args:
         prof: A profile of ours or of ``torch.profiler``, or anything with such ``kineto_results``.
-        compat: ``"torch"`` gives torch's numbers. Ours differ: calls of all kinds that launch kernels are
-            found, by their correlation number, also of graphs, of the driver and on ROCm; time on a device is
-            not taken off the self time of its launch; overlaps are exact; events that are all alike have a
-            ranking.
 
     Attributes:
         profile: What was given.
@@ -114,9 +110,8 @@ class BasicEvaluation:
         AssertionError: The profile has no results, or two events have one id. Torch raises the same.
     """
 
-    def __init__(self, prof: Any, *, compat: Compat | None = None) -> None:
+    def __init__(self, prof: Any) -> None:
         self.profile = prof
-        self._compat = compat
         self.metrics: dict[EventKey, EventMetrics] = {}
         self._on_device: set[EventKey] = set()
         self.compute_self_time()
@@ -141,7 +136,7 @@ class BasicEvaluation:
 
     def compute_self_time(self) -> None:
         """Find each event's duration, and its self time: less the events directly inside it on the host."""
-        device = frozenset[tuple[str, int]]() if self._compat else _device_events(self._kineto_events)
+        device = _device_events(self._kineto_events)
         for event in last_first(self._results.experimental_event_tree()):
             key = EventKey(event)
             if key in self.metrics:
@@ -162,26 +157,17 @@ class BasicEvaluation:
         Returns:
             Time and depth of each launch and kernel; empty where there are none.
         """
-        if self._compat == "torch":
-            queue = torch_evaluation.TorchQueue(self._kineto_events)
-            self.cuda_events = queue.events
-            points, depths = queue.depths(self.events)
-        else:
-            kernels = KernelQueue(self._kineto_events)
-            told = kernels.points()
-            self.cuda_events = [event for event, _ in told]
-            points = [point for _, point in told]
-            depths = [kernels.depth(event.start_time_ns) for event in self.events]
-            end = max((event.end_time_ns for event in self.events), default=0)
-            self._idle = kernels.idle(self.events[0].start_time_ns, end) if self.events else []
-        for key, depth in zip(self.event_keys, depths, strict=True):
-            self.metrics[key].queue_depth = depth
-        return points
+        kernels = KernelQueue(self._kineto_events)
+        told = kernels.points()
+        self.cuda_events = [event for event, _ in told]
+        end = max((event.end_time_ns for event in self.events), default=0)
+        self._idle = kernels.idle(self.events[0].start_time_ns, end) if self.events else []
+        for key in self.event_keys:
+            self.metrics[key].queue_depth = kernels.depth(key.event.start_time_ns)
+        return [point for _, point in told]
 
     def compute_idle_time(self) -> None:
         """Find for how much of each event no kernel was waiting or running."""
-        if self._compat == "torch":
-            self._idle = torch_evaluation.idle_times(self.queue_depth_list, self.events)
         for metrics, idle in zip(self.metrics.values(), self._overlaps(self._idle), strict=True):
             metrics.idle_time_ns = idle
 
@@ -194,18 +180,17 @@ class BasicEvaluation:
         Args:
             length: How many, at most.
         """
-        rules: Any = torch_evaluation if self._compat == "torch" else ranking
-        overlaps = self._overlaps(rules.falling_phases(self.queue_depth_list))
+        overlaps = self._overlaps(falling_phases(self.queue_depth_list))
         found = [
             key
             for key, overlap in zip(self.metrics, overlaps, strict=True)
             if overlap and key not in self._on_device
         ]
-        scores = rules.scores(
+        scored = scores(
             [self.metrics[key].fraction_idle_time for key in found],
             [self.metrics[key].self_time_ns for key in found],
         )
-        ranked = sorted(zip(scores, found, strict=True), key=lambda pair: float(pair[0]), reverse=True)
+        ranked = sorted(zip(scored, found, strict=True), key=lambda pair: pair[0], reverse=True)
         return [key for _, key in ranked[:length]]
 
     def get_optimizable_events(
@@ -236,11 +221,8 @@ class BasicEvaluation:
 
     def _overlaps(self, intervals: Sequence[Interval]) -> list[int]:
         """How much of each event of `metrics` lies in any of some stretches."""
-        times = [(key.event.start_time_ns, key.event.end_time_ns) for key in self.metrics]
-        if self._compat == "torch":
-            return torch_overlaps(times, intervals)
         cover = Cover(union(intervals))
-        return [cover.overlap(start, end) for start, end in times]
+        return [cover.overlap(key.event.start_time_ns, key.event.end_time_ns) for key in self.metrics]
 
 
 def _device_events(kineto_events: Iterable[Any]) -> frozenset[tuple[str, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -76,69 +76,3 @@ def gaps(busy: Iterable[Interval], start: int, end: int) -> list[Interval]:
     if start < end:
         free.append(Interval(start, end))
     return free
-
-
-def torch_overlap(start: int, end: int, intervals: Sequence[Interval]) -> tuple[int, bool]:
-    """What torch makes of the overlap of an event with some stretches.
-
-    It means to shorten a stretch by what an earlier one covers. But it goes on from the wrong one after it
-    has shortened one, leaves out the stretch that follows a covered one, and shortens what it was given.
-
-    The source is ``EventKey.intervals_overlap`` in torch/profiler/_utils.py of torch 2.13.
-
-    Returns:
-        Nanoseconds, and whether the stretches are now others than before.
-    """
-    ordered = sorted(intervals, key=lambda interval: interval.start)
-    total = _shared(start, end, ordered[0]) if ordered else 0
-    has_changed = False
-    before, at = 0, 1
-    while at < len(ordered):
-        last, this = ordered[before], ordered[at]
-        at += 1
-        if last.end > this.start:
-            if last.end > this.end:
-                at += 1
-                continue
-            this.start = last.end
-            has_changed = True
-            before = at
-        total += _shared(start, end, this)
-    return total, has_changed
-
-
-def torch_overlaps(events: Iterable[tuple[int, int]], intervals: Sequence[Interval]) -> list[int]:
-    """`torch_overlap` of many events with the same stretches, one event after the other.
-
-    As soon as an event leaves the stretches as they were, each later one sees the same of them, and can be
-    answered by a search. A start only ever moves on to an end, so that comes after a few events.
-    """
-    overlaps: list[int] = []
-    settled: Cover | None = None
-    for start, end in events:
-        if settled is not None:
-            overlaps.append(settled.overlap(start, end))
-            continue
-        total, has_changed = torch_overlap(start, end, intervals)
-        overlaps.append(total)
-        if not has_changed:
-            settled = Cover(_seen_by_torch(intervals))
-    return overlaps
-
-
-def _shared(start: int, end: int, interval: Interval) -> int:
-    return max(0, min(end, interval.end) - max(start, interval.start))
-
-
-def _seen_by_torch(intervals: Sequence[Interval]) -> list[Interval]:
-    """The stretches that `torch_overlap` adds up, of those that it no longer changes."""
-    ordered = sorted(intervals, key=lambda interval: interval.start)
-    seen = ordered[:1]
-    at = 1
-    # Nothing is shortened any more, so that it never goes on from another stretch than the first.
-    while at < len(ordered):
-        covered = ordered[0].end > ordered[at].start
-        if not covered:
-            seen.append(ordered[at])
-        at += 2 if covered else 1
-    return seen

@@ -10,9 +10,8 @@ from pytest_opprof.analysis.intervals import Interval
 
 _T = TypeVar("_T")
 
-FULL: Final = 4  # kernels in a queue that a host keeps filled
-EMPTY: Final = 0
-SELF_TIME_WEIGHT: Final = 0.6
+_FULL: Final = 4  # kernels in a queue that a host keeps filled
+_SELF_TIME_WEIGHT: Final = 0.6
 
 
 def index_of_first_match(
@@ -44,32 +43,28 @@ def falling_phases(points: Sequence[Interval]) -> list[Interval]:
         From the start of a stretch's last deepest point to the start of the empty one that ends the stretch.
     """
     phases = []
-    for begin, empty in filled_stretches([point.queue_depth for point in points]):
-        if empty is None:
-            continue
+    for begin, empty in _filled_stretches([point.queue_depth for point in points]):
         peak = max(range(begin, empty), key=lambda index: (points[index].queue_depth, index))
-        if points[peak].queue_depth >= FULL:
+        if points[peak].queue_depth >= _FULL:
             phases.append(Interval(points[peak].start, points[empty].start))
     return phases
 
 
-def filled_stretches(depths: Sequence[int]) -> Iterator[tuple[int, int | None]]:
-    """Where the queue has something in it, and the point at which it is empty again; None for never."""
+def _filled_stretches(depths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where the queue has something in it, and the point at which it is empty again."""
     begin: int | None = None
     for index, depth in enumerate(depths):
-        if depth > EMPTY and begin is None:
+        if depth > 0 and begin is None:
             begin = index
-        elif depth <= EMPTY and begin is not None:
+        elif depth == 0 and begin is not None:
             yield begin, index
             begin = None
-    if begin is not None:
-        yield begin, None
 
 
 def scores(idle_fractions: Sequence[float], self_times: Sequence[float]) -> list[float]:
     """How much each event stands out by its idle time, and a little less by its self time."""
     return [
-        idle + SELF_TIME_WEIGHT * own
+        idle + _SELF_TIME_WEIGHT * own
         for idle, own in zip(_standardized(idle_fractions), _standardized(self_times), strict=True)
     ]
 

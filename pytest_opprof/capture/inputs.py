@@ -11,7 +11,6 @@ from typing import Any, Final
 
 _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
-_ARGS_MEMORY: Final = 3
 _ARGS_INPUT: Final = 10
 _FORWARD_WORDS: Final = 2
 _OVERLOAD_WORDS: Final = 2
@@ -106,27 +105,6 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRecord:
-    """Memory that was taken or given back.
-
-    Attributes:
-        address: Where it lies.
-        bytes: Negative where it was given back.
-        total_allocated: Bytes that the allocator has given out, -1 where it does not say.
-        total_reserved: Bytes that it holds, -1 where it does not say.
-        device_type: Torch's number of the kind of device.
-        device_index: Which of those; -1 for the host.
-    """
-
-    address: int
-    bytes: int
-    total_allocated: int
-    total_reserved: int
-    device_type: int
-    device_index: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TensorIdentity:
     """Which tensor an input is.
 
@@ -159,22 +137,6 @@ def decode_text(block: memoryview[int]) -> str | None:
         return None
     length = block[1]
     return bytes(block[2 : 2 + (length + 3) // 4])[:length].decode("utf-8", "replace")
-
-
-def decode_memory(block: memoryview[int]) -> MemoryRecord | None:
-    """What a block of a record of memory says, else None."""
-    if block[0] & 0xFF != _ARGS_MEMORY:
-        return None
-    layout = struct.Struct("=Qqqqii")
-    address, size, allocated, reserved, device_type, device_index = layout.unpack_from(bytes(block[1:11]))
-    return MemoryRecord(
-        address=address,
-        bytes=size,
-        total_allocated=allocated,
-        total_reserved=reserved,
-        device_type=device_type,
-        device_index=device_index,
-    )
 
 
 def decode_inputs(block: memoryview[int]) -> Inputs | None:

@@ -53,12 +53,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "-o", "--output", type=Path, default=_PRINTED, metavar="FILE", help="default: -, which prints it"
     )
     parser.add_argument(
-        "--traces",
-        type=Path,
-        metavar="DIR",
-        help="with html: draw a step of each trace that DIR has",
-    )
-    parser.add_argument(
         "--history", action="store_true", help="with html: draw how the tests did in the store's history"
     )
     add_store(parser)
@@ -76,8 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     render = renderer(args.format, where="--format")
     comparison = comparison_of(args)
-    has_more = args.history or args.traces is not None
-    text = _page_with_more(comparison, args) if has_more else render(comparison)
+    text = _page_with_history(comparison, args) if args.history else render(comparison)
     if args.output == _PRINTED:
         sys.stdout.write(text)
     else:
@@ -85,10 +78,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _page_with_more(comparison: Judged, args: argparse.Namespace) -> str:
-    from pytest_opprof.history.page import page_with  # noqa: PLC0415
+def _page_with_history(comparison: Judged, args: argparse.Namespace) -> str:
+    from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
+    from pytest_opprof.history.page import page_trends  # noqa: PLC0415
+    from pytest_opprof.report.html.page import html_report  # noqa: PLC0415
+    from pytest_opprof.report.summary import Summary  # noqa: PLC0415
 
     if args.format != _PAGE:
-        raise UsageError(f"--traces and --history are drawn on a page, with --format {_PAGE}")
-    history = history_log(args.store) if args.history else None
-    return page_with(comparison, history=history, traces=args.traces)
+        raise UsageError(f"--history is drawn on a page, with --format {_PAGE}")
+    with HistoryIndex(history_log(args.store)) as index:
+        trends = page_trends(index, [test.node_id for test in Summary.of(comparison).tests])
+    return html_report(comparison, history=trends)

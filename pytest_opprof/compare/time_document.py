@@ -20,7 +20,6 @@ from pytest_opprof.compare.time_comparison import (
     TimeComparison,
     TimeSettings,
 )
-from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import contradiction, refuse_repeats
 from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.run import OpKind
@@ -41,16 +40,6 @@ def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
         StoreError: it cannot be written; an earlier file of that name is as it was.
     """
     write_document(path, time_comparison_to_document(comparison), Contract.COMPARISON)
-
-
-def read_time_comparison(path: Path) -> TimeComparison:
-    """Read an A/B.
-
-    Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it holds no A/B that this release can use.
-    """
-    return time_comparison_from_document(read_document(path, Contract.COMPARISON), where=shown(path))
 
 
 def read_judged(path: Path) -> Comparison | TimeComparison:
@@ -92,14 +81,12 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
     """The A/B that a document holds.
 
     Args:
-        document: what comparison.schema.json accepted.
+        document: what comparison.schema.json accepted, with times.
         where: what an error calls the document: its file.
 
     Raises:
-        DocumentError: a comparison without times, or numbers that contradict each other.
+        DocumentError: numbers that contradict each other.
     """
-    if "times" not in document:
-        raise DocumentError(f"{where}: this comparison has no times: it is not of `opprof ab`")
     times = document["times"]
     settings, control = times["settings"], times["control"]
     refuse_repeats((test["node_id"] for test in times["tests"]), where=where, path="times.tests")

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 _formulas: dict[str, Formula] = dict(FORMULAS)
 
 
-def flop_formula(name: str) -> Formula | None:
-    """The formula of an op, such as ``aten::mm``; None where there is none.
-
-    An op without one has the FLOPs of the ops inside it: so does ``aten::einsum``, of its ``aten::bmm``.
-    """
-    return _formulas.get(name)
-
-
 def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
     """Give ops of your own a formula, or known ones another.
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, MutableSequence, Sequence
-from typing import Any, Protocol
-
-
-class TimedRecord(Protocol):
-    """A record that knows when it was made."""
-
-    def start_ns(self) -> int:
-        """When, nanoseconds."""
+from typing import Any
 
 
 class MemRecordsAcc:

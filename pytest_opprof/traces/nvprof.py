@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_recording import KinetoRecording
@@ -26,7 +25,6 @@ from pytest_opprof.traces.sqlite import (
 _MARKERS: Final = "CUPTI_ACTIVITY_KIND_MARKER"
 _RUNTIME: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _KERNELS: Final = "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"
-# cudaLaunchKernel, the only call that torch's reader knows.
 _LAUNCH: Final = 211
 _THREAD_KIND: Final = 2  # CUPTI_ACTIVITY_OBJECT_THREAD
 _THREAD: Final = struct.Struct("=II")  # the process and its thread
@@ -49,20 +47,19 @@ class EnforceUnique:
         self.seen.add(key)
 
 
-def load_nvprof(path: str | os.PathLike[str], *, compat: Compat | None = None) -> EventList:
+def load_nvprof(path: str | os.PathLike[str]) -> EventList:
     """The ranges and the device work of a database that ``nvprof -o`` wrote.
+
+    Torch's function of that name gives the ranges alone, not nested and in nanoseconds that it takes for
+    microseconds, and each kernel to every range around its launch.
 
     Args:
         path: The file.
-        compat: ``"torch"`` reads as torch does: ranges only, not nested, in nanoseconds that it takes for
-            microseconds; each kernel belongs to every range around its launch.
 
     Raises:
         StoreError: The file cannot be opened.
         DocumentError: It is no such database.
     """
-    if compat == "torch":
-        return EventList(parse_nvprof_trace(path, compat=compat))
     with opened(Path(path)) as database:
         if not database.has(_MARKERS) and not database.has(_KERNELS):
             raise DocumentError(
@@ -72,23 +69,16 @@ def load_nvprof(path: str | os.PathLike[str], *, compat: Compat | None = None) -
     return EventList([KinetoRecording(DatabaseResult(events))])
 
 
-def parse_nvprof_trace(path: str | os.PathLike[str], *, compat: Compat | None = None) -> list[FunctionEvent]:
+def parse_nvprof_trace(path: str | os.PathLike[str]) -> list[FunctionEvent]:
     """The ranges of a database that ``nvprof -o`` wrote, by their start, with the kernels launched in each.
 
     Args:
         path: The file.
-        compat: As in `load_nvprof`.
 
     Raises:
         StoreError: The file cannot be opened.
         DocumentError: It is no such database.
-        RuntimeError: With ``compat="torch"``, a marker or a launch is there twice. Torch raises the same.
-        AssertionError: With ``compat="torch"``, a kernel was launched by another call than
-            ``cudaLaunchKernel``. Torch raises the same.
     """
-    if compat == "torch":
-        with opened(Path(path)) as database:
-            return _as_torch(database)
     return [event for event in load_nvprof(path) if event.is_user_annotation]
 
 
@@ -141,51 +131,3 @@ def _thread_of(marker: dict[str, Any]) -> int:
         return 0
     thread: int = _THREAD.unpack_from(where)[1]
     return thread
-
-
-def _as_torch(database: Database) -> list[FunctionEvent]:
-    """What ``torch.autograd.profiler.parse_nvprof_trace`` of torch 2.13 makes of it, by the same queries."""
-    texts = {number: demangled(text) for number, text in database.texts("StringTable", "_id_").items()}
-    ranges: dict[int, FunctionEvent] = {}
-    unique = EnforceUnique()
-    for number, name, start, end in database.query(_TORCHS_RANGES):
-        unique.see(number)
-        if name not in texts:
-            raise DocumentError(
-                f"{database.path}: marker {number!r:.80} has the name {name!r:.80}, which StringTable lacks"
-            )
-        ranges[number] = FunctionEvent(
-            id=database.whole(number, what="a marker's id"),
-            node_id=0,
-            name=texts[name],
-            start_us=database.whole(start, what="a marker's start"),
-            end_us=database.whole(end, what="a marker's end"),
-            thread=0,
-        )
-    unique = EnforceUnique()
-    for number, call, cbid, name, start, end in database.query(_TORCHS_KERNELS):
-        unique.see(number, call)
-        if cbid != _LAUNCH:
-            raise AssertionError(f"Expected cbid to be {_LAUNCH}, but got {cbid}")
-        if number not in ranges:
-            raise DocumentError(f"{database.path}: marker {number!r:.80} ends before it starts")
-        took = database.whole(end, what="a kernel's end") - database.whole(start, what="a kernel's start")
-        ranges[number].append_kernel(name, 0, took)
-    return sorted(ranges.values(), key=lambda event: event.time_range.start)
-
-
-_TORCHS_RANGES: Final = """
-    SELECT start.id, start.name, start.timestamp, end.timestamp
-    FROM CUPTI_ACTIVITY_KIND_MARKER AS start INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS end ON start.id = end.id
-    WHERE start.name != 0 AND end.name = 0
-"""
-_TORCHS_KERNELS: Final = """
-    SELECT start.id, runtime._id_, runtime.cbid, kernel.name, kernel.start, kernel.end
-    FROM
-        CUPTI_ACTIVITY_KIND_MARKER AS start
-        INNER JOIN CUPTI_ACTIVITY_KIND_MARKER AS end ON start.id = end.id
-        INNER JOIN CUPTI_ACTIVITY_KIND_RUNTIME as runtime
-            ON (start.timestamp < runtime.start AND runtime.end < end.timestamp)
-        INNER JOIN CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL AS kernel
-            ON kernel.correlationId = runtime.correlationId
-"""

@@ -87,20 +87,9 @@ class Database:
         Raises:
             DocumentError: It is none, as SQLite lets any column hold anything.
         """
-        return self.whole(row[column], what=column)
-
-    def whole(self, value: object, *, what: str) -> int:
-        """The same of a value by itself.
-
-        Args:
-            value: What a query gave.
-            what: How an error calls it.
-
-        Raises:
-            DocumentError: It is none.
-        """
+        value = row[column]
         if not isinstance(value, int):
-            raise DocumentError(f"{self.path}: {what} is {value!r:.80} where a whole number is due")
+            raise DocumentError(f"{self.path}: {column} is {value!r:.80} where a whole number is due")
         return value
 
     def time(self, row: dict[str, Any], column: str) -> int:

@@ -15,7 +15,8 @@ from e2e.conftest import MakeProject
 from e2e.project import OWN_PYTHON, Project, environment, made_environment
 
 from pytest_opprof.baselines.accepted import Acceptance, accept
-from pytest_opprof.compare.time_document import read_time_comparison
+from pytest_opprof.compare.time_comparison import TimeComparison
+from pytest_opprof.compare.time_document import read_judged
 from pytest_opprof.metrics import RANGES_COUNT
 from pytest_opprof.results.files import read_run, write_run
 
@@ -176,7 +177,9 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
             "test_other *PASS*",
         ]
     )
-    assert read_time_comparison(written).base_processes == 8
+    judged = read_judged(written)
+    assert isinstance(judged, TimeComparison)
+    assert judged.base_processes == 8
     told.lines.fnmatch_lines(
         ["traces: .opprof/traces/test_pipeline-????????????.{base,head}.json.gz * view test_pipeline)"]
     )
@@ -467,7 +470,9 @@ def test_each_side_has_an_environment_of_its_own(project: Project, tmp_path: Pat
         env={"VIRTUAL_ENV": str(tmp_path)},
     )
     assert told.code == 1
-    (test,) = read_time_comparison(document).tests
+    judged = read_judged(document)
+    assert isinstance(judged, TimeComparison)
+    (test,) = judged.tests
     assert test.verdict == "regressed", "each side has run its own code"
     assert nothing_left(project)
 

@@ -23,7 +23,6 @@ from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
-from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Commit
 
 # What is typed without the argument and with it: what is told or written must differ.
@@ -77,7 +76,6 @@ PROOFS: dict[str, Typed] = {
     ),
     "report --format": ("report other.json", "report other.json --format=annotations"),
     "report --output": ("report other.json", "report other.json -o written.md"),
-    "report --traces": ("report other.json --format=html", "report other.json --format=html --traces=drawn"),
     "report --history": ("report other.json --format=html", "report other.json --format=html --history"),
     "report --store": ("report --head=main", "report --head=main --store=dir:other"),
     "accept test": ("accept t.py::test_x --reason=so", "accept t.py::test_y --reason=so"),
@@ -326,8 +324,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).mkdir()
     ranged = "from pytest_opprof import record_function\n@record_function('work')\ndef test_it(): pass\n"
     (tmp_path / "one" / "test_one.py").write_text(ranged)
-    (tmp_path / "drawn").mkdir()
-    (tmp_path / "drawn" / f"{trace_stem('t.py::test_x')}.json").write_text(json.dumps(trace_of(1)))
     keep_last(tmp_path / ".opprof", risen(to=2))
     write_comparison(tmp_path / "other.json", risen(to=3))
     return tmp_path

@@ -77,18 +77,15 @@ def test_queue_is_that_of_the_launches(major: int) -> None:
 
 
 @pytest.mark.slow
-def test_torchs_own_class_says_the_same(torch: Any) -> None:
+def test_torchs_own_class_reads_the_same_events(torch: Any) -> None:
     said = answer(
         """
     from torch.profiler import _utils
 
     def numbers(evaluation):
-        return [
-            [[one.queue_depth, one.idle_time_ns, one.self_time_ns] for one in evaluation.metrics.values()],
-            [[one.start, one.end, one.queue_depth] for one in evaluation.queue_depth_list],
-        ]
+        return [[key.event.id, one.duration_time_ns] for key, one in evaluation.metrics.items()]
 
-    theirs, ours = _utils.BasicEvaluation(prof), BasicEvaluation(prof, compat="torch")
+    theirs, ours = _utils.BasicEvaluation(prof), BasicEvaluation(prof)
     print(json.dumps({"same": numbers(theirs) == numbers(ours), "points": len(theirs.queue_depth_list)}))
     """,
         major=12,

@@ -1,4 +1,4 @@
-"""Our reading of nvprof's databases as torch's, kernel by kernel."""
+"""Our reading of nvprof's databases against torch's, range by range."""
 
 import sqlite3
 from contextlib import ExitStack, closing
@@ -14,10 +14,6 @@ from pytest_opprof import parse_nvprof_trace
 torch = pytest.importorskip("torch")
 
 
-def facts(events: list[Any]) -> list[str]:
-    return [f"{event!r} {[tuple(kernel) for kernel in event.kernels]}" for event in events]
-
-
 def parsed_by_torch(path: Path) -> Any:
     """Torch leaves its database open, of which Python 3.13 warns once the garbage is collected."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
@@ -27,13 +23,12 @@ def parsed_by_torch(path: Path) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:.torch.autograd.profiler.parse_nvprof_trace:FutureWarning")  # since 2.15
-def test_ranges_and_kernels_are_torchs(tmp_path: Path, large_counts: bool) -> None:
+def test_ranges_are_torchs(tmp_path: Path, large_counts: bool) -> None:
     skip_unless_overloads(torch)
     kernels = 0
     for seed in range(500 if large_counts else 40):
         path = write_nvprof(tmp_path / f"{seed}.db", random_nvprof(seed))
         theirs = parsed_by_torch(path)
-        assert facts(parse_nvprof_trace(path, compat="torch")) == facts(theirs), f"database {seed}"
         ours = parse_nvprof_trace(path)
         assert sorted(event.name for event in ours) == sorted(event.name for event in theirs)
         # Each kernel once, and only those launched in a range: torch has each as often as there are ranges.

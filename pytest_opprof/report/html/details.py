@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_details(
-    test: TestSummary,
-    *,
-    times: Mapping[str, Any] | None,
-    trends: Sequence[MetricTrend],
-    timelines: Sequence[Mapping[str, Any]],
+    test: TestSummary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend]
 ) -> dict[str, Any]:
     """Everything that a page shows of a test once it is opened.
 
@@ -34,7 +30,6 @@ def test_details(
         test: the judged test.
         times: what an A/B says of it, as its document has it; None without one.
         trends: its metrics over the runs of a history.
-        timelines: steps of its traces.
     """
     exact = test.exact
     return {
@@ -49,7 +44,6 @@ def test_details(
         "head": _side(exact.head if exact else None),
         "times": times,
         "trends": [trend.to_page() for trend in trends],
-        "timelines": timelines,
     }
 
 

@@ -18,43 +18,43 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.report.html.details import test_details
 from pytest_opprof.report.html.index import page_index
 from pytest_opprof.report.html.packing import packed_json, script_json
-from pytest_opprof.report.html.timeline import timelines
 from pytest_opprof.report.summary import Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_opprof.report.html.trends import MetricTrend
     from pytest_opprof.report.summary import Judged
 
 # In the order in which they stand in the page: each uses what is above it.
 _SCRIPTS = (
-    *("dom", "units", "data", "table", "boxes", "tree", "flame", "charts", "timeline", "ops", "test"),
-    *("list", "page"),
+    "dom",
+    "units",
+    "data",
+    "table",
+    "boxes",
+    "tree",
+    "flame",
+    "charts",
+    "ops",
+    "test",
+    "list",
+    "page",
 )
 _TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
 
 
-def html_report(
-    comparison: Judged,
-    *,
-    history: Mapping[str, Sequence[MetricTrend]] | None = None,
-    traces: Mapping[str, Sequence[Path]] | None = None,
-) -> str:
+def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTrend]] | None = None) -> str:
     """A comparison as a page.
 
     Args:
         comparison: of two runs, of one run with nothing, or an A/B.
         history: the metrics of tests over earlier runs, by node id.
-        traces: Chrome traces of tests, by node id: the first step of each is drawn.
 
     Raises:
         UsageError: jinja2 is not installed.
-        StoreError: a trace cannot be read.
-        DocumentError: a file holds no trace.
     """
     summary, static = Summary.of(comparison), _static()
     text: str = _template().render(
@@ -63,7 +63,7 @@ def html_report(
         script=static.script,
         policy=static.policy,
         index=_markup(script_json(page_index(summary))),
-        packed=map(_markup, _packed(summary, history=history or {}, traces=traces or {})),
+        packed=map(_markup, _packed(summary, history or {})),
     )
     return text
 
@@ -121,23 +121,13 @@ def _template() -> Any:
     return environment.from_string(source)
 
 
-def _packed(
-    summary: Summary,
-    *,
-    history: Mapping[str, Sequence[MetricTrend]],
-    traces: Mapping[str, Sequence[Path]],
-) -> Iterator[str]:
+def _packed(summary: Summary, history: Mapping[str, Sequence[MetricTrend]]) -> Iterator[str]:
     times = {}
     if summary.times is not None:
         document = time_comparison_to_document(summary.times)
         times = {test["node_id"]: test for test in document["times"]["tests"]}
     for test in summary.tests:
-        details = test_details(
-            test,
-            times=times.get(test.node_id),
-            trends=history.get(test.node_id, ()),
-            timelines=timelines(traces.get(test.node_id, ())),
-        )
+        details = test_details(test, times=times.get(test.node_id), trends=history.get(test.node_id, ()))
         yield packed_json(details)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from pathlib import Path
 from typing import Final
@@ -105,9 +104,6 @@ def _read_trace(data: bytes, folder: Path) -> None:
 def _read_nvprof(data: bytes, folder: Path) -> None:
     path = folder / "nvprof.sqlite"
     if write_database(path, data):
-        # What torch's reader raises too.
-        with contextlib.suppress(RuntimeError, AssertionError), refusals_end_here():
-            load_nvprof(path, compat="torch")
         use_events(load_nvprof(path))
 
 

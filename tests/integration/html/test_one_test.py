@@ -5,15 +5,12 @@ from pathlib import Path
 import pytest
 from support.documents.compared import compared, slower
 from support.documents.strategies import simple_run, simple_test
-from support.html.pages import WORSE, small_comparison
+from support.html.pages import WORSE
 from support.html.report_tabs import boxes, fill_in, open_test, rows_of, texts, written
 
 from benchmarks.browser import Browser, Tab
 from benchmarks.made_comparison import made_comparison
-from pytest_opprof import profile, record_function
 from pytest_opprof.report.html.page import html_report
-from pytest_opprof.report.html.timeline import traces_by_test
-from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import CaptureStats
 
 
@@ -142,27 +139,6 @@ def test_what_a_side_lacks_is_shown(browser: Browser, tmp_path: Path) -> None:
     assert ["lacking", "Events not recorded: 12 (they are missing from this table)"] in rows_of(
         tab, "Measurement"
     )
-    tab.close()
-
-
-def test_a_step_is_drawn_thread_by_thread(browser: Browser, tmp_path: Path) -> None:
-    with profile() as prof:
-        for _ in range(2):
-            with record_function("forward"), record_function("inside"):
-                pass
-            prof.step()
-    (tmp_path / "traces").mkdir()
-    prof.export_chrome_trace(str(tmp_path / "traces" / f"{trace_stem(WORSE)}.head.json.gz"))
-    comparison = small_comparison()
-    traces = traces_by_test(tmp_path / "traces", [test.node_id for test in comparison.tests])
-    tab = Tab(browser)
-    tab.open(written(tmp_path, html_report(comparison, traces=traces)))
-    open_test(tab, WORSE)
-    told = tab.run(
-        "[...document.querySelectorAll('.timeline [role=treeitem]')].map((one) => one.getAttribute('aria-label'))"
-    )
-    assert [words.split(" · ")[0] for words in told[1:]][-2:] == ["forward", "inside"]
-    assert tab.complaints == []
     tab.close()
 
 

@@ -1,4 +1,4 @@
-"""`BasicEvaluation`: PyTorch's published results, and ours where torch's are wrong."""
+"""`BasicEvaluation`: PyTorch's published results, and right ones where torch's class has wrong ones."""
 
 import json
 import math
@@ -29,9 +29,6 @@ from pytest_opprof.analysis.evaluation import (
     traverse_bfs,
     traverse_dfs,
 )
-from pytest_opprof.events.columns import Compat
-
-BOTH = pytest.mark.parametrize("compat", [None, "torch"], ids=["ours", "torch"])
 
 
 def line(*depths: int) -> list[Told]:
@@ -52,9 +49,8 @@ def line(*depths: int) -> list[Told]:
 # ---- what PyTorch published ----
 
 
-@BOTH
-def test_published_depths(compat: Compat | None) -> None:
-    evaluation = BasicEvaluation(published_profile(), compat=compat)
+def test_published_depths() -> None:
+    evaluation = BasicEvaluation(published_profile())
     assert [point.queue_depth for point in evaluation.queue_depth_list] == [
         1,
         2,
@@ -79,25 +75,22 @@ def test_published_depths(compat: Compat | None) -> None:
     assert depths == [0, 0, 0, 0, 1, 2, 3, 4, 5, 4, 2, 1]
 
 
-@BOTH
-def test_published_idle_times(compat: Compat | None) -> None:
-    evaluation = BasicEvaluation(published_profile(), compat=compat)
+def test_published_idle_times() -> None:
+    evaluation = BasicEvaluation(published_profile())
     idle = [evaluation.metrics[key].idle_time_ns for key in evaluation.event_keys]
     assert idle == [100_000] * 4 + [0] * 7 + [100_000]
 
 
-@BOTH
-def test_published_overlap(compat: Compat | None) -> None:
+def test_published_overlap() -> None:
     intervals = [Interval(*one) for one in ((0, 9), (1, 2), (2, 3), (3, 4), (4, 5), (8, 12))]
     event = EventKey(Node("Event 1", 1, 5, 5))
-    assert event.intervals_overlap(intervals, compat=compat) == 5
-    assert event.intervals_overlap(intervals, compat=compat) == 5
+    assert event.intervals_overlap(intervals) == 5
+    assert event.intervals_overlap(intervals) == 5
 
 
-@BOTH
-def test_published_optimizable_events(compat: Compat | None, traces: Path) -> None:
+def test_published_optimizable_events(traces: Path) -> None:
     told, tree = json.loads((traces / "torch_basic_evaluation_events.json").read_text())
-    evaluation = BasicEvaluation(recorded_profile(told, tree), compat=compat)
+    evaluation = BasicEvaluation(recorded_profile(told, tree))
     found = evaluation.get_optimizable_events(2, print_enable=False)
     assert [str(key) for key in found] == ["<built-in function _cuda_synchronize>", "aten::copy_"]
     for key, metrics in evaluation.metrics.items():
@@ -105,9 +98,8 @@ def test_published_optimizable_events(compat: Compat | None, traces: Path) -> No
         assert metrics.self_time_ns == key.event.duration_time_ns - inside
 
 
-@BOTH
-def test_no_device_leaves_an_empty_queue(compat: Compat | None) -> None:
-    evaluation = BasicEvaluation(profile_of([], [Node("aten::mm", 1, 0, 10)]), compat=compat)
+def test_no_device_leaves_an_empty_queue() -> None:
+    evaluation = BasicEvaluation(profile_of([], [Node("aten::mm", 1, 0, 10)]))
     assert evaluation.compute_queue_depth() == []
     assert [metrics.idle_time_ns for metrics in evaluation.metrics.values()] == [0]
     assert evaluation.rank_events(3) == []
@@ -119,7 +111,6 @@ def test_no_device_leaves_an_empty_queue(compat: Compat | None) -> None:
 def test_names_that_are_methods_are_read() -> None:
     prof = profile_of(line(1, 2, 1, 0), [Node("aten::mm", 1, 0, 4000)])
     assert [one.queue_depth for one in BasicEvaluation(prof).queue_depth_list] == [1, 2, 1, 0]
-    assert {one.queue_depth for one in BasicEvaluation(prof, compat="torch").queue_depth_list} == {0}
 
 
 def test_launches_of_one_op_have_a_kernel_each() -> None:
@@ -222,7 +213,6 @@ def test_overlaps_are_exact() -> None:
     event = EventKey(Node("event", 1, 0, 100))
     intervals = [Interval(*one) for one in ((0, 50), (10, 20), (60, 70))]
     assert event.intervals_overlap(intervals) == 60
-    assert event.intervals_overlap(intervals, compat="torch") == 50
 
 
 def test_kernels_in_the_tree_keep_their_time_to_themselves() -> None:
@@ -232,10 +222,6 @@ def test_kernels_in_the_tree_keep_their_time_to_themselves() -> None:
     prof = profile_of([Told("gemm", 60, 500, device=CUDA, number=4)], [op])
     ours = {str(key): one.self_time_ns for key, one in BasicEvaluation(prof).metrics.items()}
     assert ours == {"aten::mm": 90, "cudaLaunchKernel": 10, "gemm": 500}
-    torchs = {
-        str(key): one.self_time_ns for key, one in BasicEvaluation(prof, compat="torch").metrics.items()
-    }
-    assert torchs["cudaLaunchKernel"] == -490
 
 
 def test_every_falling_phase_is_ranked() -> None:
@@ -350,8 +336,7 @@ def calls_of(work: Callable[[], object]) -> int:
     return count
 
 
-@BOTH
-def test_twice_the_events_take_twice_the_work(compat: Compat | None) -> None:
+def test_twice_the_events_take_twice_the_work() -> None:
     def evaluate(count: int) -> Callable[[], object]:
         told = line(*[1, 2, 3, 4, 3, 2, 1, 0] * (count // 8))
         named = [
@@ -359,6 +344,6 @@ def test_twice_the_events_take_twice_the_work(compat: Compat | None) -> None:
             for one in told
         ]
         tree = [Node("aten::mm", number, 1000 * number, 900) for number in range(1, count)]
-        return lambda: BasicEvaluation(profile_of(named, tree), compat=compat).rank_events(5)
+        return lambda: BasicEvaluation(profile_of(named, tree)).rank_events(5)
 
     assert calls_of(evaluate(1600)) < 2.2 * calls_of(evaluate(800))

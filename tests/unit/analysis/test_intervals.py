@@ -2,11 +2,10 @@
 
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_opprof.analysis.intervals import Cover, Interval, gaps, torch_overlap, torch_overlaps, union
+from pytest_opprof.analysis.intervals import Cover, Interval, gaps, union
 
 moments = st.integers(0, 40)
 stretches = st.lists(st.builds(Interval, moments, moments), max_size=8)
@@ -40,26 +39,3 @@ def test_gaps_are_what_is_left(intervals: list[Interval], start: int, end: int) 
 def test_cover_counts_each_stretch(intervals: list[Interval], start: int, end: int) -> None:
     wanted = sum(len(set(range(start, end)) & covered([one])) for one in intervals)
     assert Cover(intervals).overlap(start, end) == wanted
-
-
-@pytest.mark.parametrize(
-    ("intervals", "torchs", "true"),
-    [
-        ([(0, 50), (10, 20), (60, 70)], 50, 60),
-        ([(0, 10), (5, 20), (15, 30)], 20, 30),
-        ([(0, 5), (10, 20), (15, 40), (50, 60)], 50, 45),
-    ],
-    ids=["after a covered one", "after a merge", "disjoint before"],
-)
-def test_torchs_overlap_is_not_the_union(intervals: list[tuple[int, int]], torchs: int, true: int) -> None:
-    assert torch_overlap(0, 100, [Interval(*one) for one in intervals])[0] == torchs
-    assert Cover(union([Interval(*one) for one in intervals])).overlap(0, 100) == true
-
-
-@given(stretches, st.lists(st.tuples(moments, moments), max_size=8))
-def test_torchs_answers_are_the_same_by_search(
-    intervals: list[Interval], events: list[tuple[int, int]]
-) -> None:
-    copies = [Interval(one.start, one.end) for one in intervals]
-    wanted = [torch_overlap(start, end, copies)[0] for start, end in events]
-    assert torch_overlaps(events, intervals) == wanted

@@ -10,9 +10,9 @@ import pytest
 from support.documents.ab_runs import MS, many_tests, near, one_test, side
 from support.documents.strategies import simple_run
 
-from pytest_opprof.compare.document import read_comparison, write_comparison
+from pytest_opprof.compare.document import read_comparison
 from pytest_opprof.compare.time_document import (
-    read_time_comparison,
+    read_judged,
     time_comparison_to_document,
     write_time_comparison,
 )
@@ -45,19 +45,13 @@ def test_comparison_survives_the_round_trip(name: str, tmp_path: Path) -> None:
     found = regressed()
     assert found.counts == {Verdict.REGRESSED: 1, Verdict.INCONCLUSIVE: 1, Verdict.NEW: 1}
     write_time_comparison(tmp_path / name, found)
-    assert read_time_comparison(tmp_path / name) == found
+    assert read_judged(tmp_path / name) == found
 
 
 def test_exact_part_is_read_as_any_comparison(tmp_path: Path) -> None:
     found = regressed()
     write_time_comparison(tmp_path / "ab.json", found)
     assert read_comparison(tmp_path / "ab.json") == found.exact
-
-
-def test_comparison_without_times_is_refused(tmp_path: Path) -> None:
-    write_comparison(tmp_path / "plain.json", regressed().exact)
-    with pytest.raises(DocumentError, match="this comparison has no times: it is not of `opprof ab`"):
-        read_time_comparison(tmp_path / "plain.json")
 
 
 def test_comparison_is_redone_from_the_runs(tmp_path: Path) -> None:
@@ -101,7 +95,7 @@ def test_broken_document_is_refused(damage: Any, words: str, tmp_path: Path) -> 
     path = tmp_path / "broken.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(DocumentError, match=words):
-        read_time_comparison(path)
+        read_judged(path)
 
 
 def test_names_of_any_length_fit_the_document(tmp_path: Path) -> None:
@@ -112,4 +106,4 @@ def test_names_of_any_length_fit_the_document(tmp_path: Path) -> None:
     for head in (runs, failing):
         found = compare_times(runs, head)
         write_time_comparison(tmp_path / "long.json", found)
-        assert read_time_comparison(tmp_path / "long.json") == found
+        assert read_judged(tmp_path / "long.json") == found

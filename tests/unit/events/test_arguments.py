@@ -220,7 +220,6 @@ def test_arguments_of_nvprofs_readers_matter(tmp_path: Path) -> None:
     some, none = write_nvprof(tmp_path / "a.db", rows), write_nvprof(tmp_path / "b.db", NvprofRows())
     for read in (load_nvprof, parse_nvprof_trace):
         assert len(read(some)) != len(read(none))
-        assert read(some)[0].cpu_time_total != read(some, compat="torch")[0].cpu_time_total
 
 
 @pytest.mark.parametrize(("call", "known"), COVERED, ids=lambda part: getattr(part, "__qualname__", ""))

@@ -1,4 +1,4 @@
-// Boxes beside and under each other: what flame graphs and timelines are drawn with. A click or Enter makes a box
+// Boxes beside and under each other: what flame graphs are drawn with. A click or Enter makes a box
 // as wide as the drawing; arrows go from box to box, and Escape shows everything again.
 
 const NARROWEST = 0.0008; // of the drawing's width: below, nothing could be seen of a box

@@ -149,6 +149,6 @@ function testView(test) {
     make("h2", { id: "opened", tabindex: "-1" }, badge(test.verdict, test.otherwise), " ", make("span", { class: "code" }, test.node_id)),
     test.reason ? make("p", { class: "reason" }, test.reason) : null,
     timeSection(test), changeSection(test), limitSection(test), totalSection(test), flameSection(graph),
-    opSection(test, find), section("Timeline of a step", ...test.timelines.map(timelineOf)), trendSection(test),
+    opSection(test, find), trendSection(test),
     advisorySection(test), measurementSection(test));
 }

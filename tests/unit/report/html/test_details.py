@@ -11,7 +11,7 @@ from pytest_opprof.results.run import CaptureStats, TreeNode
 
 def details_of(comparison: Comparison, name: str) -> dict[str, object]:
     (test,) = (one for one in Summary.of(comparison).tests if one.node_id.endswith(f"::{name}"))
-    return details(test, times=None, trends=(), timelines=())
+    return details(test, times=None, trends=())
 
 
 def test_changes_say_both_values_and_totals_stand_last() -> None:
