@@ -227,6 +227,19 @@ def test_runs_of_two_families_stand_side_by_side(store: Archive, tmp_path: Path)
     assert sorted(keys(other)) == sorted(keys(store))
 
 
+def test_of_what_comes_and_what_is_there_the_newest_stay(
+    store: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_module, "KEPT_RUNS", 3)
+    other = archive_module.open_store("dir:other", root=tmp_path)
+    for number in (1, 3, 5):
+        store.save("main", run_of(number), collected=NOBODY)
+    for number in (0, 2, 4):
+        other.save("main", run_of(number), collected=NOBODY)
+    store.take(other, ["main"])
+    assert keys(store) == [key(n) for n in (5, 4, 3)]
+
+
 def test_each_family_has_room_of_its_own(store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_module, "KEPT_RUNS", 2)
     store.save("main", replace(run_of(0), environment=ANOTHER), collected=NOBODY)

@@ -278,6 +278,24 @@ def test_rise_past_an_uncertain_base_is_no_silent_pass(
     assert (found.tests[0].verdict, found.notes) == (verdict, notes)
 
 
+def test_rise_that_nobody_can_judge_hides_no_improvement() -> None:
+    """Another op's varies by the process: its total fell all the same, and the note names the rise."""
+    test = simple_test({"aten::mul": 4, "aten::item": 4})
+    base = replace(with_counts(test, "aten::item", Samples.of([4, 6, 4])), unstable=("aten::item.count",))
+    base = replace(base, totals=test.totals)
+    head = simple_test({"aten::mul": 1, "aten::item": 7})
+    head = replace(head, totals=simple_test({"aten::mul": 1, "aten::item": 4}).totals)
+    found = compare_runs(
+        simple_run(base, name="main"), simple_run(head), created=datetime.now(UTC), opprof_version="1"
+    )
+    assert verdicts(found.tests[0])["aten::item"] is None
+    assert found.tests[0].verdict is Verdict.IMPROVED
+    assert found.notes == (
+        "not gated, as the baseline varies by the process: tests/test_a.py::test_x "
+        "(aten::item: 4 to 6; now 7)",
+    )
+
+
 def test_advisories_past_the_cap_are_counted() -> None:
     base = simple_test({f"aten::op{number}": 4 for number in range(30)})
     for number in range(30):

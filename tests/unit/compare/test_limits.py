@@ -95,6 +95,17 @@ def test_dropped_events_prove_only_the_worst() -> None:
     assert judged({"aten::item.count": ">= 9"}, dropped) == [Verdict.INCONCLUSIVE]
 
 
+def test_memory_of_dropped_events_proves_nothing() -> None:
+    """A release may be among what was dropped, and then there was less at a time."""
+    names = ("cpu_memory.peak", "cpu_memory.allocated")
+    totals = {**TEST.totals, **{name: Samples.constant(128, steps=TEST.steps) for name in names}}
+    whole = replace(TEST, totals=totals, sources=(*TEST.sources, "memory"))
+    limits = dict.fromkeys(names, "<= 64 B")
+    assert judged(limits, whole) == [Verdict.REGRESSED] * 2
+    dropped = replace(whole, capture=CaptureStats(dropped=1))
+    assert judged(limits, dropped) == [Verdict.INCONCLUSIVE] * 2
+
+
 def test_a_sample_proves_only_the_worst_of_counts() -> None:
     base = simple_test({"aten::item": 2, "forward": 1})
     totals = {**base.totals, "flops.total": Samples.constant(64, steps=base.steps)}

@@ -159,6 +159,14 @@ def test_a_few_faster_processes_are_left_out() -> None:
     assert "disturbed in 2 of 24 processes" in found.notes[0]
 
 
+@pytest.mark.parametrize(("percent", "left"), [(4, 12), (5, 11)])
+def test_five_percent_more_are_another_speed(percent: int, left: int) -> None:
+    base = disturbed(side(BASE), 3, probe_ns=PROBE_NS * (100 + percent) // 100)
+    (test,) = compare_times(base, side(SAME)).tests
+    assert test.times is not None
+    assert len(test.times.base_ns) == left
+
+
 def test_speeds_that_nobody_asked_for_leave_nothing_out() -> None:
     base = [with_test(run, timing=replace(run.tests[0].timing, probe_ns=0)) for run in side(BASE)]
     found = compare_times(base, disturbed(side(SAME), 3))

@@ -26,6 +26,12 @@ def test_agreement_in_the_same_process_does_not() -> None:
     assert repeated(FIRST, FIRST, fresh_process=False) == FIRST
 
 
+def test_each_process_that_agrees_counts() -> None:
+    first, again = replace(FIRST, processes=2), replace(FIRST, processes=3)
+    assert repeated(first, again, fresh_process=True).processes == 5
+    assert repeated(first, again, fresh_process=False).processes == 2
+
+
 def test_disagreement_becomes_a_range() -> None:
     again = repeated(FIRST, simple_test({"aten::mul": 5, "aten::add": 1}, processes=1), fresh_process=True)
     assert counts(again) == {"aten::mul": (2, 5), "aten::add": (1, 1)}
