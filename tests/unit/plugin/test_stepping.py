@@ -18,6 +18,20 @@ MakeItem = Callable[[str], pytest.Item]
 RANGES = frozenset({"ranges"})
 HEAD = "from pytest_opprof import record_function\nCALLS = []\n"
 
+# Asked for all of four calls when the marker is read, and again as they go: it breaks after the second.
+BREAKS_LATER = (
+    HEAD
+    + """\
+ASKED = []
+def plan(step):
+    ASKED.append(step)
+    if len(ASKED) == 8:
+        raise RuntimeError("asked too often")
+    return A.RECORD_AND_SAVE if step == 3 else A.RECORD
+@pytest.mark.profile(schedule=plan)
+"""
+)
+
 
 @pytest.fixture(autouse=True)
 def _no_window_left_open() -> Iterator[None]:
@@ -172,6 +186,18 @@ def test_a_schedule_that_raises_is_a_problem_of_the_measurement(make_item: MakeI
     with stepping.around(item):
         item.obj(opprof=stepping)
     assert stepping.problem == "the profiler failed: IndexError: list index out of range"
+
+
+def test_after_a_fault_of_ours_the_test_is_not_called_again(make_item: MakeItem) -> None:
+    item = make_item(BREAKS_LATER + "def test_it():\n    CALLS.append(0)\n    assert len(CALLS) < 3")
+    assert run(item).problem == "the profiler failed: RuntimeError: asked too often"
+
+
+def test_a_fault_of_ours_hides_no_fault_of_the_test(make_item: MakeItem) -> None:
+    item = make_item(BREAKS_LATER + "def test_it():\n    CALLS.append(0)\n    assert len(CALLS) < 2")
+    stepping = run(item)
+    assert stepping.problem is not None
+    assert stepping.problem.startswith("cannot be repeated: call 2 raised AssertionError")
 
 
 def test_sources_are_what_the_activities_leave(make_item: MakeItem) -> None:
