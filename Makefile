@@ -5,7 +5,7 @@
 #   FUZZ_SECONDS=...      how long `make fuzz` runs (default: 600)
 #   WRITE=1               `make test-gpu` keeps what it prints in docs/gpu-validation.md
 #   CHAOS=...             what `make chaos` is given: --sessions N, --seed S, --fault NAME
-#   MUTANTS=...           what `make mutants` is given: --only NAME, --write
+#   MUTANTS=...           what `make mutants` is given: --only NAME, --write, --random N --seed S
 #   MATRIX=...            what `make test-matrix` is given: --only ROW, --column TITLE, --again, --write
 #   ADOPTION=...          what `make adoption` is given: --only PROJECT, --again, --write
 #   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from mutants.covering import covering
 from mutants.detector import Detector
 from mutants.every import DETECTORS
 from mutants.page import PAGE, page
+from mutants.sample import drawn, survivors
 from mutants.tree import BuildError, Tree
 from mutants.trial import Ended, all_tried, is_native, tried
 
@@ -61,7 +63,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="this detector; may be given again")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE} and end")
+    parser.add_argument(
+        "--random", type=int, metavar="N", help="try N single edits instead, drawn from --seed"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="draws the edits (default: 1)")
     args = parser.parse_args(arguments)
+    if args.random is not None:
+        return _sampled(args.random, seed=args.seed)
     if args.write:
         (_REPOSITORY / PAGE).write_text(page(DETECTORS), encoding="utf-8")
         return 0
@@ -84,6 +92,18 @@ def main(arguments: list[str] | None = None) -> int:
     counts = ", ".join(f"{found[ended]} {_WORDS[ended]}" for ended in Ended if found[ended])
     print(f"{len(chosen)} detectors: {counts}")
     return int(any(found[ended] for ended in _WRONG))
+
+
+def _sampled(many: int, *, seed: int) -> int:
+    """Try single edits, two at a time; those that nobody noticed are told, and how many of all were."""
+    trees = [Tree(_REPOSITORY, folder=_FOLDER / name) for name in ("left", "right")]
+    digest, _ = (tree.prepare() for tree in trees)
+    covered = covering(trees[0], _FOLDER / f"covering-{digest[:12]}")
+    book = Book(_FOLDER / f"sample-{seed}.json", digest=digest)
+    edits = drawn(_REPOSITORY, many=many, seed=seed)
+    left = survivors(trees, edits, covered, book)
+    print(f"{many - len(left)} of {many} single edits were noticed (seed {seed})")
+    return int(10 * len(left) > many)
 
 
 def _holds(tree: Tree, tests: Iterable[str], book: Book) -> bool:

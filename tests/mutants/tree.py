@@ -10,8 +10,10 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from mutants.detector import Detector
@@ -39,6 +41,7 @@ class Tree:
         self._repository = repository
         self._folder = folder
         self._python = folder / "venv" / "bin" / "python"
+        self._packages = folder / "venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
         self._extension = folder / "extension"
         # Where tests that drive native/tests from Python build it.
         self._programs = self.root / "build" / "c"
@@ -84,16 +87,83 @@ class Tree:
                     path.unlink()
         return digest.hexdigest()
 
-    @contextlib.contextmanager
-    def without(self, detector: Detector) -> Iterator[None]:
+    def without(self, detector: Detector) -> AbstractContextManager[None]:
         """The copy without a detector, for a while."""
-        path = self.root / detector.file
+        return self.edited(detector.file, detector.edited(self.root))
+
+    @contextlib.contextmanager
+    def edited(self, file: str, text: str) -> Iterator[None]:
+        """The copy with another text in a file, for a while."""
+        path = self.root / file
         before = path.read_text(encoding="utf-8")
         try:
-            self._write(path, detector.edited(self.root))
+            self._write(path, text)
             yield
         finally:
             self._write(path, before)
+
+    def fails(self, programs: str, *, longest_s: float) -> bool:
+        """Build native/tests and run those that a pattern of ctest names: does one fail?
+
+        Raises:
+            BuildError: They do not compile.
+            subprocess.TimeoutExpired: They ran for longer.
+        """
+        self._run("--build", str(self._programs))
+        command = ["ctest", "--test-dir", str(self._programs), "--stop-on-failure", "-R", programs]
+        return self.run(command, longest_s=longest_s).returncode != 0
+
+    @contextlib.contextmanager
+    def at_every_start(self, line: str) -> Iterator[None]:
+        """Have each process of the copy's Python run a line first, for a while."""
+        path = self._packages / "every_start.pth"
+        path.write_text(f"{line}\n", encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.unlink()
+
+    def pytest(
+        self,
+        arguments: Sequence[str],
+        *,
+        longest_s: float,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run pytest over the copy, in the order of its arguments.
+
+        Raises:
+            BuildError: The sources do not compile.
+            subprocess.TimeoutExpired: It ran for longer.
+        """
+        command = [str(self.python()), "-m", "pytest", "-p", "no:randomly", *arguments]
+        return self.run(command, longest_s=longest_s, variables=variables)
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        longest_s: float,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the copy, without what was set for this process alone.
+
+        Raises:
+            subprocess.TimeoutExpired: It ran for longer; it was killed.
+        """
+        left_out = ("PYTEST_", "OPPROF_", "PYTHONPATH")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
+        return subprocess.run(
+            command,
+            cwd=self.root,
+            env={**kept, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=longest_s,
+            check=False,
+        )
 
     def program(self, unit: str) -> list[Path]:
         """Build a test of native/tests; one program for each CUPTI where it runs over both.
@@ -120,9 +190,10 @@ class Tree:
     def _make_python(self) -> None:
         """An interpreter with all that this one has, but for the package itself, which is the copy's."""
         venv.EnvBuilder(symlinks=True, system_site_packages=_sees_system()).create(self._folder / "venv")
-        packages = self._folder / "venv" / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
         # What .pth files of the other environment install, as its editable finder, is not installed here.
-        (packages / _PTH).write_text(f"{self.root}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        (self._packages / _PTH).write_text(
+            f"{self.root}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8"
+        )
 
     def _configure(self, folder: Path, *options: str) -> None:
         build = ["-S", str(self.root / "native"), "-B", str(folder), "-DCMAKE_BUILD_TYPE=RelWithDebInfo"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -62,7 +61,7 @@ def tried(tree: Tree, test: str) -> Trial:
 def all_tried(tree: Tree, tests: Sequence[str]) -> dict[str, Trial]:
     """Tests of pytest's in one session, which is sooner done than one of them after the other."""
     try:
-        done = _run(_pytest(tree, *tests), tree, longest_s=len(tests) * _LONGEST_S)
+        done = _pytest(tree, *tests, longest_s=len(tests) * _LONGEST_S)
     except BuildError as error:
         return {test: Trial(ended=Ended.BROKE, why=f"it does not compile: {error}") for test in tests}
     cases = _OUTCOME.findall(done.stdout)
@@ -88,7 +87,7 @@ def _of_program(tree: Tree, test: str) -> Trial:
         return Trial(ended=Ended.SKIPPED, why=f"{file} is not built here")
     checks = checks_of(tree.root / file)
     for program in programs:
-        done = _run([str(program)], tree)
+        done = tree.run([str(program)], longest_s=_LONGEST_S)
         passed = set(_RAN.findall(done.stdout))
         if done.returncode == 0 and check in passed:
             continue
@@ -99,7 +98,7 @@ def _of_program(tree: Tree, test: str) -> Trial:
 
 
 def _of_pytest(tree: Tree, test: str) -> Trial:
-    done = _run(_pytest(tree, "-x", test), tree)
+    done = _pytest(tree, "-x", test, longest_s=_LONGEST_S)
     cases = _OUTCOME.findall(done.stdout)
     failed = next((case for case, outcome in cases if outcome == "FAILED"), "")
     if done.returncode == 1 and failed:
@@ -120,23 +119,5 @@ def _together(outcomes: Iterable[str]) -> Ended:
     return Ended.HELD if "PASSED" in seen else Ended.SKIPPED
 
 
-def _pytest(tree: Tree, *arguments: str) -> list[str]:
-    return [str(tree.python()), "-m", "pytest", "-v", "-p", "no:randomly", "--tb=short", *arguments]
-
-
-def _run(
-    command: list[str], tree: Tree, *, longest_s: float = _LONGEST_S
-) -> subprocess.CompletedProcess[str]:
-    left_out = ("PYTEST_", "OPPROF_", "PYTHONPATH")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
-    return subprocess.run(
-        command,
-        cwd=tree.root,
-        env=kept,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=longest_s,
-        check=False,
-    )
+def _pytest(tree: Tree, *arguments: str, longest_s: float) -> subprocess.CompletedProcess[str]:
+    return tree.pytest(["-v", "--tb=short", *arguments], longest_s=longest_s)

@@ -1,0 +1,99 @@
+"""A sample of all single edits, tried one after the other: how many of them does a test notice?"""
+
+from __future__ import annotations
+
+import queue
+import random
+import subprocess
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, Protocol
+
+from mutants.covering import Covering
+from mutants.single_edits import SingleEdit, single_edits
+from mutants.tree import BuildError, Tree
+from mutants.trial import Ended
+
+_SOURCES: Final = (
+    *(f"pytest_opprof/{room}/*.py" for room in ("compare", "plugin", "forge", "baselines", "results")),
+    "native/src/cuda*.c",
+)
+# What runs the CUDA sources: the C tests over the fake libcupti, and the programs that load it.
+_PROGRAMS: Final = "cuda|cupti|device|fake|trace|flows|lanes"
+_NATIVE_TESTS: Final = tuple(
+    f"tests/integration/test_{name}.py" for name in ("cuda", "cuda_traces", "cuda_scripts", "occupancy")
+)
+_LONGEST_S: Final = 90.0
+_HANGS_S: Final = 300.0
+_USAGE_ERROR: Final = 4
+
+
+class Book(Protocol):
+    """What is known of edits already."""
+
+    def __getitem__(self, name: str) -> Ended | None: ...
+    def __setitem__(self, name: str, ended: Ended) -> None: ...
+
+
+def drawn(repository: Path, *, many: int, seed: int) -> list[SingleEdit]:
+    """So many of all edits of the sources that are sampled."""
+    files = sorted(path for pattern in _SOURCES for path in repository.glob(pattern))
+    edits = [edit for path in files for edit in single_edits(repository, str(path.relative_to(repository)))]
+    return random.Random(seed).sample(edits, many)  # noqa: S311  # nobody is to be kept from guessing it
+
+
+def survivors(
+    trees: Sequence[Tree], edits: Sequence[SingleEdit], covered: Covering, book: Book
+) -> list[SingleEdit]:
+    """The edits that no test noticed; as many are tried at a time as there are trees."""
+    free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+    writing = threading.Lock()
+
+    def ended(edit: SingleEdit) -> Ended:
+        name = f"{edit.start} {edit}"
+        known = book[name]
+        if known is not None:
+            return known
+        tree = free.get()
+        try:
+            by = noticed_by(tree, edit, covered)
+        finally:
+            free.put(tree)
+        found = Ended.FAILED if by else Ended.HELD
+        with writing:
+            book[name] = found
+            print(f"{f'noticed by {by}' if by else 'SURVIVED'}: {edit}", flush=True)
+        return found
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        all_ended = list(pool.map(ended, edits))
+    return [edit for edit, one in zip(edits, all_ended, strict=True) if one is Ended.HELD]
+
+
+def noticed_by(tree: Tree, edit: SingleEdit, covered: Covering) -> str:
+    """What noticed an edit; ``""`` where nothing did."""
+    text = (tree.root / edit.file).read_text(encoding="utf-8")
+    is_python = edit.file.endswith(".py")
+    with tree.edited(edit.file, edit.applied(text)):
+        try:
+            if not is_python and tree.fails(_PROGRAMS, longest_s=_HANGS_S):
+                return "C tests"
+            waves = covered.of(edit, longest_s=_LONGEST_S) if is_python else [list(_NATIVE_TESTS)]
+            return "pytest" if any(_fails(tree, tests) for tests in waves) else ""
+        except subprocess.TimeoutExpired:
+            return "a test that hangs"
+        except BuildError:
+            return "the compiler"
+
+
+def _fails(tree: Tree, tests: list[str]) -> bool:
+    done = tree.pytest(
+        ["-q", "-x", "-m", "not slow", "--timeout=60", "--tb=line", *tests], longest_s=_HANGS_S
+    )
+    if done.returncode == _USAGE_ERROR and "not found" in done.stderr:
+        raise LookupError(done.stderr)
+    return done.returncode != 0
