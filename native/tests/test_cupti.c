@@ -235,6 +235,33 @@ static void a_range_lasts_on_a_device_as_long_as_its_work(void) {
     close_session(&f);
 }
 
+/* What begins at one time stands as if it were nested: ranges from the outside in, and then the work.
+ */
+static void what_begins_at_once_stands_longest_first(void) {
+    folder f = start_device();
+    start_window();
+    op_slot outer = begin("outer");
+    op_slot inner = begin("inner");
+    uint64_t now = fake_now();
+    fake_activity work = {.kind = FAKE_LAUNCH, .name = "short", .start = now, .end = now + 1000};
+    fake_run(&work);
+    work.name = "long";
+    work.end = now + 5000;
+    fake_run(&work);
+    op_end(&inner);
+    op_end(&outer);
+    op_result *r = stop_window();
+    op_columns c = columns_of(r);
+    const char *expected[] = {"outer", "inner", "long", "short"};
+    uint64_t at = 0;
+    for (uint64_t row = 0; row < c.count; row++)
+        if (c.kind[row] == OP_KERNEL || c.kind[row] == OP_DEVICE_RANGE)
+            CHECK_TEXT(name_of(r, (int64_t)row), expected[at++]);
+    CHECK_EQ(at, 4);
+    op_result_free(r);
+    close_session(&f);
+}
+
 static void waiting_is_on_record_as_that(void) {
     folder f = start_device();
     start_window();
@@ -316,6 +343,7 @@ int main(void) {
     RUN(calls_stand_on_the_thread_that_made_them);
     RUN(streams_and_devices_are_places_of_their_own);
     RUN(a_range_lasts_on_a_device_as_long_as_its_work);
+    RUN(what_begins_at_once_stands_longest_first);
     RUN(waiting_is_on_record_as_that);
     RUN(a_wait_names_who_recorded_its_event_last);
     RUN(calls_that_only_ask_are_left_out);
