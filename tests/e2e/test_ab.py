@@ -19,6 +19,7 @@ from pytest_opprof.compare.time_comparison import TimeComparison
 from pytest_opprof.compare.time_document import read_judged
 from pytest_opprof.metrics import RANGES_COUNT
 from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.units import Unit, format_quantity
 
 WORK = """\
     from pytest_opprof import record_function
@@ -180,6 +181,9 @@ def test_a_slower_op_is_found_and_named(project: Project, tmp_path: Path) -> Non
     judged = read_judged(written)
     assert isinstance(judged, TimeComparison)
     assert judged.base_processes == 8
+    assert judged.control.noise_ppm is not None
+    floor = format_quantity(judged.control.noise_ppm, unit=Unit.PPM)
+    told.lines.fnmatch_lines([f"16/16 processes · * · noise floor so far {floor}"])
     told.lines.fnmatch_lines(
         ["traces: .opprof/traces/test_pipeline-????????????.{base,head}.json.gz * view test_pipeline)"]
     )
