@@ -104,6 +104,15 @@ def test_nearest_ancestor_stands_in(project: Project) -> None:
     assert "(nearest ancestor, " in found.label
 
 
+@pytest.mark.parametrize("dirty", [(False, True), (True, False)], ids=["clean first", "dirty first"])
+def test_of_one_commit_the_newest_run_is_taken(project: Project, dirty: tuple[bool, bool]) -> None:
+    first = project.commit("one")
+    project.commit("two")
+    for is_dirty in dirty:
+        project.save("main", first, dirty=is_dirty)
+    assert project.resolve("main").run.run_id == "run2"
+
+
 def test_latest_is_taken_with_a_note(project: Project) -> None:
     project.commit("one")
     project.git("switch", "-q", "-c", "elsewhere")
