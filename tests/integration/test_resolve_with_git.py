@@ -104,15 +104,6 @@ def test_nearest_ancestor_stands_in(project: Project) -> None:
     assert "(nearest ancestor, " in found.label
 
 
-@pytest.mark.parametrize("dirty", [(False, True), (True, False)], ids=["clean first", "dirty first"])
-def test_of_one_commit_the_newest_run_is_taken(project: Project, dirty: tuple[bool, bool]) -> None:
-    first = project.commit("one")
-    project.commit("two")
-    for is_dirty in dirty:
-        project.save("main", first, dirty=is_dirty)
-    assert project.resolve("main").run.run_id == "run2"
-
-
 def test_latest_is_taken_with_a_note(project: Project) -> None:
     project.commit("one")
     project.git("switch", "-q", "-c", "elsewhere")
@@ -214,6 +205,14 @@ def test_revision_finds_runs_of_any_name(project: Project) -> None:
     project.save("nightly", first)
     found = project.resolve("HEAD~1")
     assert found.run.title == f"nightly@{first[:7]}"
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_of_a_revisions_runs_the_newest_is_taken(project: Project, names: tuple[str, str]) -> None:
+    first = project.commit("one")
+    for name in names:
+        project.save(name, first)
+    assert project.resolve("HEAD").run.name == names[-1]
 
 
 def test_dirty_runs_count_and_are_said(project: Project) -> None:
