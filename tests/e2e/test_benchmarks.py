@@ -143,6 +143,16 @@ TESTS = (
     def test_skips(benchmark):
         pytest.skip("not today")
 
+    def test_profiles_what_it_benchmarks(benchmark):
+        from pytest_opprof import profile
+
+        def profiled():
+            if recording():
+                with profile():
+                    work()
+            work()
+        benchmark(profiled)
+
     @pytest.mark.filterwarnings("ignore:Benchmark fixture was not used")
     def test_unused(benchmark):
         work()
@@ -168,6 +178,10 @@ ERRORS = {
     "test_setup_fails_later": (
         "cannot be repeated: call 1 of what is benchmarked raised OSError when it was profiled. Build its "
         "state in the setup of benchmark.pedantic(), or set warmup=0, active=1"
+    ),
+    "test_profiles_what_it_benchmarks": (
+        "the benchmark profiles itself: call 2 of what is benchmarked raised CaptureBusyError when it was "
+        "profiled. Leave out its own profiler, or the marker"
     ),
     "test_steps_itself_as_well": (
         "the test takes a benchmark's fixture, so that what it benchmarks is called once for each step: leave "
