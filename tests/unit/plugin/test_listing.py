@@ -56,6 +56,15 @@ def test_copy_of_a_project_has_its_origin(
     }
 
 
+def test_copies_behind_what_is_none_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = {"url": "file:///a", "dir_info": {}}
+    monkeypatch.syspath_prepend(tmp_path / "second")
+    monkeypatch.syspath_prepend(tmp_path / "first")
+    modules = installed(tmp_path / "first", "Other", origin=None)
+    modules |= installed(tmp_path / "second", "Made-Up", origin=origin)
+    assert copies_of_projects(modules, root=tmp_path) == {"made_up": "/a"}
+
+
 @pytest.mark.parametrize(
     ("project", "copies"),
     [
