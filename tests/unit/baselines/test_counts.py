@@ -154,6 +154,12 @@ def test_names_and_removal(store: Archive, tmp_path: Path) -> None:
     assert store.names() == ("feature/x",)
 
 
+def test_a_test_without_counts_keeps_no_other_from_being_kept(store: Archive) -> None:
+    store.save("main", simple_run(A, replace(B, totals={}, ops=())), collected=NOBODY)
+    kept = store.load(store.entries("main")[0])
+    assert {test.node_id for test in kept.tests if test.totals} == {A.node_id}
+
+
 def test_run_without_counts_is_refused(store: Archive) -> None:
     bare = dataclasses.replace(A, totals={})
     with pytest.raises(UsageError, match="main: the run has no exact counts to keep"):

@@ -10,7 +10,7 @@ from support.kineto.made_groups import EMPTY, Group, Kind, cycle, op, row
 from pytest_opprof.capture.device_use import MEASURES, DeviceUse, DeviceWork
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.metrics.device import OP_COUNTS, OP_DEVICE_METRICS, OP_TIMES, TOTAL_OF_COUNT, TOTAL_TIMES
-from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.build import DETAILED_OPS, with_measurement
 from pytest_opprof.results.run import OpKind, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -56,6 +56,16 @@ def test_every_measure_becomes_a_total() -> None:
     assert totals["copies_htod.bytes"] == Samples.of(ALL["bytes_htod"])
     assert totals["total.self_device_time_total"] == Samples.of([5, 6])
     assert totals["device.busy_time"] == Samples.of(ALL["busy_ns"])
+
+
+def test_past_the_costliest_ops_times_alone_lose_their_steps() -> None:
+    groups = [op(f"op{at}", 1, 1, step_self_ns=(900 - at, 900 - at)) for at in range(DETAILED_OPS + 1)]
+    last = measured(*groups, device=use(*[ALL] * len(groups))).ops[-1]
+    times = {metric.name for metric in OP_TIMES}
+    varying = {name: samples for name, samples in last.device.items() if not samples.is_constant}
+    assert not times.isdisjoint(varying)
+    assert not times.issuperset(varying)
+    assert {name for name, samples in varying.items() if not samples.is_exact} == times & varying.keys()
 
 
 def test_shares_and_means_are_of_each_step() -> None:
