@@ -7,6 +7,7 @@ that was asked for is imported; its name here is all it takes to register it.
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import signal
@@ -14,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.completion import add_completion
-from pytest_opprof.errors import OpprofError
+from pytest_opprof.errors import OpprofError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,12 @@ def whole_parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: list[str]) -> int:
-    asked = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    if not arguments:
+        whole_parser().print_help()
+        return 0
+    asked = arguments[0] if arguments[0] in COMMANDS else None
+    if asked is None and not arguments[0].startswith("-"):
+        raise UsageError(_unknown(arguments[0]))
     modules = {name: _module(name) for name in ([asked] if asked else COMMANDS)}
     parser = _parser(modules)
     args, others = parser.parse_known_args(arguments)
@@ -110,6 +116,13 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     for module in modules.values():
         module.add_parser(subparsers)
     return parser
+
+
+def _unknown(command: str) -> str:
+    """What to say of a command that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(command, COMMANDS, n=1)
+    suggestion = f" (did you mean 'opprof {near[0]}'?)" if near else ""
+    return f"unknown command {command!r}{suggestion}. To list the commands: opprof --help"
 
 
 class _Version(argparse.Action):

@@ -200,3 +200,22 @@ def test_hostile_error_is_escaped(project: Path) -> None:
     told = opprof("validate", "evil.json")
     assert told.returncode == 4
     assert "\x1b" not in told.stderr
+
+
+def test_opprof_alone_prints_its_help() -> None:
+    told = opprof()
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == opprof("--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggestion"),
+    [("comprae", " (did you mean 'opprof compare'?)"), ("zzz", "")],
+    ids=["near", "far"],
+)
+def test_a_mistyped_command_gets_a_suggestion(typed: str, suggestion: str) -> None:
+    told = opprof(typed)
+    assert told.returncode == 2
+    assert (
+        told.stderr == f"opprof: unknown command '{typed}'{suggestion}. To list the commands: opprof --help\n"
+    )
