@@ -21,30 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-COMMANDS = (
-    "run",
-    "show",
-    "compare",
-    "report",
-    "accept",
-    "baseline",
-    "validate",
-    "init",
-    "doctor",
-    "prepare",
-    "env",
-    "attach",
-    "trace",
-    "view",
-    "ab",
-    "history",
-    "bisect",
-    "merge",
-    "import-benchmarks",
-    "recover",
-    "comment",
-    "mcp",
-)
+GROUPS = {
+    "set up": ("init", "doctor", "prepare", "env"),
+    "compare runs": ("show", "compare", "accept", "report", "view", "comment"),
+    "keep runs": ("baseline", "history", "merge", "import-benchmarks", "validate"),
+    "measure": ("run", "ab", "bisect", "attach", "trace", "recover"),
+    "serve": ("mcp",),
+}
+COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
 # What needs the collector. Without it all others work.
 _RECORDING = frozenset({"ab", "attach", "bisect", "env", "prepare", "recover", "run", "trace"})
 _SIGNALLED = 128
@@ -108,7 +92,9 @@ def _run(arguments: list[str]) -> int:
 
 def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="opprof", description="Look at what pytest-opprof measured, compare runs, set a project up."
+        prog="opprof",
+        description="Look at what pytest-opprof measured, compare runs, set a project up.",
+        formatter_class=_Grouped,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
     add_completion(parser)
@@ -123,6 +109,16 @@ def _unknown(command: str) -> str:
     near = difflib.get_close_matches(command, COMMANDS, n=1)
     suggestion = f" (did you mean 'opprof {near[0]}'?)" if near else ""
     return f"unknown command {command!r}{suggestion}. To list the commands: opprof --help"
+
+
+class _Grouped(argparse.HelpFormatter):
+    """Prints the title of each group of commands above its first one."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        titles = {commands[0]: title for title, commands in GROUPS.items()}
+        text = super()._format_action(action)
+        is_command = isinstance(action, argparse._SubParsersAction._ChoicesPseudoAction)  # noqa: SLF001
+        return f"\n  {titles[action.dest]}:\n{text}" if is_command and action.dest in titles else text
 
 
 class _Version(argparse.Action):

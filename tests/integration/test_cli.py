@@ -11,7 +11,7 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.capture.injection import library_path
-from pytest_opprof.cli.main import COMMANDS, main
+from pytest_opprof.cli.main import COMMANDS, GROUPS, main
 from pytest_opprof.compare.document import read_comparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.files import write_run
@@ -167,6 +167,7 @@ def test_help_lists_every_command() -> None:
     told = opprof("--help")
     assert told.returncode == 0
     assert all(f"    {command}" in told.stdout for command in COMMANDS)
+    assert all(f"\n  {title}:\n    {commands[0]} " in told.stdout for title, commands in GROUPS.items())
 
 
 def test_help_loads_nothing_large() -> None:
