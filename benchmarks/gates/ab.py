@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
@@ -21,19 +22,28 @@ _ANSWERS: Final = (0, 1)
 _PATIENCE: Final = 2
 
 
-def ab_trial(test_file: str, *, slower: dict[str, int], steps: int, step_s: float) -> Trial:
+def short_steps(steps: int, step_s: float) -> list[str]:
+    """The settings for steps far shorter than most: more of them, to last as long as a disturbance.
+
+    Args:
+        steps: How many each process times of each test.
+        step_s: About what each takes, in seconds.
+    """
+    return [f"--steps={steps}", f"--max-time={_PATIENCE * steps * step_s:g}"]
+
+
+def ab_trial(test_file: str, *, slower: dict[str, int], settings: Sequence[str]) -> Trial:
     """Make a repository, run `opprof ab` in it, read its document.
 
     Args:
         test_file: The tests to run.
         slower: See `project.write`.
-        steps: How many each process times of each test. The project's are far shorter than most, so that it
-            takes more of them to last as long as a disturbance.
-        step_s: About what each takes, in seconds.
+        settings: Options of the command; none: its default settings.
 
     Returns:
         The exit code; per test that did not simply pass its verdict and cause; the times, the notes and the
-        noise floor, which say why; the seconds.
+        noise floor, which say why; how many processes ran or waited on the machine when it began, on average
+        of a minute; the seconds.
 
     Raises:
         RuntimeError: The command gave no answer.
@@ -48,15 +58,14 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int, step_s: floa
             "ab",
             "HEAD~1",
             test_file,
-            f"--steps={steps}",
-            f"--max-time={_PATIENCE * steps * step_s:g}",
+            *settings,
             "-p",
             "opprof",
             "-q",
             "-o",
             str(document),
         ]
-        began = time.monotonic()
+        began, load = time.monotonic(), os.getloadavg()[0]
         done = project.run(folder, command)
         if done.returncode not in _ANSWERS or not document.exists():
             msg = f"{' '.join(command)} ended with {done.returncode}: {done.stdout}"
@@ -76,6 +85,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], steps: int, step_s: floa
         "noted": list(found.notes),
         "processes": found.base_processes,
         "noise_ppm": found.control.noise_ppm,
+        "load": round(load, 2),
         "seconds": round(time.monotonic() - began, 1),
     }
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.gates import project
-from benchmarks.gates.ab import ab_trial, verdicts
+from benchmarks.gates.ab import ab_trial, short_steps, verdicts
 from benchmarks.gates.neighbour import neighbour
 from benchmarks.gates.peers import FIELDS, benchmark_trial
-from benchmarks.gates.trials import Trial, add_files, at_most, files, trials
+from benchmarks.gates.trials import FOLDER, Trial, add_files, at_most, files, trials
 from benchmarks.table import Bound, Row, as_text
 
 _EXACT_TRIALS: Final = 200
@@ -37,7 +37,7 @@ def main() -> int:
         metavar="N",
         help="of `opprof ab`, and five times as many exact",
     )
-    add_files(parser, name="false_alarms.jsonl")
+    add_files(parser, default=FOLDER / "false_alarms.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
     paths = files(args)
@@ -47,7 +47,7 @@ def main() -> int:
             paths,
             kind=f"ab, {_STEPS} steps",
             count=args.trials,
-            run=lambda _: ab_trial("test_ops.py", slower={}, steps=_STEPS, step_s=_STEP_S),
+            run=lambda _: ab_trial("test_ops.py", slower={}, settings=short_steps(_STEPS, _STEP_S)),
         )
         peers = trials(paths, kind="pytest-benchmark", count=args.trials, run=benchmark_trial)
     rows = [_exact_row(exact), *_ab_rows(ab, peers)]

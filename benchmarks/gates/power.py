@@ -14,9 +14,9 @@ from typing import Final
 
 from scipy import stats
 
-from benchmarks.gates.ab import ab_trial
+from benchmarks.gates.ab import ab_trial, short_steps
 from benchmarks.gates.project import SLOWER, STEPS
-from benchmarks.gates.trials import Trial, add_files, at_most, files, trials
+from benchmarks.gates.trials import FOLDER, Trial, add_files, at_most, files, trials
 from benchmarks.table import Row, as_text
 
 _TRIALS: Final = 100
@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.power", description=__doc__)
     parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="of each size")
     parser.add_argument("--size", type=int, choices=_BOUNDS, action="append", help="percent; may be repeated")
-    add_files(parser, name="power.jsonl")
+    add_files(parser, default=FOLDER / "power.jsonl")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
     args = parser.parse_args()
     sizes = {percent: _trials(files(args), percent, count=args.trials) for percent in args.size or _BOUNDS}
@@ -45,7 +45,8 @@ def _trials(paths: Sequence[Path], percent: int, *, count: int) -> list[Trial]:
     def one(number: int) -> Trial:
         name = STEPS[number % len(STEPS)]
         slower = {name: SLOWER[percent]}
-        return {"op": name, **ab_trial("test_steps.py", slower=slower, steps=_STEPS, step_s=_STEP_S)}
+        settings = short_steps(_STEPS, _STEP_S)
+        return {"op": name, **ab_trial("test_steps.py", slower=slower, settings=settings)}
 
     return trials(paths, kind=f"{percent} %, {_STEPS} steps", count=count, run=one)
 

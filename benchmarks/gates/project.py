@@ -1,4 +1,4 @@
-"""A small project without torch, in a git repository: what the gates are tried on."""
+"""A small project in a git repository: what the gates are tried on."""
 
 from __future__ import annotations
 
@@ -116,6 +116,64 @@ def test_step(name):
             run(each, units)
 """
 
+# Steps of some milliseconds, with as many threads of torch as it takes by itself: what people mark.
+_TORCH: Final = """
+import pytest
+import torch
+from torch import nn
+
+
+def encoder():
+    model = nn.TransformerEncoderLayer(64, 4, dim_feedforward=128, batch_first=True)
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = torch.randn(8, 32, 64)
+
+    def step():
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def images():
+    model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 32, 3))
+    data = torch.randn(8, 3, 32, 32)
+    return lambda: model(data).mean().backward()
+
+
+def recurrent():
+    model = nn.LSTM(32, 64, batch_first=True).eval()
+    data = torch.randn(8, 24, 32)
+
+    def step():
+        with torch.inference_mode():
+            model(data)
+
+    return step
+
+
+def tensors():
+    data = torch.randn(256, 256)
+
+    def step():
+        values, order = torch.topk(torch.softmax(data @ data, dim=1), 8)
+        torch.zeros_like(data).scatter_(1, order, values).sort(dim=1)
+
+    return step
+
+
+@pytest.fixture(params=[encoder, images, recurrent, tensors], ids=lambda made: made.__name__)
+def step(request):
+    torch.manual_seed(1)
+    return request.param()
+
+
+@pytest.mark.profile
+def test_model(step):
+    step()
+"""
+
 _BENCHED: Final = """
 import pytest
 
@@ -132,6 +190,7 @@ _FILES: Final = {
     "ops.py": _OPS,
     "extra.py": "EXTRA = {}\n",
     "test_ops.py": _PROFILED,
+    "test_torch.py": _TORCH,
     "test_steps.py": _STEPPED.format(steps=STEPS, units=_UNITS),
     "bench_ops.py": _BENCHED,
     ".gitignore": ".opprof/\n.benchmarks/\n__pycache__/\n",

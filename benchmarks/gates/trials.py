@@ -14,28 +14,28 @@ from scipy import stats
 from benchmarks.gates.project import DIGEST
 from benchmarks.results import commit
 
-_FOLDER: Final = Path("build") / "gates"
+FOLDER: Final = Path("build") / "gates"
 
 Trial = dict[str, Any]
 
 
-def add_files(parser: argparse.ArgumentParser, *, name: str) -> None:
-    """Add the option that names the files of finished trials, `args.files`."""
+def add_files(parser: argparse.ArgumentParser, *, default: Path) -> None:
+    """Add the option that names the files of finished trials."""
     parser.add_argument(
         "--file",
         type=Path,
         action="append",
         dest="files",
         metavar="FILE",
-        help=f"the finished trials (default: {_FOLDER / name}); given again: others, as from another core, "
+        help=f"the finished trials (default: {default}); given again: others, as from another core, "
         "that count too",
     )
-    parser.set_defaults(name=name)
+    parser.set_defaults(default_file=default)
 
 
 def files(args: argparse.Namespace) -> list[Path]:
     """The files that were named, or the default one."""
-    return args.files or [_FOLDER / args.name]
+    return args.files or [args.default_file]
 
 
 def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int], Trial]) -> list[Trial]:
@@ -56,7 +56,7 @@ def trials(paths: Sequence[Path], *, kind: str, count: int, run: Callable[[int],
             print(f"{kind}: trial {number + 1} of {count - len(elsewhere)}", file=sys.stderr, flush=True)
             known[number] = {"kind": kind, "project": DIGEST, "commit": commit(), "trial": number}
             known[number] |= run(number)
-            _append(path, known[number])
+            append(path, known[number])
     return [*(known[number] for number in range(count - len(elsewhere))), *elsewhere]
 
 
@@ -68,10 +68,11 @@ def at_most(count: int, trials: int) -> str:
 
 
 def _of_kind(path: Path, kind: str) -> list[Trial]:
-    return [line for line in _lines(path) if (line["kind"], line["project"]) == (kind, DIGEST)]
+    return [line for line in lines(path) if (line["kind"], line["project"]) == (kind, DIGEST)]
 
 
-def _lines(path: Path) -> list[Trial]:
+def lines(path: Path) -> list[Trial]:
+    """The trials of a file, of any kind and version of the project; none where it is not there."""
     if not path.exists():
         return []
     found = []
@@ -83,7 +84,8 @@ def _lines(path: Path) -> list[Trial]:
     return found
 
 
-def _append(path: Path, trial: Trial) -> None:
+def append(path: Path, trial: Trial) -> None:
+    """Add a finished trial to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         # A line that a kill cut off ends here, and not in the middle of the next one.

@@ -1,0 +1,95 @@
+"""Unchanged code under `opprof ab` as people give it, without options: plain tests, and real ones of torch.
+
+``python -m benchmarks.gates.default_settings`` makes the trials that the file lacks, and prints a table.
+With ``--keep`` they are added to benchmarks/results, of which docs/ab.md is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from benchmarks.gates.ab import ab_trial, verdicts
+from benchmarks.gates.trials import FOLDER, Trial, add_files, append, at_most, files, lines, trials
+from benchmarks.results import FOLDER as RESULTS
+from benchmarks.table import Row, as_text
+
+KEPT: Final = RESULTS / "ab_default_settings.jsonl"
+# By the kind of tests, the file of the project that has them.
+_TESTS: Final[Mapping[str, str]] = MappingProxyType({"plain": "test_steps.py", "torch": "test_torch.py"})
+_TRIALS: Final = 20
+
+
+def main() -> int:
+    """Run the trials that the file lacks, and print what came out."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gates.default_settings", description=__doc__)
+    parser.add_argument("--trials", type=int, default=_TRIALS, metavar="N", help="of each kind of tests")
+    parser.add_argument("--tests", choices=_TESTS, action="append", help="which kind; may be repeated")
+    add_files(parser, default=FOLDER / "default_settings.jsonl")
+    parser.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    parser.add_argument("--keep", action="store_true", help="add them to benchmarks/results")
+    args = parser.parse_args()
+    made: list[Trial] = []
+    for tests in args.tests or _TESTS:
+
+        def one(_: int, tests: str = tests) -> Trial:
+            named = {"of": tests, "settings": "default"}
+            return named | ab_trial(_TESTS[tests], slower={}, settings=())
+
+        made += trials(files(args), kind=_kind(tests), count=args.trials, run=one)
+    if args.keep:
+        keep(made)
+    print(as_text(rows(made), markdown=args.markdown))
+    return 0
+
+
+def rows(found: Sequence[Trial]) -> list[Row]:
+    """What these trials say, by the kind of tests."""
+    by_kind = {tests: [trial for trial in found if trial["of"] == tests] for tests in _TESTS}
+    return [row for tests, some in by_kind.items() if some for row in _rows(tests, some)]
+
+
+def keep(made: Sequence[Trial], path: Path = KEPT) -> None:
+    """Add those to a file that it lacks."""
+    known = lines(path)
+    for trial in made:
+        if trial not in known:
+            append(path, trial)
+
+
+def _kind(tests: str) -> str:
+    return f"ab, {tests}, default settings"
+
+
+def _rows(tests: str, found: Sequence[Trial]) -> list[Row]:
+    flagged = sum(not verdicts(trial).isdisjoint({"regressed", "improved"}) for trial in found)
+    unsure = sum("inconclusive" in verdicts(trial) for trial in found)
+    middle = {
+        name: sorted(trial[name] for trial in found)[len(found) // 2]
+        for name in ("noise_ppm", "load", "seconds")
+    }
+    return [
+        Row(
+            what=f"{max(trial['tests'] for trial in found)} unchanged {tests} tests, default settings: "
+            "runs that flag one",
+            ours=at_most(flagged, len(found)),
+            peer=f"middle noise floor {middle['noise_ppm'] / 10_000:.1f} %",
+            figure=flagged,
+            unit="flagged",
+        ),
+        Row(
+            what="the same: runs that end INCONCLUSIVE",
+            ours=at_most(unsure, len(found)),
+            peer=f"middle load {middle['load']:.1f}, {middle['seconds']:.0f} s a run",
+            figure=unsure,
+            unit="unsure",
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
