@@ -146,7 +146,7 @@ def test_the_trace_read_again_says_the_same(rows_and_trace: tuple[Any, Path]) ->
 @pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
 def test_holistic_trace_analysis_breaks_it_down(rows_and_trace: tuple[Any, Path]) -> None:
     trace_analysis = pytest.importorskip(
-        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the peers extra)"
+        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
     )
     analysis = trace_analysis.TraceAnalysis(
         trace_files={0: str(rows_and_trace[1])}, include_last_profiler_step=True

@@ -194,7 +194,7 @@ def test_perfetto_sees_the_same_again(traces: Path, tmp_path: Path) -> None:
 )
 def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Path, analysis: str) -> None:
     trace_analysis = pytest.importorskip(
-        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the peers extra)"
+        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
     )
     packed, again = traces / "alexnet_inference_cuda.json.gz", tmp_path / "again.json"
     load_trace(packed).export_chrome_trace(again)

