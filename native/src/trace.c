@@ -94,10 +94,6 @@ static void put_phase_and_category(op_json *out, const op_columns *c, uint64_t r
     }
 }
 
-static bool is_call(const op_columns *c, int64_t row) {
-    return c->kind[row] == OP_PYTHON_CALL || c->kind[row] == OP_C_CALL;
-}
-
 /* `nn.Module: Linear_1` is module 1 of its class. */
 static void put_module_id(op_json *out, uint32_t name) {
     static const char prefix[] = "nn.Module: ";
@@ -115,14 +111,14 @@ static void put_module_id(op_json *out, uint32_t name) {
     PUT(out, ",");
 }
 
-static void put_call_args(op_json *out, const op_columns *c, uint64_t row) {
-    int32_t p = c->parent[row];
-    while (p >= 0 && !is_call(c, p))
-        p = c->parent[p];
+static void put_call_args(op_trace *t, uint64_t row) {
+    const op_columns *c = &t->r->columns;
+    op_json *out = &t->out;
     PUT(out, "\"Python id\":");
     op_json_unsigned(out, row + 1);
     PUT(out, ",\"Python parent id\":");
-    op_json_unsigned(out, (uint64_t)(p + 1)); /* 0: none, where Kineto's null is no number to readers */
+    /* 0: none, where Kineto's null is no number to readers */
+    op_json_unsigned(out, c->parent[row] >= 0 ? t->calls[c->parent[row]] : 0);
     PUT(out, ",");
     if (c->kind[row] == OP_PYTHON_CALL)
         put_module_id(out, c->name[row]);
@@ -153,7 +149,7 @@ static void put_event_args(op_trace *t, uint64_t row) {
     switch (c->kind[row]) {
     case OP_PYTHON_CALL:
     case OP_C_CALL:
-        put_call_args(out, c, row);
+        put_call_args(t, row);
         break;
     case OP_MEMORY:
         op_trace_put_memory(t, row);
@@ -207,7 +203,7 @@ static void put_async(op_trace *t, uint64_t row, const op_place *at) {
     for (int part = 0; part < 2; part++) {
         op_json_text(&t->out, part ? ",\n{\"ph\":\"e\",\"id\":" : ",\n{\"ph\":\"b\",\"id\":");
         op_json_unsigned(&t->out, row + 1);
-        op_json_text(&t->out, is_call(c, (int64_t)row) ? ",\"cat\":\"python_function\",\"name\":\""
+        op_json_text(&t->out, op_trace_is_call(c, row) ? ",\"cat\":\"python_function\",\"name\":\""
                               : c->scope[row] == OP_SCOPE_USER
                                   ? ",\"cat\":\"user_annotation\",\"name\":\""
                                   : ",\"cat\":\"cpu_op\",\"name\":\"");
@@ -302,7 +298,7 @@ static int prepare(op_trace *t) {
     rc = op_flows_find(&t->flows, t->r);
     if (rc == OP_OK)
         rc = op_lanes_lay(&t->lanes, t->r);
-    if (rc == OP_OK && (!op_trace_note_launches(t) || !op_trace_find_modules(t)))
+    if (rc == OP_OK && (!op_trace_note_launches(t) || !op_trace_find_calls(t)))
         rc = op_error_set(OP_ENOMEM, "no memory to write the trace");
     return rc;
 }
@@ -315,6 +311,7 @@ static void clean_up(op_trace *t) {
     free(t->flows.of_row);
     free(t->lanes.slices);
     free(t->launched);
+    free(t->calls);
     free(t->modules);
     op_json_free(&t->out);
 }

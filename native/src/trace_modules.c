@@ -1,5 +1,6 @@
-/* Which torch modules an op ran in, as "Module Hierarchy": Kineto tells it of TorchScript's modules,
- * which the observer notes with the op; here it follows from the modules' calls. */
+/* Which calls an event ran in, and which torch modules, as "Module Hierarchy": Kineto tells it of
+ * TorchScript's modules, which the observer notes with the op; here it follows from the modules' calls.
+ */
 #include "fault.h"
 #include "fields.h"
 #include "inputs.h"
@@ -17,20 +18,27 @@ static bool is_module(const op_columns *c, uint64_t row) {
     return length > PREFIX && memcmp(text, prefix, PREFIX) == 0;
 }
 
-/* Parents stand before what is inside them. */
-bool op_trace_find_modules(op_trace *t) {
-    const op_columns *c = &t->r->columns;
+typedef bool condition(const op_columns *c, uint64_t row);
+
+/* By row 1 + the innermost such row at or around it, found once for all that is inside; NULL where
+ * there is none. Parents stand before what is inside them. False: no memory. */
+static bool find_around(const op_columns *c, condition *is_wanted, uint32_t **found) {
     uint64_t first = 0;
-    while (first < c->count && !is_module(c, first))
+    while (first < c->count && !is_wanted(c, first))
         first++;
     if (first == c->count)
         return true;
-    t->modules = op_calloc(c->count, sizeof *t->modules);
-    for (uint64_t row = first; t->modules && row < c->count; row++)
-        t->modules[row] = is_module(c, row)     ? (uint32_t)row + 1
-                          : c->parent[row] >= 0 ? t->modules[c->parent[row]]
-                                                : 0;
-    return t->modules != NULL;
+    uint32_t *around = *found = op_calloc(c->count, sizeof *around);
+    for (uint64_t row = first; around && row < c->count; row++)
+        around[row] = is_wanted(c, row)     ? (uint32_t)row + 1
+                      : c->parent[row] >= 0 ? around[c->parent[row]]
+                                            : 0;
+    return around != NULL;
+}
+
+bool op_trace_find_calls(op_trace *t) {
+    const op_columns *c = &t->r->columns;
+    return find_around(c, op_trace_is_call, &t->calls) && find_around(c, is_module, &t->modules);
 }
 
 static bool is_told(const op_trace *t, uint64_t row) {

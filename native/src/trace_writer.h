@@ -29,6 +29,7 @@ typedef struct op_trace {
     op_flows flows;
     op_lanes lanes;
     uint8_t *launched; /* by row: it has an arrow to a device; NULL: none has */
+    uint32_t *calls;   /* by row: 1 + the call of Python or C at or around it; NULL: there is none */
     uint32_t *modules; /* by row: 1 + the call of a torch module at or around it; NULL: there is none */
 } op_trace;
 
@@ -65,9 +66,13 @@ void op_trace_put_labels(op_trace *t);
 bool op_trace_note_launches(op_trace *t);
 void op_trace_put_device_event(op_trace *t, const op_lane_slice *slice);
 
-/* trace_modules.c: the torch modules that an op ran in */
-bool op_trace_find_modules(op_trace *t);
+/* trace_modules.c: the calls that an event ran in, and those of torch modules */
+bool op_trace_find_calls(op_trace *t);
 void op_trace_put_modules(op_trace *t, uint64_t row);
+
+static inline bool op_trace_is_call(const op_columns *c, uint64_t row) {
+    return c->kind[row] == OP_PYTHON_CALL || c->kind[row] == OP_C_CALL;
+}
 
 static inline void op_trace_time(op_trace *t, int64_t at_ns) {
     op_json_microseconds(&t->out, t->from_base + at_ns);

@@ -314,6 +314,28 @@ static void a_full_disk_is_said(void) {
     op_result_free(r);
 }
 
+/* The ranges between two calls lead in a circle, as no recording's do: who looks at each row once comes
+ * to an end all the same, who walks from a call to the call around it does not. */
+static void nobody_walks_from_call_to_call(void) {
+    start_over();
+    made_thread *t = &m.threads[0];
+    add_event(t, "outer", 0, 1000, 1900)->kind = OP_PYTHON_CALL;
+    add_event(t, "range", 1, 1100, 1800);
+    add_event(t, "range", 2, 1200, 1700);
+    add_event(t, "inner", 3, 1300, 1400)->kind = OP_PYTHON_CALL;
+    op_result *r = build(&m);
+    char *text = trace_of(r, "", "t");
+    check_has(text, "\"Python id\":4,\"Python parent id\":1,");
+    free(text);
+    ((int32_t *)r->columns.parent)[1] = 2; /* its storage is the result's own */
+    alarm(10);
+    text = trace_of(r, "", "t");
+    alarm(0);
+    check_has(text, "\"Python id\":4,");
+    free(text);
+    op_result_free(r);
+}
+
 int main(void) {
     RUN(checker_knows_json);
     RUN(empty_result_is_a_trace);
@@ -324,6 +346,7 @@ int main(void) {
     RUN(inputs_stand_as_kineto_writes_them);
     RUN(text_arguments_are_shown);
     RUN(memory_stands_as_kineto_writes_it);
+    RUN(nobody_walks_from_call_to_call);
     RUN(large_traces_are_whole);
     RUN(a_full_disk_is_said);
     return 0;
