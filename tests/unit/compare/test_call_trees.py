@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from strategies import simple_test
+from support.documents.strategies import simple_test
 
 from pytest_opprof.compare.call_trees import ROOT, CallTree
 from pytest_opprof.results.names import STEP_NAME
