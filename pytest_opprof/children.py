@@ -26,20 +26,26 @@ def started(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """
     made: list[subprocess.Popen[Any]] = []
     faults: list[Exception] = []
+    # Whoever takes it first decides: the other thread, that it starts the process, or this one, that none is.
+    begun = threading.Lock()
+    done = threading.Event()
 
     def start() -> None:
+        if not begun.acquire(blocking=False):
+            return
         try:
             made.append(subprocess.Popen(command, start_new_session=True, **options))
         except Exception as error:  # noqa: BLE001  # it is raised where it was asked for
             faults.append(error)
+        finally:
+            done.set()
 
-    starter = threading.Thread(target=start)
     try:
-        starter.start()
-        starter.join()
+        threading.Thread(target=start).start()
+        done.wait()  # not join(): before 3.13 it takes a thread for ended if a handler raises in it
     except BaseException:
-        if starter.ident is not None:
-            starter.join()
+        if not begun.acquire(blocking=False):
+            done.wait()
         for process in made:
             with process:  # waits for its end, and closes what it wrote to
                 send(process, signal.SIGKILL)

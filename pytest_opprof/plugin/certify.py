@@ -201,15 +201,6 @@ def _fresh_process(
         if first is not None:
             write_run(known, first)
             command.append(f"--opprof-first={known}")
-        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-            process = started(
-                command,
-                cwd=config.invocation_params.dir,
-                env={**os.environ, _HASH_SEED: _hash_seed(number)},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
 
         def ended(timeout_s: float | None) -> Run:
             code = process.wait(timeout_s)
@@ -219,11 +210,20 @@ def _fresh_process(
             said = next(filter(None, texts), "it printed nothing").splitlines()
             raise MeasurementError(f"process {number} ended with exit code {code}: {said[-1]}")
 
-        try:
-            yield ended
-        finally:
-            send(process, signal.SIGKILL)
-            process.wait()
+        with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+            process = started(
+                command,
+                cwd=config.invocation_params.dir,
+                env={**os.environ, _HASH_SEED: _hash_seed(number)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+            try:
+                yield ended
+            finally:
+                send(process, signal.SIGKILL)
+                process.wait()
 
 
 def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:

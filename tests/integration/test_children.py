@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,6 +33,7 @@ class _Hit(subprocess.Popen[Any]):
         super().__init__(*args, **options)
         self.pids.append(self.pid)
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)  # it is heard before this returns
 
 
 @pytest.fixture
