@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import (
-    BOUNDED_TOLERANCE,
+    BOUNDED_PERCENT,
     COUNT,
     WATCHED_OPS,
     Family,
@@ -54,7 +54,7 @@ class Rule:
 
 _EXACT = Rule(kind=RuleKind.EXACT)
 _ADVISORY = Rule(kind=RuleKind.ADVISORY)
-_BOUNDED = Rule(kind=RuleKind.TOLERANCE, tolerance=BOUNDED_TOLERANCE)
+_BOUNDED = Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(BOUNDED_PERCENT, 100))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from pytest_opprof.metrics.host import (
 )
 from pytest_opprof.metrics.metric import (
     ANSWERS,
-    BOUNDED_TOLERANCE,
+    BOUNDED_PERCENT,
     Family,
     Metric,
     Scope,
@@ -32,7 +32,7 @@ from pytest_opprof.metrics.registry import OP_FAMILIES, OP_METRICS, PRESETS, TOT
 
 __all__ = [
     "ANSWERS",
-    "BOUNDED_TOLERANCE",
+    "BOUNDED_PERCENT",
     "COUNT",
     "CPU_MEMORY",
     "CPU_MEMORY_ALLOCATED",

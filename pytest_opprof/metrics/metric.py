@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -29,8 +28,8 @@ class Family(StrEnum):
     TIME = "time"  # by whatever the machine does: judged in an A/B only
 
 
-# Of a bounded metric, as a share of the base.
-BOUNDED_TOLERANCE = Fraction(1, 100)
+# Of the base, for a bounded metric. No Fraction: it loads decimals, and everybody needs metrics.
+BOUNDED_PERCENT = 1
 
 
 class Scope(StrEnum):

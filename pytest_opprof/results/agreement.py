@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_opprof.metrics import (
-    BOUNDED_TOLERANCE,
+    BOUNDED_PERCENT,
     COUNT,
     CPU_MEMORY,
     FLOPS,
@@ -123,5 +123,6 @@ def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:
     """Whether two measurements contradict each other; of a peak by more than its gate tolerates."""
     if one is other or metric.family is Family.TIME:
         return False
-    allowed = BOUNDED_TOLERANCE * one.high if metric.family is Family.BOUNDED else 0
-    return abs(other.low - one.low) > allowed or abs(other.high - one.high) > allowed
+    percent = BOUNDED_PERCENT if metric.family is Family.BOUNDED else 0
+    apart = max(abs(other.low - one.low), abs(other.high - one.high))
+    return 100 * apart > percent * one.high

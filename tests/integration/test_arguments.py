@@ -33,7 +33,6 @@ SHOWN = {
         "../unit/analysis/test_fx_markers.py::test_unknown_graphs_and_bare_nodes_have_no_lines"
     ),
     "BasicEvaluation.prof": "../unit/analysis/test_evaluation.py::test_published_depths",
-    "BasicEvaluation.compat": "../unit/analysis/test_evaluation.py::test_names_that_are_methods_are_read",
     "BasicEvaluation.get_optimizable_events.length": (
         "../unit/analysis/test_evaluation.py::test_published_optimizable_events"
     ),
@@ -44,7 +43,6 @@ SHOWN = {
         "../unit/analysis/test_evaluation.py::test_events_that_are_alike_have_a_ranking"
     ),
     "EventKey.intervals_overlap.intervals": "../unit/analysis/test_evaluation.py::test_published_overlap",
-    "EventKey.intervals_overlap.compat": "../unit/analysis/test_evaluation.py::test_overlaps_are_exact",
     "source_code_location.event": "../unit/analysis/test_evaluation.py::test_location_without_python_is_said",
     "emit_itt.enabled": "test_emit.py::test_context_managers_are_not_reentrant",
     "emit_itt.record_shapes": "test_emit.py::test_itt_shows_sizes_when_asked",

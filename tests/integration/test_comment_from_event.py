@@ -333,7 +333,7 @@ def test_artifact_cannot_bring_limits(job: Job, node_id: str, limits: dict[str, 
     assert "1 test has other gates or limits in the pull request: they hold once it is merged" in job.body
 
 
-@pytest.mark.parametrize("part", ["trusted.compare_runs", "commenting.markdown_comment"])
+@pytest.mark.parametrize("part", ["fork_verdict.compare_runs", "commenting.markdown_comment"])
 def test_what_an_artifact_breaks_is_told_in_place_of_an_older_pass(
     job: Job, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
