@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
-from pytest_opprof.compare.time_comparison import TimeComparison, TimeSettings
-from pytest_opprof.compare.time_samples import (
+from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
+from pytest_opprof.compare.timing.judge import compare_times
+from pytest_opprof.compare.timing.samples import (
     Readings,
     Refusal,
     readings_by_test,
     short_of_undisturbed,
     wall_times,
 )
-from pytest_opprof.compare.time_verdicts import control_of
-from pytest_opprof.compare.times import compare_times
+from pytest_opprof.compare.timing.verdicts import control_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
 from pytest_opprof.experiment.experiment_store import Death, Kept

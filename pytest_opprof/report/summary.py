@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_opprof.compare.comparison import Comparison
-from pytest_opprof.compare.time_comparison import TimeComparison
+from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
 from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.compare.time_comparison import Control, TestTimes
+    from pytest_opprof.compare.timing.comparison import Control, TestTimes
 
 # What a comparison document may hold: the exact gates alone, or with the times of an A/B.
 Judged: TypeAlias = Comparison | TimeComparison

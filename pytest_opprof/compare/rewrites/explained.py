@@ -13,8 +13,8 @@ from pytest_opprof.results.run import OpKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_opprof.compare.alignment import Key, Rewriting
     from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.compare.rewrites.alignment import Key, Rewriting
     from pytest_opprof.results.run import OpRow, TestResult
 
     _Rows: TypeAlias = dict[Key, list[OpRow]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.alignment import Rewriting
 from pytest_opprof.compare.comparison import RewriteKind
+from pytest_opprof.compare.rewrites.alignment import Rewriting
 from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:

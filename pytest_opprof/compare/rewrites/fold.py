@@ -11,11 +11,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.alignment import rewritings
-from pytest_opprof.compare.call_trees import CallTree
 from pytest_opprof.compare.comparison import Change, Rewrite, RewriteKind
-from pytest_opprof.compare.explained import Book
-from pytest_opprof.compare.kernels import kernel_rewritings
+from pytest_opprof.compare.rewrites.alignment import rewritings
+from pytest_opprof.compare.rewrites.call_trees import CallTree
+from pytest_opprof.compare.rewrites.explained import Book
+from pytest_opprof.compare.rewrites.kernels import kernel_rewritings
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import bounded_text
@@ -25,7 +25,7 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_opprof.compare.alignment import Key, Rewriting
+    from pytest_opprof.compare.rewrites.alignment import Key, Rewriting
     from pytest_opprof.results.run import TestResult
 
 _WORDS = {RewriteKind.ADDED: "new", RewriteKind.REMOVED: "gone"}

@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_opprof.compare.call_trees import ROOT, CallTree
 from pytest_opprof.compare.comparison import RewriteKind
+from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
