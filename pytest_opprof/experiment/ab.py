@@ -33,6 +33,7 @@ from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strange
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.run import Commit, Outcome, Run, TestResult
+from pytest_opprof.wording import counted
 
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
@@ -175,7 +176,7 @@ class _Experiment:
         parts = [
             f"base {self.base_name}@{plan.base[:_SHORT]}",
             f"head {self.head.commit.short}",
-            f"{tests} {'test' if tests == 1 else 'tests'}",
+            counted(tests, "test"),
             f"{plan.processes} processes a side, interleaved",
         ]
         return " | ".join(parts)

@@ -21,6 +21,7 @@ from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import bounded_text
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -173,7 +174,7 @@ def _cause(rewriting: Rewriting, book: Book) -> str:
         told += f" in range {caller!r}" if caller in book.ranges else f" in {caller}"
     named = {*rewriting.before, *rewriting.after}
     inside = sum(name not in named for name, _ in rewriting.net())
-    return f"{told}, with {inside} more {'op' if inside == 1 else 'ops'} inside" if inside else told
+    return f"{told}, with {counted(inside, 'more op')} inside" if inside else told
 
 
 def _others(
