@@ -12,8 +12,8 @@ from typing import Final
 
 from benchmarks.gates import project
 from benchmarks.gates.trials import Trial
-from pytest_opprof.compare.time_comparison import TestTimes
-from pytest_opprof.compare.time_document import read_time_comparison
+from pytest_opprof.compare.timing.comparison import TestTimes
+from pytest_opprof.compare.timing.document import read_time_comparison
 
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
 # 0 passed, 1 a gate failed: anything else is no answer.

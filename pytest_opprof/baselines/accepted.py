@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.folder import writing
+from pytest_opprof.baselines.folder import project_writing
 from pytest_opprof.metrics import OP_METRICS, TOTALS, MetricPath
 from pytest_opprof.results.document import (
     contradiction,
@@ -190,7 +190,7 @@ def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Accept
 
 def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[Key, Acceptance]]) -> None:
     """Read, change and write the file, with nobody else in between."""
-    with writing(folder):
+    with project_writing(folder):
         entries = change(read_accepted(folder))
         path = folder / ACCEPTED
         document = {

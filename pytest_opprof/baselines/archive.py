@@ -27,6 +27,7 @@ from pytest_opprof.baselines.store import Change, Entry, Put, Saved
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
 from pytest_opprof.results.merge import Collected, joined, merged
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -348,8 +349,7 @@ class _Taking:
             if put.data not in plain:
                 puts.append(put)
                 notes.append(note)
-        count = "1 run" if len(puts) == 1 else f"{len(puts)} runs"
-        self.notes = (f"{self._name}: {count} taken over", *notes, *self._others.problems)
+        self.notes = (f"{self._name}: {counted(len(puts), 'run')} taken over", *notes, *self._others.problems)
         kept = {put.key for put in puts}
         others = [entry for entry in entries if entry.key not in kept]
         old = _past(KEPT_RUNS, [*others, *puts])

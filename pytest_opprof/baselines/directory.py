@@ -64,7 +64,7 @@ class DirectoryStore:
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
         """Do what ``plan`` says while no other process writes."""
         folder = self._folder(name)
-        with self._writing():
+        with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             change = plan(self.entries(name))
             places = tuple(self._write(folder, put) for put in change.puts)
             for entry in change.drops:
@@ -89,18 +89,6 @@ class DirectoryStore:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise store_error(path, "cannot be removed", error) from error
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise store_error(self.folder, "cannot be written", error) from error
-        with locked(self.folder / _LOCK):
-            ignore = self.folder / ".gitignore"
-            if not ignore.exists():
-                write_bytes(ignore, _GITIGNORE)
-            yield
 
     def _folder(self, name: str) -> Path:
         return self.folder / quote(name, safe=" ")
@@ -133,6 +121,27 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
+    """Be the only writer of a folder, which is made where it is missing.
+
+    Args:
+        lock: the file in it to hold.
+        ignore: what git is to leave alone, where no ``.gitignore`` says.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        lock.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise store_error(lock.parent, "cannot be written", error) from error
+    with locked(lock):
+        if not (path := lock.with_name(".gitignore")).exists():
+            write_bytes(path, ignore)
+        yield
 
 
 def listed(folder: Path) -> list[Path]:

@@ -6,15 +6,13 @@ What was accepted is there to be committed. What only this checkout needs, such 
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.directory import locked
-from pytest_opprof.results.files import write_bytes
+from pytest_opprof.baselines.directory import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 FOLDER = Path(".opprof")
 _STATE = ".state"
@@ -42,8 +40,7 @@ def state_file(folder: Path, name: str) -> Path:
     return folder / _STATE / name
 
 
-@contextlib.contextmanager
-def writing(folder: Path) -> Iterator[None]:
+def project_writing(folder: Path) -> AbstractContextManager[None]:
     """Have the project's folder, made where it is missing, to oneself: two writers at once take turns.
 
     Args:
@@ -52,8 +49,4 @@ def writing(folder: Path) -> Iterator[None]:
     Raises:
         StoreError: it cannot be written.
     """
-    ignore, lock = state_file(folder, ".gitignore"), state_file(folder, "lock")
-    if not ignore.exists():
-        write_bytes(ignore, b"*\n")
-    with locked(lock):
-        yield
+    return writing(state_file(folder, "lock"), ignore=b"*\n")

@@ -29,8 +29,8 @@ def run_git(
     folder: Path,
     *arguments: str,
     given: bytes = b"",
-    more: Mapping[str, str] | None = None,
-    timeout_s: int = _TIMEOUT_S,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: int | None = _TIMEOUT_S,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, without questions to the user, in English.
 
@@ -38,8 +38,8 @@ def run_git(
         folder: where.
         arguments: what git is told.
         given: its input.
-        more: variables for its environment.
-        timeout_s: after so many seconds it is ended.
+        environment: in place of this process's.
+        timeout_s: after so many seconds it is ended; None for never.
 
     Raises:
         OSError: there is no git, or no folder.
@@ -48,7 +48,7 @@ def run_git(
     return subprocess.run(
         ["git", *arguments],
         cwd=folder,
-        env={**os.environ, **_QUIET, **(more or {})},
+        env={**(os.environ if environment is None else environment), **_QUIET},
         input=given,
         capture_output=True,
         timeout=timeout_s,

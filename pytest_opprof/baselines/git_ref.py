@@ -8,6 +8,7 @@ compare-and-swap), else the change is made again. Two writers lose nothing.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 from datetime import UTC, datetime
@@ -135,7 +136,7 @@ class GitRefStore:
 
     def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         try:
-            return run_git(self.folder, *arguments, given=given, more=_IDENTITY)
+            return run_git(self.folder, *arguments, given=given, environment=os.environ | _IDENTITY)
         except (OSError, subprocess.TimeoutExpired) as error:
             what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is no folder"
             what = (

@@ -15,6 +15,7 @@ from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, REVIEWED
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -365,5 +366,5 @@ def age_in_words(age: timedelta) -> str:
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         count = int(seconds // length)
         if count:
-            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+            return counted(count, unit)
     return "less than a minute"

@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A side cannot be measured, or the comparison cannot be written.
     """
-    from pytest_opprof.compare.time_comparison import TimeSettings  # noqa: PLC0415
-    from pytest_opprof.compare.time_document import write_time_comparison  # noqa: PLC0415
+    from pytest_opprof.compare.timing.comparison import TimeSettings  # noqa: PLC0415
+    from pytest_opprof.compare.timing.document import write_time_comparison  # noqa: PLC0415
     from pytest_opprof.experiment.ab import run_ab  # noqa: PLC0415
     from pytest_opprof.experiment.request import Request  # noqa: PLC0415
     from pytest_opprof.report.ab import ab_lines  # noqa: PLC0415

@@ -28,7 +28,7 @@ def comparison_of(args: argparse.Namespace) -> Judged:
         UsageError: it was given neither, or both.
         OpprofError: a document or a run cannot be found or read.
     """
-    from pytest_opprof.compare.time_document import read_judged  # noqa: PLC0415
+    from pytest_opprof.compare.timing.document import read_judged  # noqa: PLC0415
 
     if (args.comparison is None) == (args.head is None) or (args.base and not args.head):
         raise UsageError(

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_opprof.capture.injection import ITT, NVTX, Injection, library_path
 from pytest_opprof.cli.project import Project, add_store, place_of
 from pytest_opprof.errors import OpprofError
+from pytest_opprof.wording import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +204,7 @@ def _store(given: str | None) -> Finding:
             state="empty",
             text=f"{archive.uri.removesuffix(':')}: record a baseline with pytest --opprof-save=NAME{fetch}",
         )
-    count = "1 baseline" if len(newest) == 1 else f"{len(newest)} baselines"
+    count = counted(len(newest), "baseline")
     latest = max(newest, key=lambda entry: entry.created)
     title = f"{latest.name}@{short_key(latest)}"
     return Finding(part="store", state="ok", text=f"{archive.uri.removesuffix(':')}: {count}, newest {title}")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.wording import counted
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
     made = run_from_benchmarks(args.file)
     write_run(args.output, made)
-    tests = "1 test" if len(made.tests) == 1 else f"{len(made.tests)} tests"
+    tests = counted(len(made.tests), "test")
     print_lines(
         escaped(line) for line in (f"{args.output}: wall_time of {tests}, of {made.title}", *made.notes)
     )

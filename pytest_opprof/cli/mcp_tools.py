@@ -23,8 +23,8 @@ from pytest_opprof.cli.show import is_like
 from pytest_opprof.compare.common_cause import CommonCause, common_causes
 from pytest_opprof.compare.document import test_to_document
 from pytest_opprof.compare.last import last_comparison, refuse_stale
-from pytest_opprof.compare.time_document import read_judged
-from pytest_opprof.compare.time_document import test_to_document as times_to_document
+from pytest_opprof.compare.timing.document import read_judged
+from pytest_opprof.compare.timing.document import test_to_document as times_to_document
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.lines import to_json
 from pytest_opprof.history.trend import find_test

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.errors import UsageError
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,5 @@ def _lines(joined: Joined, args: argparse.Namespace) -> Iterator[Line | str]:
 
     yield from (escaped(note) for note in joined.notes)
     yield from (Line(escaped(f"missing: {gap}"), Style.BAD) for gap in joined.gaps)
-    tests, runs = len(joined.run.tests), len(args.runs)
-    of_runs = "1 run" if runs == 1 else f"{runs} runs"
-    yield f"{args.output}: {'1 test' if tests == 1 else f'{tests} tests'} of {of_runs}"
+    tests, runs = counted(len(joined.run.tests), "test"), counted(len(args.runs), "run")
+    yield f"{args.output}: {tests} of {runs}"

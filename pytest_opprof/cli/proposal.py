@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,7 +94,7 @@ def reason_of(line: str, tests: Sequence[Tried]) -> str:
         return "; ".join(dict.fromkeys(test.refusal for test in inside if test.refusal))
     worth = [test for test in inside if not test.refusal]
     milliseconds = sum(test.step_ns for test in worth) / 1_000_000
-    number = "1 test" if len(worth) == 1 else f"{len(worth)} tests"
+    number = counted(len(worth), "test")
     return f"{number}, {milliseconds:.1f} ms in each step; the same counts in {_RUNS} runs"
 
 

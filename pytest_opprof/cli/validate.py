@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.report.text import escaped
+from pytest_opprof.wording import counted
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,4 +50,4 @@ def _checked(path: Path) -> str:
             count, what = len(comparison_from_document(checked, where=str(path)).tests), "test"
         case Contract.ACCEPTED:
             count, what = len(accepted_from_document(checked, where=str(path))), "value"
-    return f"{contract}, {count} {what}{'' if count == 1 else 's'}"
+    return f"{contract}, {counted(count, what)}"

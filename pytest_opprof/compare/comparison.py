@@ -22,7 +22,7 @@ _MOST_NAMES = 3
 
 
 class RewriteKind(StrEnum):
-    """What became of ops that others stand for now (`compare.alignment` has the rules)."""
+    """What became of ops that others stand for now (`compare.rewrites.alignment` has the rules)."""
 
     RENAMED = "renamed"  # one op, another one as often
     FUSED = "fused"  # several ops or calls, one now

@@ -19,7 +19,7 @@ from pytest_opprof.compare.families import within_families
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
-from pytest_opprof.compare.rewrites import folded
+from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.folder import state_file, writing
+from pytest_opprof.baselines.folder import project_writing, state_file
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.compare.document import read_comparison, write_comparison
 from pytest_opprof.errors import UsageError
@@ -33,7 +33,7 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
         StoreError: it cannot be written; an earlier one is as it was.
     """
     brief = replace(comparison, tests=tuple(_brief(test) for test in comparison.tests))
-    with writing(folder):
+    with project_writing(folder):
         write_comparison(state_file(folder, _LAST), brief)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +34,7 @@ from pytest_opprof.units import (
     format_share,
     parse_limit,
 )
+from pytest_opprof.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -97,8 +97,7 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
 
 def _preset(name: str, *, where: str) -> Mapping[str, int]:
     if name not in PRESETS:
-        near = difflib.get_close_matches(name, PRESETS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(PRESETS)}"
+        hint = did_you_mean(name, PRESETS, otherwise="there are")
         raise UsageError(f"unknown preset {name!r} in {where} ({hint})")
     return PRESETS[name]
 

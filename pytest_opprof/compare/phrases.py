@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.results.run import CERTIFICATE, Run, TestResult
 from pytest_opprof.results.samples import range_text
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Change
@@ -33,7 +34,7 @@ def difference(change: Change) -> str:
     if change.op is None:
         label = change.about.label
         return f"{many} {word} {label[:-1] if many == 1 and label.endswith('s') else label}"
-    return f"{many} {word} {'call' if many == 1 else 'calls'} of {name_of(change)}"
+    return f"{counted(many, f'{word} call')} of {name_of(change)}"
 
 
 def name_of(change: Change) -> str:

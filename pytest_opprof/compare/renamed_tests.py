@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -90,4 +91,4 @@ def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str
 def _note(rename: Renamed, count: int, run: Run) -> str:
     if not count:
         return f"{run.title} has no test to rename by '{rename}': that line can go"
-    return f"{count} {'test' if count == 1 else 'tests'} of {run.title} compared under another name: {rename}"
+    return f"{counted(count, 'test')} of {run.title} compared under another name: {rename}"

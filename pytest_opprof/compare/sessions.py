@@ -24,6 +24,7 @@ from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -204,9 +205,9 @@ def _skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) 
     ]
     if base is None or not names:
         return ()
-    many = "1 test" if len(names) == 1 else f"{len(names)} tests"
-    more = f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-    return (f"skipped, so no gate held {many} to {base.title}: {', '.join(names[:_MOST_TOLD])}{more}",)
+    told = ", ".join(names[:_MOST_TOLD])
+    told += f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return (f"skipped, so no gate held {counted(len(names), 'test')} to {base.title}: {told}",)
 
 
 def _views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...]:
@@ -315,7 +316,7 @@ def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:
         found = [limit for limit in limits if limit.verdict is verdict]
         if found:
             first, more = found[0], len(found) - 1
-            also = f" (and {more} more {'limit' if more == 1 else 'limits'})" if more else ""
+            also = f" (and {counted(more, 'more limit')})" if more else ""
             return f"{_limit_words(first)}{also}"
     return ""
 
@@ -354,12 +355,8 @@ def _elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> 
         ).passed_over
     )
     if found:
-        told = ", ".join(f"{words} ({_tests(many)})" for words, many in found.most_common(_MOST_TOLD))
-        yield f"measured in another environment, with the same values: {told}"
-
-
-def _tests(many: int) -> str:
-    return "1 test" if many == 1 else f"{many} tests"
+        parts = (f"{words} ({counted(many, 'test')})" for words, many in found.most_common(_MOST_TOLD))
+        yield f"measured in another environment, with the same values: {', '.join(parts)}"
 
 
 def _is_unjudged_rise(change: Change) -> bool:

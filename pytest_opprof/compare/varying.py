@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.gates import RuleKind
 from pytest_opprof.metrics import COUNT, TOTALS, Family, MetricPath
 from pytest_opprof.results.samples import range_text
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +30,7 @@ def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], G
     told = [f"{node_id} ({what})" for node_id, what in found.items() if what]
     if not told:
         return ""
-    who = "1 test has counts" if len(told) == 1 else f"{len(told)} tests have counts"
+    who = counted(len(told), "test has counts", "tests have counts")
     more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     held = "it to its" if len(told) == 1 else "them to their"
     return f"{who} that vary, so gates hold {held} range alone: {', '.join(told[:_MOST_TOLD])}{more}"

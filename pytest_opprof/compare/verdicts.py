@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,9 +87,7 @@ def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
         if name in harmless:
             raise UsageError(f"{where}: {name!r} is never a failure (choose from: {', '.join(choices)})")
         if name not in choices:
-            near = difflib.get_close_matches(name, choices, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(choices)}"
-            raise UsageError(f"{where}: unknown verdict {name!r} ({hint})")
+            raise UsageError(f"{where}: unknown verdict {name!r} ({did_you_mean(name, choices)})")
     if not names or (_NOTHING in names and len(names) > 1):
         raise UsageError(f"{where}: name the verdicts that fail, or {_NOTHING!r} alone")
     verdicts = frozenset(known[name] for name in names if name in known)

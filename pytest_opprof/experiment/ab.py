@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
-from pytest_opprof.compare.time_comparison import TimeComparison, TimeSettings
-from pytest_opprof.compare.time_samples import (
+from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
+from pytest_opprof.compare.timing.judge import compare_times
+from pytest_opprof.compare.timing.samples import (
     Readings,
     Refusal,
     readings_by_test,
     short_of_undisturbed,
     wall_times,
 )
-from pytest_opprof.compare.time_verdicts import control_of
-from pytest_opprof.compare.times import compare_times
+from pytest_opprof.compare.timing.verdicts import control_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
 from pytest_opprof.experiment.experiment_store import Death, Kept
@@ -33,6 +33,7 @@ from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strange
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
 from pytest_opprof.results.run import Commit, Outcome, Run, TestResult
+from pytest_opprof.wording import counted
 
 _FIRST: Final = "first"
 _CONFIRM: Final = "confirm"
@@ -175,7 +176,7 @@ class _Experiment:
         parts = [
             f"base {self.base_name}@{plan.base[:_SHORT]}",
             f"head {self.head.commit.short}",
-            f"{tests} {'test' if tests == 1 else 'tests'}",
+            counted(tests, "test"),
             f"{plan.processes} processes a side, interleaved",
         ]
         return " | ".join(parts)

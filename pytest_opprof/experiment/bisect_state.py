@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.baselines.folder import state_file, writing
+from pytest_opprof.baselines.folder import project_writing, state_file
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.results.files import parse, read_bytes, shown, write_bytes
@@ -83,7 +83,7 @@ class BisectState:
         self.measured[commit] = found
         measured = {each: asdict(known) for each, known in self.measured.items()}
         document = {"question": asdict(self._question), "measured": measured}
-        with writing(self._folder):
+        with project_writing(self._folder):
             write_bytes(self._path, json.dumps(document, indent=1).encode("ascii") + b"\n")
 
     def forget(self) -> None:

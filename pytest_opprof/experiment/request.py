@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from pytest_opprof.compare.time_comparison import TimeSettings
+from pytest_opprof.compare.timing.comparison import TimeSettings
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment.commits import Head
 from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, named, unfinished

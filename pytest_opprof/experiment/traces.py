@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_opprof.baselines.traces import DEFAULT_BUDGET, SUFFIX, pair_words, project_pairs
-from pytest_opprof.compare.time_comparison import TimeComparison
+from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import StoreError
 from pytest_opprof.results.names import trace_stem

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pytest_opprof.addresses import shown
+from pytest_opprof.baselines.git import run_git
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.place import Place, remove_stale
 
@@ -110,14 +110,7 @@ def git(folder: Path, *arguments: str) -> str:
         ExperimentError: It fails; the sentence is its own last one.
     """
     try:
-        done = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            env=without_git(os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
+        done = run_git(folder, *arguments, environment=without_git(os.environ), timeout_s=None)
     except OSError as error:
         raise ExperimentError(f"git cannot be run in {folder}: {error.strerror}. Is it installed?") from error
     if done.returncode:

@@ -24,6 +24,7 @@ from pytest_opprof.forge.github_runs import (
 )
 from pytest_opprof.results.files import run_from_bytes
 from pytest_opprof.results.run import Commit
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -247,7 +248,7 @@ def _held_to(base: Run | None, head: Run) -> tuple[Run, tuple[str, ...]]:
 def _about_markers(others: int) -> tuple[str, ...]:
     if not others:
         return ()
-    tests = "1 test has" if others == 1 else f"{others} tests have"
+    tests = counted(others, "test has", "tests have")
     return (f"{tests} other gates or limits in the pull request: they hold once it is merged",)
 
 

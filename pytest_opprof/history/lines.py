@@ -11,6 +11,7 @@ from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.results.document import time_to_document
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_change
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -88,7 +89,7 @@ def sparkline(values: Sequence[float | None], *, width: int) -> str:
 
 def _summary(trend: Trend, *, width: int) -> Iterator[Line | str]:
     known = [point.samples for point in trend.points]
-    title = f"  {trend.path} in each step: {_counted(len(known), 'run')}, {_counted(trend.changes, 'change')}"
+    title = f"  {trend.path} in each step: {counted(len(known), 'run')}, {counted(trend.changes, 'change')}"
     yield escaped(title)
     bars = sparkline([None if samples is None else samples.mean for samples in known], width=width - 4)
     yield f"    {bars}".rstrip()
@@ -128,10 +129,6 @@ def _change(trend: Trend, at: int) -> str:
 
 def _commit(run: RunHead) -> str:
     return run.commit.short if run.commit else ""
-
-
-def _counted(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 def _cells(point: Point) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_opprof.baselines.directory import locked
+from pytest_opprof.baselines.directory import writing
 from pytest_opprof.history.entries import definitions_of, read_entries, records_of
 from pytest_opprof.locks import hold
 from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
@@ -88,7 +88,7 @@ class HistoryLog:
         Raises:
             StoreError: the log cannot be written; what it held is as it was.
         """
-        with self._locked():
+        with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             return self._write(records, to=self._current())
 
     def compact(self) -> int:
@@ -102,7 +102,7 @@ class HistoryLog:
         Raises:
             StoreError: the log cannot be read or written; what it held is still there.
         """
-        with self._locked():
+        with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             old = self.segments()
             # Killed before the last unlink, a run is there twice: readers count it once.
             written = self._write(_each_once(old), to=self._new_segment()) if old else 0
@@ -123,22 +123,6 @@ class HistoryLog:
             added += 1
         writer.flush()
         return added
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Be the only writer.
-
-        Raises:
-            StoreError: the folder cannot be written.
-        """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise store_error(self.folder, "cannot be written", error) from error
-        with locked(self.folder / _LOCK):
-            if not (self.folder / ".gitignore").exists():
-                write_bytes(self.folder / ".gitignore", _GITIGNORE)
-            yield
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:

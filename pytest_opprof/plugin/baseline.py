@@ -27,6 +27,7 @@ from pytest_opprof.plugin.workers import Exchange, baseline_digest
 from pytest_opprof.results.files import read_own_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult
+from pytest_opprof.wording import counted
 
 _MOST_SPENT: Final = 3
 
@@ -125,8 +126,7 @@ def save_run(
     )
     if saved.place is not None:
         kept = sum(test.carried_from is None for test in saved.run.tests)
-        tests = "1 test" if kept == 1 else f"{kept} tests"
-        notes.insert(0, f"saved {tests} as {saved.run.title}: {saved.place}")
+        notes.insert(0, f"saved {counted(kept, 'test')} as {saved.run.title}: {saved.place}")
         notes += filter(None, [varying_note(certified.tests, gates_of)])
         notes += _spent(folder, saved.run, is_committed=store.is_committed)
         notes += traces.keep(store, saved.run)
@@ -141,7 +141,7 @@ def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
         yield str(error)
         return
     if spent:
-        many = "1 entry" if len(spent) == 1 else f"{len(spent)} entries"
+        many = counted(len(spent), "entry", "entries")
         paths = ", ".join(f"{entry.path} of {entry.test}" for entry in spent[:_MOST_SPENT])
         more = f" and {len(spent) - _MOST_SPENT} more" if len(spent) > _MOST_SPENT else ""
         yield f"{run.title} has what was accepted: {many} of accepted.json removed ({paths}{more}); commit it"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +18,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.plugin.benchmarks import takes_benchmark
 from pytest_opprof.profiler.schedule import ProfilerAction, action_of, schedule
 from pytest_opprof.results.run import Schedule
+from pytest_opprof.wording import did_you_mean
 
 _NUMBERS: Final = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
 # All arguments and what they mean, in Markdown: the reference is made of it.
@@ -178,8 +178,7 @@ def check_names(arguments: Iterable[str], *, where: str) -> None:
     """
     for name in arguments:
         if name not in ARGUMENTS:
-            near = difflib.get_close_matches(name, ARGUMENTS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(ARGUMENTS)}"
+            hint = did_you_mean(name, ARGUMENTS, otherwise="there are")
             raise UsageError(f"{where}: unknown argument {name!r} ({hint})")
 
 

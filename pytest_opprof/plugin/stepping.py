@@ -26,6 +26,7 @@ from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
+from pytest_opprof.wording import counted
 
 # Asked for by the session, they are recorded of each test, as calls are.
 _MEMORY: Final = frozenset({PYTHON, MALLOC})
@@ -319,7 +320,7 @@ class Stepping:
             return None
         so_far = "no cycle of its schedule is" if cycles == 1 else f"{finished} of its {cycles} cycles are"
         return (
-            f"the test finished {calls} {'step' if calls == 1 else 'steps'}, and {so_far} complete: call "
+            f"the test finished {counted(calls, 'step')}, and {so_far} complete: call "
             "opprof.step() at the end of each step, or give the marker a shorter schedule"
         )
 

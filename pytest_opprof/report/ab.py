@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.compare.time_comparison import Control, TestTimes, TimeComparison
+    from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
 
 _HEADERS = ("test", "base", "head", "change", "verdict", "cause")
 _FOLDED = frozenset({Verdict.PASS, Verdict.NEW, None})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.summary import FAILING, VERDICT_WORDS, Summary
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from pytest_opprof.report.summary import Judged
@@ -39,5 +40,5 @@ def badge(comparison: Judged) -> str:
 
 def _counted(verdict: Verdict, many: int) -> str:
     if verdict is Verdict.REGRESSED:
-        return "1 regression" if many == 1 else f"{many} regressions"
+        return counted(many, "regression")
     return f"{many} {VERDICT_WORDS.get(verdict, verdict.value)}"

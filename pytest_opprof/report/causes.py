@@ -12,6 +12,7 @@ from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.units import format_change
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ _NARROWEST = 40
 def cause_title(cause: CommonCause) -> str:
     """``cause 1, 3 tests: aten::clone +1 to +2 a step, in forward, model.py:9``."""
     many = len(cause.tests)
-    return f"cause {cause.number}, {many} {'test' if many == 1 else 'tests'}: {_words(cause)}"
+    return f"cause {cause.number}, {counted(many, 'test')}: {_words(cause)}"
 
 
 def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.junit import junit
 from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.openmetrics import openmetrics
+from pytest_opprof.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,4 @@ def renderer(name: str, *, where: str, besides: Sequence[str] = ()) -> Callable[
     """
     if name in FORMATS:
         return FORMATS[name]
-    known = [*FORMATS, *besides]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
-    raise UsageError(f"{where}: unknown format {name!r} ({hint})")
+    raise UsageError(f"{where}: unknown format {name!r} ({did_you_mean(name, [*FORMATS, *besides])})")

@@ -19,6 +19,7 @@ from pytest_opprof.report.markdown_text import (
     table_line,
 )
 from pytest_opprof.report.overview import overview, short_names
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -138,7 +139,7 @@ def _others(summary: Summary, *, known: set[int]) -> Iterator[Fold]:
         )
         for row in found
     )
-    many = f"{len(found)} {'row' if len(found) == 1 else 'rows'}"
+    many = counted(len(found), "row")
     head = table_head(_OF_TESTS, right=_NUMBERS)
     yield Fold(title=f"What else changed: {many}", head=head, count=len(found), rows=rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from pytest_opprof.units import (
     format_time,
     format_time_share,
 )
+from pytest_opprof.wording import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -214,7 +214,7 @@ def sorted_ops(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
         UsageError: no such key.
     """
     if sort_by not in SORT_KEYS:
-        raise UsageError(f"unknown sort key {sort_by!r} ({_hint(sort_by, SORT_KEYS)})")
+        raise UsageError(f"unknown sort key {sort_by!r} ({did_you_mean(sort_by, SORT_KEYS)})")
     by_name = sorted(ops, key=lambda row: row.key)
     return by_name if sort_by == "name" else sorted(by_name, key=_SORTS[sort_by], reverse=True)
 
@@ -226,14 +226,9 @@ def _shown(columns: Collection[str] | None, ops: Sequence[OpRow]) -> list[_Colum
     places = {0}
     for column in columns:
         if column.lower() not in known:
-            raise UsageError(f"unknown column {column!r} ({_hint(column, COLUMNS)})")
+            raise UsageError(f"unknown column {column!r} ({did_you_mean(column, COLUMNS)})")
         places.add(known[column.lower()])
     return [_COLUMNS[at] for at in sorted(places)]
-
-
-def _hint(text: str, choices: Collection[str]) -> str:
-    near = difflib.get_close_matches(text, choices, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(choices)}"
 
 
 def _name(row: OpRow) -> str:

@@ -15,7 +15,7 @@ from pytest_opprof.units import Unit, format_change, format_precise_duration, fo
 
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
-    from pytest_opprof.compare.time_comparison import TestTimes
+    from pytest_opprof.compare.timing.comparison import TestTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_opprof.compare.comparison import Comparison
-from pytest_opprof.compare.time_comparison import TimeComparison
+from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
 from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import MeasurementStatus, OpKind, Outcome
 from pytest_opprof.units import Unit, format_quantity
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections import Counter
 
     from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.compare.time_comparison import Control, TestTimes
+    from pytest_opprof.compare.timing.comparison import Control, TestTimes
 
 # What a comparison document may hold: the exact gates alone, or with the times of an A/B.
 Judged: TypeAlias = Comparison | TimeComparison
@@ -128,7 +129,7 @@ class Summary:
     def headline(self) -> str:
         """``REGRESSED: 2 of 41 tests``, in words of ours alone."""
         ran = sum(test.did_run for test in self.tests)
-        tests = f"{ran} {'test' if ran == 1 else 'tests'}"
+        tests = counted(ran, "test")
         if self.verdict is None:
             return f"measured {tests}" if ran else "no test was measured"
         many = self.counts[self.verdict]
@@ -203,7 +204,7 @@ def uncompared(comparison: Comparison) -> list[tuple[str, list[TestComparison]]]
     left = [test for test in left if test.verdict is None]
     kinds = (("ran no op or range", idle), ("cannot be repeated", left))
     return [
-        (f"{len(tests)} {'test' if len(tests) == 1 else 'tests'} {what}: nothing is compared", tests)
+        (f"{counted(len(tests), 'test')} {what}: nothing is compared", tests)
         for what, tests in kinds
         if tests
     ]
@@ -236,7 +237,7 @@ def exact_totals(comparison: Comparison) -> str:
         words.append(f"{measured} measured")
     parts = [", ".join(words) or "nothing measured", _losses(comparison)]
     if comparison.not_run:
-        parts.append(f"{comparison.not_run} other {'test' if comparison.not_run == 1 else 'tests'} not run")
+        parts.append(f"{counted(comparison.not_run, 'other test')} not run")
     return " · ".join(parts)
 
 
@@ -272,12 +273,12 @@ def _losses(comparison: Comparison) -> str:
     omitted = sum(test.head.ops_omitted > 0 for test in comparison.tests if test.head is not None)
     told = [f"{dropped} events dropped"] if dropped else [] if truncated else ["nothing dropped"]
     if truncated:
-        told.append(f"{truncated} {'recording' if truncated == 1 else 'recordings'} cut off")
+        told.append(f"{counted(truncated, 'recording')} cut off")
     of_tests = {
         "with devices recorded in part": torn,
         "with too many names": nameless,
         "with rows left out": omitted,
         "sampled": sampled,
     }
-    told += [f"{many} {'test' if many == 1 else 'tests'} {what}" for what, many in of_tests.items() if many]
+    told += [f"{counted(many, 'test')} {what}" for what, many in of_tests.items() if many]
     return ", ".join(told)

@@ -16,6 +16,7 @@ from pytest_opprof.report.section import failure_section, section_title
 from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_measured, uncompared
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.units import format_duration
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -106,7 +107,7 @@ def result_title(test: TestResult) -> Line:
     origin = ""
     if test.carried_from is not None:
         origin = f", from {test.carried_from.commit or f'{test.carried_from.created:%Y-%m-%d %H:%M}'}"
-    steps = "1 step" if test.steps == 1 else f"{test.steps} steps"
+    steps = counted(test.steps, "step")
     wall = test.totals.get(WALL_TIME.name)
     timed = f", {format_duration(wall.low)} at best of {wall.steps} without the profiler" if wall else ""
     return Line(escaped(f"{test.node_id} ({steps}{timed}{origin}{state})"), Style.BOLD)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.units import format_duration, format_share
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,9 +33,9 @@ def recording_title(name: str, recording: RecordingView) -> Line:
     threads = sum(not thread.device_type for thread in recording.threads)
     parts = [
         f"{len(recording):,} events",
-        _counted(threads, "thread"),
-        *([_counted(len(on_device), "device")] if on_device else []),
-        *([_counted(len(recording.steps), "step")] if recording.steps else []),
+        counted(threads, "thread"),
+        *([counted(len(on_device), "device")] if on_device else []),
+        *([counted(len(recording.steps), "step")] if recording.steps else []),
         format_duration(recording.trace_end_ns),
         *([f"{format_share(sampling)} of the ops"] if (sampling := recording.stats.sampling) < 1 else []),
     ]
@@ -108,7 +109,3 @@ def _cells(op: OpDifference) -> list[str]:
 
 def _arrow(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, TOTALS, Family
 from pytest_opprof.metrics.fingerprint import SETTINGS
 from pytest_opprof.results.run import CarriedFrom, Environment, Run, TestResult
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -84,20 +85,22 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
     if previous is None:
         return Merged(run=run)
     ran = {test.node_id: test for test in usable}
-    counted = {test.node_id for test in previous.tests if _outranks(test, ran.get(test.node_id))}
+    certain = {test.node_id for test in previous.tests if _outranks(test, ran.get(test.node_id))}
     exist = [test for test in previous.tests if test.node_id in ran or not collected.lacks(test.node_id)]
-    kept = [test for test in exist if test.node_id in counted or test.node_id not in ran]
+    kept = [test for test in exist if test.node_id in certain or test.node_id not in ran]
     if not kept:
         return Merged(run=run)
     both = shared(previous.environment, run.environment)
     if both.blocking:
         return _one_of_them(previous, run, left=kept, exist=exist, what=", ".join(both.blocking))
-    own = tuple(test for test in usable if test.node_id not in counted)
+    own = tuple(test for test in usable if test.node_id not in certain)
     notes = []
-    if len(kept) > len(counted):
-        notes.append(f"{_tests(len(kept) - len(counted))} that did not run kept from {previous.title}")
-    if counted:
-        what = f"{_tests(len(counted))} kept from {previous.title} with the counts"
+    if len(kept) > len(certain):
+        notes.append(
+            f"{counted(len(kept) - len(certain), 'test')} that did not run kept from {previous.title}"
+        )
+    if certain:
+        what = f"{counted(len(certain), 'test')} kept from {previous.title} with the counts"
         notes.append(f"{what}: this run has none of them, and its times are left out")
     if not own:
         return Merged(run=_with_tests_of(previous, run, kept), carried=len(kept), notes=tuple(notes))
@@ -118,11 +121,11 @@ def _one_of_them(
     """One of two runs whose counts cannot stand in one: the later, unless it has no counts to stand for."""
     elsewhere = f"measured in another environment ({what})"
     if _any_counts(run.tests) or not _any_counts(left):
-        note = f"{_tests(len(left))} of {previous.title} left out: {elsewhere}"
+        note = f"{counted(len(left), 'test')} of {previous.title} left out: {elsewhere}"
         return Merged(run=run, notes=(note,))
     notes = (
-        f"{_tests(len(exist))} kept from {previous.title} with the counts",
-        f"{_tests(len(run.tests))} of this run left out: times alone, and {elsewhere}",
+        f"{counted(len(exist), 'test')} kept from {previous.title} with the counts",
+        f"{counted(len(run.tests), 'test')} of this run left out: times alone, and {elsewhere}",
     )
     return Merged(run=_with_tests_of(previous, run, exist), carried=len(exist), notes=notes)
 
@@ -251,7 +254,3 @@ def _carried(test: TestResult, previous: Run) -> TestResult:
         commit=previous.commit.short if previous.commit else None,
     )
     return replace(test, carried_from=origin)
-
-
-def _tests(count: int) -> str:
-    return "1 test" if count == 1 else f"{count} tests"

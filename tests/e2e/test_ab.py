@@ -15,8 +15,8 @@ from e2e.conftest import MakeProject
 from e2e.project import OWN_PYTHON, Project, environment, made_environment
 
 from pytest_opprof.baselines.accepted import Acceptance, accept
-from pytest_opprof.compare.time_comparison import TimeComparison
-from pytest_opprof.compare.time_document import read_judged
+from pytest_opprof.compare.timing.comparison import TimeComparison
+from pytest_opprof.compare.timing.document import read_judged
 from pytest_opprof.metrics import RANGES_COUNT
 from pytest_opprof.results.files import read_run, write_run
 from pytest_opprof.units import Unit, format_quantity

@@ -20,7 +20,7 @@ from referencing import Registry, Resource
 from support.documents.compared import slower
 from support.documents.strategies import simple_run, simple_test
 
-from pytest_opprof.compare.time_document import write_time_comparison
+from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.history.index import INDEX
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.schema import Contract

@@ -11,7 +11,7 @@ from support.forges.workflow_commands import commands
 from support.html.rendered import pages, tables
 
 from pytest_opprof.cli.main import main
-from pytest_opprof.compare.time_document import read_judged
+from pytest_opprof.compare.timing.document import read_judged
 from pytest_opprof.report.formats import FORMATS
 
 BASELINE = ("--opprof-baseline=main", "--opprof-gate=ranges.count=exact")

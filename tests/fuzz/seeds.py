@@ -32,7 +32,7 @@ from examples.demo import MUTATIONS, copied
 from pytest_opprof.baselines.accepted import Acceptance, accept
 from pytest_opprof.baselines.counts import reviewable
 from pytest_opprof.compare.document import write_comparison
-from pytest_opprof.compare.time_document import write_time_comparison
+from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.experiment.experiment_store import Death, Plan
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.forge.sticky import Marker

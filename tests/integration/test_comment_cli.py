@@ -15,7 +15,7 @@ from support.forges.gitlab_api import NUMBER, PROJECT, GitLabApi
 from pytest_opprof.cli.main import main
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import write_comparison
-from pytest_opprof.compare.time_document import write_time_comparison
+from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.forge.sticky import Marker, sticky_key
 from pytest_opprof.results.files import write_run
 

@@ -8,10 +8,10 @@ from typing import Final
 from mutants.detector import Detector, Layer
 
 _judges: Final = partial(Detector, layer=Layer.VERDICT)
-_TIMES: Final = "pytest_opprof/compare/times.py"
-_SAMPLES: Final = "pytest_opprof/compare/time_samples.py"
-_ROUNDS: Final = "pytest_opprof/compare/time_verdicts.py"
-_TESTS: Final = "tests/unit/compare/test_times.py"
+_TIMES: Final = "pytest_opprof/compare/timing/judge.py"
+_SAMPLES: Final = "pytest_opprof/compare/timing/samples.py"
+_ROUNDS: Final = "pytest_opprof/compare/timing/verdicts.py"
+_TESTS: Final = "tests/unit/compare/timing/test_judge.py"
 
 TIMES: Final = (
     _judges(

@@ -10,7 +10,7 @@ from pytest_opprof.report.overview import summary_metrics, worst_change
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_opprof.compare.time_comparison import TestTimes
+    from pytest_opprof.compare.timing.comparison import TestTimes
     from pytest_opprof.metrics import Metric
     from pytest_opprof.report.summary import Summary, TestSummary
     from pytest_opprof.results.run import TestResult

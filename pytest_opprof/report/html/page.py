@@ -13,7 +13,7 @@ import importlib.resources
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.compare.time_document import time_comparison_to_document
+from pytest_opprof.compare.timing.document import time_comparison_to_document
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.html.details import test_details
 from pytest_opprof.report.html.index import page_index

@@ -13,8 +13,8 @@ from pytest_opprof.baselines.accepted import read_accepted
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import read_comparison, write_comparison
 from pytest_opprof.compare.sessions import Policy, compare_runs
-from pytest_opprof.compare.time_comparison import TimeComparison
-from pytest_opprof.compare.time_document import read_judged, write_time_comparison
+from pytest_opprof.compare.timing.comparison import TimeComparison
+from pytest_opprof.compare.timing.document import read_judged, write_time_comparison
 from pytest_opprof.report.ab import ab_lines
 from pytest_opprof.report.formats import FORMATS
 from pytest_opprof.report.op_table import op_table

@@ -24,7 +24,7 @@ from support.html.rendered import comments, pages
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.compare.sessions import Policy
-from pytest_opprof.compare.time_document import read_judged
+from pytest_opprof.compare.timing.document import read_judged
 from pytest_opprof.errors import DocumentError, ForgeError, OpprofError, UsageError
 from pytest_opprof.forge.ci_environment import GitHubJob
 from pytest_opprof.forge.commenting import Done, Wish, comment_from_event

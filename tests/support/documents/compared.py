@@ -9,8 +9,8 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import compare_runs
-from pytest_opprof.compare.time_comparison import TimeComparison
-from pytest_opprof.compare.times import compare_times
+from pytest_opprof.compare.timing.comparison import TimeComparison
+from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.results.run import Commit, Measurement, MeasurementStatus, Run, TestResult, TreeNode
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)

@@ -15,7 +15,7 @@ from pytest_opprof.compare.comparison import (
     TestComparison,
 )
 from pytest_opprof.compare.sessions import compare_runs
-from pytest_opprof.compare.time_comparison import Control, Sides, TestTimes, TimeComparison
+from pytest_opprof.compare.timing.comparison import Control, Sides, TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.run import Commit, Environment, OpKind
 from pytest_opprof.results.samples import Samples

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_opprof.baselines.archive import open_store
-from pytest_opprof.baselines.folder import project_folder, state_file, writing
+from pytest_opprof.baselines.folder import project_folder, project_writing, state_file
 from pytest_opprof.errors import StoreError
 
 
@@ -22,7 +22,7 @@ def test_folder_is_that_of_the_nearest_project_upwards(tmp_path: Path) -> None:
 
 def test_what_only_this_checkout_needs_is_kept_out_of_git(tmp_path: Path) -> None:
     folder = tmp_path / ".opprof"
-    with writing(folder):
+    with project_writing(folder):
         state_file(folder, "last.json").write_text("{}")
     assert (state_file(folder, ".gitignore")).read_text() == "*\n"
     assert [path.parent.name for path in folder.rglob("last.json")] == [".state"]
@@ -34,7 +34,7 @@ def test_what_only_this_checkout_needs_is_kept_out_of_git(tmp_path: Path) -> Non
 
 
 def test_no_baseline_is_mistaken_for_it(tmp_path: Path) -> None:
-    with writing(tmp_path):
+    with project_writing(tmp_path):
         state_file(tmp_path, "last.json").write_text("{}")
     assert open_store("dir:.", root=tmp_path).names() == ()
 
@@ -43,6 +43,6 @@ def test_folder_that_is_a_file_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / ".opprof").write_text("")
     with (
         pytest.raises(StoreError, match="cannot be written: a part of its path is a file"),
-        writing(tmp_path / ".opprof"),
+        project_writing(tmp_path / ".opprof"),
     ):
         pass

@@ -9,7 +9,7 @@ from support.documents.ab_runs import side
 
 from pytest_opprof.cli.ab import _Terminal
 from pytest_opprof.cli.main import main
-from pytest_opprof.compare.times import compare_times
+from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.experiment_store import Kept, Plan
 from pytest_opprof.experiment.progress import Progress

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from support.documents.ab_runs import TEST, near, one_test, side
 
-from pytest_opprof.compare.time_comparison import TimeComparison
-from pytest_opprof.compare.times import compare_times
+from pytest_opprof.compare.timing.comparison import TimeComparison
+from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.experiment.traces import keep_pairs
 from pytest_opprof.results.names import trace_stem

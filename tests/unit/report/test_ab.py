@@ -5,7 +5,7 @@ from dataclasses import replace
 from support.documents.ab_runs import MS, many_tests, near, one_test, side
 from support.documents.strategies import simple_run
 
-from pytest_opprof.compare.times import compare_times
+from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.report.ab import ab_lines
 from pytest_opprof.report.text import Line, Style, columns
 from pytest_opprof.results.run import Commit, Outcome, Run

@@ -20,7 +20,7 @@ from support.html.rendered import comments, elements, pages, pieces, tables, tex
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import comparison_from_document, comparison_to_document
-from pytest_opprof.compare.time_document import time_comparison_from_document, time_comparison_to_document
+from pytest_opprof.compare.timing.document import time_comparison_from_document, time_comparison_to_document
 from pytest_opprof.report.formats import FORMATS
 from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.summary import Judged, Summary

@@ -11,7 +11,7 @@ from pytest_opprof.compare.document import (
     verdict_from_document,
     verdict_to_document,
 )
-from pytest_opprof.compare.time_comparison import (
+from pytest_opprof.compare.timing.comparison import (
     Control,
     Direction,
     OpTime,

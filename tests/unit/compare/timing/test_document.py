@@ -11,12 +11,13 @@ from support.documents.ab_runs import MS, many_tests, near, one_test, side
 from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.document import read_comparison
-from pytest_opprof.compare.time_document import (
+from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
+from pytest_opprof.compare.timing.document import (
     read_judged,
     time_comparison_to_document,
     write_time_comparison,
 )
-from pytest_opprof.compare.times import TimeComparison, TimeSettings, compare_times
+from pytest_opprof.compare.timing.judge import compare_times
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.files import read_run, write_run

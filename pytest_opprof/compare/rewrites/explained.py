@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -12,24 +11,15 @@ from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from pytest_opprof.compare.alignment import Rewriting
     from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.compare.rewrites.alignment import Key, Rewriting
     from pytest_opprof.results.run import OpRow, TestResult
 
-    _Rows: TypeAlias = dict[tuple[str, bool], list[OpRow]]
+    _Rows: TypeAlias = dict[Key, list[OpRow]]
 
 _UNKNOWN = frozenset({None, Verdict.INCONCLUSIVE, Verdict.ERROR})
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A rewriting, and by name how many more calls there are now."""
-
-    rewriting: Rewriting
-    net: dict[str, int]
-    on_device: bool
 
 
 class Book:
@@ -49,10 +39,10 @@ class Book:
         self.places = {row.name: row.source for row in head.ops if row.source}
         self.ranges = {row.name for test in (base, head) for row in test.ops if row.kind is OpKind.RANGE}
         self._sides = base, head
-        self.counts: dict[tuple[str, bool], Change] = {}
+        self.counts: dict[Key, Change] = {}
         self.others: dict[str, list[Change]] = defaultdict(list)
-        self.risen: set[tuple[str, bool]] = set()
-        self._unknown: set[tuple[str, bool]] = set()
+        self.risen: set[Key] = set()
+        self._unknown: set[Key] = set()
         for change in changes:
             if change.op is None or change.kind is None or change.background:
                 continue
@@ -74,63 +64,47 @@ class Book:
         base, head = self._sides
         return _rows_by_name(base), _rows_by_name(head)
 
-    def explained(self, found: Iterable[Rewriting], *, on_device: bool) -> list[Candidate]:
+    def explained(self, found: Sequence[Rewriting]) -> list[Rewriting]:
         """The rewritings that tell all of the difference of each row that they would stand for."""
-        candidates = [Candidate(rewriting, rewriting.net(), on_device) for rewriting in found]
-        sums: dict[str, int] = defaultdict(int)
-        moved: dict[str, int] = defaultdict(int)
-        by_name: dict[str, list[Candidate]] = defaultdict(list)
-        for candidate in candidates:
-            for name, rise in candidate.net.items():
-                sums[name] += rise
-                moved[name] += abs(rise)
-                by_name[name].append(candidate)
+        sums: dict[Key, int] = defaultdict(int)
+        moved: dict[Key, int] = defaultdict(int)
+        by_op: dict[Key, list[Rewriting]] = defaultdict(list)
+        for rewriting in found:
+            for op, rise in rewriting.net().items():
+                sums[op] += rise
+                moved[op] += abs(rise)
+                by_op[op].append(rewriting)
         # What goes at one place and comes at another is neither gone nor new.
         waiting = [
-            name
-            for name in by_name
-            if not self._is_explained(
-                name, sums[name], is_both=moved[name] > abs(sums[name]), on_device=on_device
-            )
+            op for op in by_op if not self._is_explained(op, sums[op], is_both=moved[op] > abs(sums[op]))
         ]
         refused: set[int] = set()
         seen = set(waiting)
         # What is refused leaves its other ops unexplained, and so what else would tell of these.
         while waiting:
-            for candidate in by_name[waiting.pop()]:
-                refused.add(id(candidate))
-                more = [
-                    name for name in candidate.net if name not in seen and (name, on_device) in self.counts
-                ]
+            for rewriting in by_op[waiting.pop()]:
+                refused.add(id(rewriting))
+                more = [op for op in rewriting.net() if op not in seen and op in self.counts]
                 seen.update(more)
                 waiting += more
-        return [candidate for candidate in candidates if id(candidate) not in refused]
+        return [rewriting for rewriting in found if id(rewriting) not in refused]
 
-    def _is_explained(self, name: str, rise: int, *, is_both: bool, on_device: bool) -> bool:
-        before, after = (rows.get((name, on_device), ()) for rows in self._rows)
-        if len(before) > 1 or len(after) > 1 or not (before or after):
-            return False
-        if (name, on_device) in self._unknown:
+    def _is_explained(self, op: Key, rise: int, *, is_both: bool) -> bool:
+        before, after = (rows.get(op, ()) for rows in self._rows)
+        if len(before) > 1 or len(after) > 1 or not (before or after) or op in self._unknown:
             return False
         known = after[0].count.total * self.steps[0] if after else 0
         known -= before[0].count.total * self.steps[1] if before else 0
         # What has a gate of its own has a row of its own, whatever else is told of it.
-        return (rise == known and not is_both) or (known != 0 and (name, on_device) not in self.counts)
+        return (rise == known and not is_both) or (known != 0 and op not in self.counts)
 
-    def has_risen(self, names: Iterable[str], *, on_device: bool) -> bool:
-        """Whether one of these has a gate of its own and ran more often."""
-        return bool(self.risen) and any((name, on_device) in self.risen for name in names)
-
-    def is_whole(self, name: str, *, on_device: bool) -> bool:
+    def is_whole(self, op: Key) -> bool:
         """Whether only one side has an op."""
-        return not all((name, on_device) in rows for rows in self._rows)
+        return not all(op in rows for rows in self._rows)
 
-    def kind(self, name: str, *, on_device: bool) -> OpKind | None:
+    def kind(self, op: Key) -> OpKind | None:
         """What an op is; None where there is no row of it."""
-        for rows in self._rows:
-            for row in rows.get((name, on_device), ()):
-                return row.kind
-        return None
+        return next((row.kind for rows in self._rows for row in rows.get(op, ())), None)
 
 
 def _rows_by_name(test: TestResult) -> _Rows:

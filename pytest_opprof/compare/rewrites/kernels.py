@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.alignment import Rewriting
 from pytest_opprof.compare.comparison import RewriteKind
+from pytest_opprof.compare.rewrites.alignment import Rewriting
 from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Re
     if not gone:
         return []
     launcher = {
-        name: f"{at} {rewriting.after}" for at, rewriting in enumerate(of_ops) for name in rewriting.net()
+        name: f"{at} {rewriting.after}" for at, rewriting in enumerate(of_ops) for name, _ in rewriting.net()
     }
     lost = _by_launcher(gone, launcher, weight=head.steps)
     gained = _by_launcher(_only_in(head, base), launcher, weight=base.steps)
@@ -86,9 +86,10 @@ def _rewritings(lost: dict[str, int], gained: dict[str, int], *, within: str) ->
 def _rewriting(kind: RewriteKind, lost: dict[str, int], gained: dict[str, int], *, within: str) -> Rewriting:
     return Rewriting(
         kind=kind,
-        within=within,
+        within=(within,),
         before=tuple(sorted(lost)),
         after=tuple(sorted(gained)),
         lost=lost,
         gained=gained,
+        on_device=True,
     )

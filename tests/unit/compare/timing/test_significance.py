@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pytest_opprof.compare.significance import (
+from pytest_opprof.compare.timing.significance import (
     combined_p,
     discoveries,
     p_of_rise,

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.significance import (
-    combined_p,
-    discoveries,
-    p_of_rise_of_fast,
-    processes_needed,
-    smallest_p,
-)
-from pytest_opprof.compare.time_comparison import (
+from pytest_opprof.compare.timing.comparison import (
     CONFIRMED_BELOW,
     CONTROL_FALSE_DISCOVERIES,
     FALSE_DISCOVERIES,
@@ -20,14 +13,21 @@ from pytest_opprof.compare.time_comparison import (
     Direction,
     Sides,
 )
-from pytest_opprof.compare.time_samples import Refusal
+from pytest_opprof.compare.timing.samples import Refusal
+from pytest_opprof.compare.timing.significance import (
+    combined_p,
+    discoveries,
+    p_of_rise_of_fast,
+    processes_needed,
+    smallest_p,
+)
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.units import EVERY_PPM, Unit, format_quantity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pytest_opprof.compare.time_comparison import TimeSettings
+    from pytest_opprof.compare.timing.comparison import TimeSettings
 
 # A, B, B, A: what drifts while the processes run meets both halves alike.
 _ROUND = 4

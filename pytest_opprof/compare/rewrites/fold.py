@@ -8,23 +8,25 @@ A row is told with others only where that tells all of its difference.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.alignment import Rewriting, rewritings
-from pytest_opprof.compare.call_trees import CallTree
 from pytest_opprof.compare.comparison import Change, Rewrite, RewriteKind
-from pytest_opprof.compare.explained import Book, Candidate
-from pytest_opprof.compare.kernels import kernel_rewritings
+from pytest_opprof.compare.rewrites.alignment import rewritings
+from pytest_opprof.compare.rewrites.call_trees import CallTree
+from pytest_opprof.compare.rewrites.explained import Book
+from pytest_opprof.compare.rewrites.kernels import kernel_rewritings
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import bounded_text
 from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from pytest_opprof.compare.rewrites.alignment import Key, Rewriting
     from pytest_opprof.results.run import TestResult
 
 _WORDS = {RewriteKind.ADDED: "new", RewriteKind.REMOVED: "gone"}
@@ -46,9 +48,9 @@ def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> lis
         return list(changes)
     weights = head.steps, base.steps
     found = rewritings(CallTree(base, weight=weights[0]), CallTree(head, weight=weights[1]))
-    of_ops = _all_told(_groups(book.explained(found, on_device=False)), book)
-    kernels = kernel_rewritings(base, head, of_ops=[rewritten.group.rewriting for rewritten in of_ops])
-    rewrites = [*of_ops, *_all_told(_groups(book.explained(kernels, on_device=True)), book)]
+    of_ops = _all_told(_as_ones(book.explained(found)), book)
+    kernels = kernel_rewritings(base, head, of_ops=[rewritten.rewriting for rewritten in of_ops])
+    rewrites = [*of_ops, *_all_told(_as_ones(book.explained(kernels)), book)]
     gone = {id(change) for rewritten in rewrites for change in rewritten.instead_of}
     return [
         *(change for rewritten in rewrites for change in rewritten.changes),
@@ -57,51 +59,37 @@ def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    """The same rewriting at all its places, as one."""
-
-    rewriting: Rewriting
-    within: tuple[str, ...]
-    net: dict[str, int]
-    on_device: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Rewritten:
-    group: _Group
+    rewriting: Rewriting
     changes: list[Change]
-    instead_of: list[Change] = field(default_factory=list)
+    instead_of: list[Change]
 
 
-def _groups(candidates: Iterable[Candidate]) -> list[_Group]:
-    alike: dict[tuple[RewriteKind, tuple[str, ...], tuple[str, ...]], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        rewriting = candidate.rewriting
-        alike[rewriting.kind, rewriting.before, rewriting.after].append(candidate)
+def _as_ones(found: Iterable[Rewriting]) -> list[Rewriting]:
+    """The same rewriting at all its places, as one."""
+    alike: dict[tuple[RewriteKind, tuple[str, ...], tuple[str, ...]], list[Rewriting]] = defaultdict(list)
+    for one in found:
+        alike[one.kind, one.before, one.after].append(one)
     return [_as_one(same) for same in alike.values()]
 
 
-def _as_one(candidates: Sequence[Candidate]) -> _Group:
-    if len(candidates) == 1:
-        (only,) = candidates
-        return _Group(only.rewriting, (only.rewriting.within,), only.net, only.on_device)
+def _as_one(same: Sequence[Rewriting]) -> Rewriting:
     lost: Counter[str] = Counter()
     gained: Counter[str] = Counter()
-    for candidate in candidates:
-        lost.update(candidate.rewriting.lost)
-        gained.update(candidate.rewriting.gained)
-    whole = replace(candidates[0].rewriting, lost=lost, gained=gained)
-    within = tuple(candidate.rewriting.within for candidate in candidates)
-    return _Group(whole, within, whole.net(), candidates[0].on_device)
+    for one in same:
+        lost.update(one.lost)
+        gained.update(one.gained)
+    within = tuple(place for one in same for place in one.within)
+    return replace(same[0], lost=lost, gained=gained, within=within)
 
 
-def _all_told(groups: Iterable[_Group], book: Book) -> list[_Rewritten]:
+def _all_told(found: Iterable[Rewriting], book: Book) -> list[_Rewritten]:
     """The rewrites that tell more than the rows themselves.
 
     Several can be parts of one row's difference: an op that stands for one and wraps another. Where they
     would be more rows than they stand for, these rows are told as they are.
     """
-    told = [rewritten for group in groups if (rewritten := _told(group, book)) is not None]
+    told = [rewritten for rewriting in found if (rewritten := _told(rewriting, book)) is not None]
     parts = Counter(id(change) for rewritten in told for change in rewritten.instead_of)
     joined: list[tuple[set[int], list[_Rewritten]]] = []
     for rewritten in told:
@@ -122,35 +110,30 @@ def _all_told(groups: Iterable[_Group], book: Book) -> list[_Rewritten]:
     return [rewritten for rewritten in told if id(rewritten) not in too_many]
 
 
-def _told(group: _Group, book: Book) -> _Rewritten | None:
+def _told(rewriting: Rewriting, book: Book) -> _Rewritten | None:
     """A rewrite as one change; None where it tells no more than the rows themselves."""
-    kind, net = group.rewriting.kind, group.net
-    mine = [book.counts[name, group.on_device] for name in net if (name, group.on_device) in book.counts]
-    if not mine or (kind in _ONE_SIDED and (len(mine) == 1 or _is_part_of_total(mine))):
+    net = rewriting.net()
+    mine = [book.counts[op] for op in net if op in book.counts]
+    if not mine or (rewriting.kind in _ONE_SIDED and (len(mine) == 1 or _is_part_of_total(mine))):
         return None
     weight = book.steps[0] * book.steps[1]
-    sums = [sum(side.values()) for side in (group.rewriting.lost, group.rewriting.gained)]
+    sums = [sum(side.values()) for side in (rewriting.lost, rewriting.gained)]
     if sums[0] % weight or sums[1] % weight:
         return None
-    first = (*group.rewriting.after, *group.rewriting.before)[0]
+    first = (*rewriting.after, *rewriting.before)[0]
     change = Change(
         op=first,
-        kind=book.kind(first, on_device=group.on_device),
+        kind=book.kind((first, rewriting.on_device)),
         metric=COUNT.name,
         base=_each(sums[0] // weight, steps=book.steps[0]),
         head=_each(sums[1] // weight, steps=book.steps[1]),
-        verdict=_verdict(mine, net, has_risen=book.has_risen(net, on_device=group.on_device)),
-        cause=bounded_text(_cause(group, book, inside=_inside(group))),
-        rewrite=Rewrite(kind=kind, before=group.rewriting.before, after=group.rewriting.after),
+        verdict=_verdict(mine, net, has_risen=not book.risen.isdisjoint(net)),
+        cause=bounded_text(_cause(rewriting, book)),
+        rewrite=Rewrite(kind=rewriting.kind, before=rewriting.before, after=rewriting.after),
         is_free=all(change.is_free for change in mine),
     )
-    others = _others(group, mine, change, book)
-    return _Rewritten(group, [change, *others.changes], [*mine, *others.instead_of])
-
-
-def _inside(group: _Group) -> int:
-    """How many ops changed that the rewrite's name does not name."""
-    return len(group.net.keys() - {*group.rewriting.before, *group.rewriting.after})
+    others, instead_of = _others(rewriting, mine, change, book)
+    return _Rewritten(rewriting, [change, *others], [*mine, *instead_of])
 
 
 def _each(calls: int, *, steps: int) -> Samples | None:
@@ -161,12 +144,12 @@ def _is_part_of_total(changes: Iterable[Change]) -> bool:
     return any(change.verdict not in _OF_ITS_OWN for change in changes)
 
 
-def _verdict(changes: Sequence[Change], net: Mapping[str, int], *, has_risen: bool) -> Verdict | None:
+def _verdict(changes: Sequence[Change], net: dict[Key, int], *, has_risen: bool) -> Verdict | None:
     """What the rows said apart: a rise of their own kind's total, other ops, or fewer."""
     rises: dict[OpKind | None, int] = defaultdict(int)
     changes = [change for change in changes if not change.is_free]
     for change in changes:
-        rises[change.kind] += net[change.op or ""]
+        rises[change.kind] += net[change.op or "", change.kind is not None and change.kind.is_on_device]
     of_totals = [
         change.verdict for change in changes if change.verdict not in _OF_ITS_OWN and rises[change.kind] > 0
     ]
@@ -176,52 +159,48 @@ def _verdict(changes: Sequence[Change], net: Mapping[str, int], *, has_risen: bo
     return Verdict.CHANGED if has_risen or not changes else Verdict.IMPROVED
 
 
-def _cause(group: _Group, book: Book, *, inside: int) -> str:
+def _cause(rewriting: Rewriting, book: Book) -> str:
     """``fused in range 'forward'``, ``renamed at 12 places``, ``gone, with 3 more ops inside``."""
-    if group.on_device:
-        (caller,) = group.within[:1]
-        return f"{group.rewriting.kind}, launched by {caller}" if caller else group.rewriting.kind.value
-    words = [_WORDS.get(group.rewriting.kind, group.rewriting.kind.value)]
-    within = set(group.within)
-    source = next((book.places[name] for name in group.rewriting.after if name in book.places), None)
+    caller = rewriting.within[0]
+    if rewriting.on_device:
+        return f"{rewriting.kind}, launched by {caller}" if caller else rewriting.kind.value
+    told = _WORDS.get(rewriting.kind, rewriting.kind.value)
+    source = next((book.places[name] for name in rewriting.after if name in book.places), None)
     if source:
-        words.append(f"in {source}")
-    elif len(within) > 1:
-        words.append(f"at {len(group.within)} places")
-    elif within != {""}:
-        (caller,) = within
-        words.append(f"in range {caller!r}" if caller in book.ranges else f"in {caller}")
-    told = " ".join(words)
-    return f"{told}, with {inside} more {'op' if inside == 1 else 'ops'} inside" if inside else told
+        told += f" in {source}"
+    elif len(set(rewriting.within)) > 1:
+        told += f" at {len(rewriting.within)} places"
+    elif caller:
+        told += f" in range {caller!r}" if caller in book.ranges else f" in {caller}"
+    named = {*rewriting.before, *rewriting.after}
+    inside = sum(name not in named for name, _ in rewriting.net())
+    return f"{told}, with {counted(inside, 'more op')} inside" if inside else told
 
 
-@dataclass(frozen=True, slots=True)
-class _Others:
-    changes: list[Change] = field(default_factory=list)
-    instead_of: list[Change] = field(default_factory=list)
+def _others(
+    rewriting: Rewriting, mine: Sequence[Change], told: Change, book: Book
+) -> tuple[list[Change], list[Change]]:
+    """What the ops of a rewrite did besides running: as of one op where one was renamed, else as a whole.
 
-
-def _others(group: _Group, mine: Sequence[Change], told: Change, book: Book) -> _Others:
-    """What the ops of a rewrite did besides running: as of one op where one was renamed, else as a whole."""
+    Returns:
+        What is told, and what it stands for.
+    """
     by_metric: dict[str, list[Change]] = defaultdict(list)
     for count in mine:
         for change in book.others.get(count.op or "", ()):
             if change.kind is count.kind:
                 by_metric[change.metric].append(change)
-    found = _Others()
-    if not by_metric:
-        return found
-    is_pair = group.rewriting.kind is RewriteKind.RENAMED and all(
-        book.is_whole(name, on_device=group.on_device) for name in group.net
-    )
+    is_pair = rewriting.kind is RewriteKind.RENAMED and all(map(book.is_whole, rewriting.net()))
+    told_now: list[Change] = []
+    instead_of: list[Change] = []
     for metric, changes in by_metric.items():
         rise = sum(change.rise for change in changes)
         if _is_part_of_total(changes) and rise > 0 and not is_pair:
             continue  # these say where the rise of the total is
-        found.instead_of.extend(changes)
+        instead_of.extend(changes)
         if is_pair and rise:
-            found.changes.append(_of_pair(told, metric, changes))
-    return found
+            told_now.append(_of_pair(told, metric, changes))
+    return told_now, instead_of
 
 
 def _of_pair(told: Change, metric: str, changes: Sequence[Change]) -> Change:

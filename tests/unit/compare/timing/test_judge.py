@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from support.documents.ab_runs import MS, PROBE_NS, TEST, many_tests, near, one_test, side, timed_test
 from support.documents.strategies import simple_run
 
-from pytest_opprof.compare.time_samples import readings_by_test, short_of_undisturbed
-from pytest_opprof.compare.times import Direction, TestTimes, TimeComparison, TimeSettings, compare_times
+from pytest_opprof.compare.timing.comparison import Direction, TestTimes, TimeComparison, TimeSettings
+from pytest_opprof.compare.timing.judge import compare_times
+from pytest_opprof.compare.timing.samples import readings_by_test, short_of_undisturbed
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import WALL_TIME

@@ -18,13 +18,18 @@ Anything else stays what it is: ops that come and ops that go. All is O(n log n)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_opprof.compare.call_trees import ROOT, CallTree
 from pytest_opprof.compare.comparison import RewriteKind
+from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+# Of an op: its name, and whether it runs on a device.
+Key: TypeAlias = tuple[str, bool]
+# The caller that both sides have, and what it calls on each.
+_Siblings: TypeAlias = "tuple[str, Sequence[int], Sequence[int]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,26 +38,28 @@ class Rewriting:
 
     Attributes:
         kind: by which rule.
-        within: the caller that both sides have; empty for the test itself.
+        within: of each place, the caller that both sides have; empty for the test itself.
         before: the outermost ops that were there.
         after: the outermost ops that are there now.
         lost: the calls that were there, those inside included.
         gained: the calls that are there now, those inside included.
+        on_device: these are kernels.
     """
 
     kind: RewriteKind
-    within: str
+    within: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
     lost: dict[str, int]
     gained: dict[str, int]
+    on_device: bool = False
 
-    def net(self) -> dict[str, int]:
-        """By name, how many more calls there are now; names with as many left out."""
+    def net(self) -> dict[Key, int]:
+        """By op, how many more calls there are now; ops with as many left out."""
         rises = {name: -calls for name, calls in self.lost.items()}
         for name, calls in self.gained.items():
             rises[name] = rises.get(name, 0) + calls
-        return {name: rise for name, rise in rises.items() if rise}
+        return {(name, self.on_device): rise for name, rise in rises.items() if rise}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +69,6 @@ class _Part:
     name: str
     count: int
     node: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """Siblings of both sides under one caller."""
-
-    within: str
-    base: tuple[int, ...]
-    head: tuple[int, ...]
 
 
 def rewritings(base: CallTree, head: CallTree) -> list[Rewriting]:
@@ -89,22 +87,22 @@ class _Alignment:
         self._head = head
         self._found: list[Rewriting] = []
         # Not by recursion: a tree may be as deep as it has nodes.
-        self._waiting: list[_Level] = []
+        self._waiting: list[_Siblings] = []
         self._wait("", ROOT, ROOT)
 
     def run(self) -> list[Rewriting]:
         while self._waiting:
-            self._align(self._waiting.pop())
+            self._align(*self._waiting.pop())
         return self._found
 
     def _wait(self, within: str, base: int, head: int) -> None:
         inside = tuple(self._base.children[base].values()), tuple(self._head.children[head].values())
         if any(inside):
-            self._waiting.append(_Level(within, *inside))
+            self._waiting.append((within, *inside))
 
-    def _align(self, level: _Level) -> None:
-        before = {self._base.names[node]: node for node in level.base}
-        after = {self._head.names[node]: node for node in level.head}
+    def _align(self, within: str, base: Sequence[int], head: Sequence[int]) -> None:
+        before = {self._base.names[node]: node for node in base}
+        after = {self._head.names[node]: node for node in head}
         for name in before.keys() & after.keys():
             self._wait(name, before[name], after[name])
         less, more = self._shifted(before, after)
@@ -117,13 +115,13 @@ class _Alignment:
         # What siblings of both sides do less or more of belongs to it where that explains all there is. A
         # wrapper may have moved others along with what was around them.
         of_all = self._is_told if less or more else self._is_wrapped
-        if of_all(level.within, lost + less, gained + more):
+        if of_all(within, lost + less, gained + more):
             return
-        untold = [gap for gap in gaps if not self._is_told(level.within, *gap)]
+        untold = [gap for gap in gaps if not self._is_told(within, *gap)]
         lost = [part for gap in untold for part in gap[0]] + less
         gained = [part for gap in untold for part in gap[1]] + more
-        if not self._is_told(level.within, lost, gained):
-            self._tell_one_sided(level.within, lost, gained)
+        if not self._is_told(within, lost, gained):
+            self._tell_one_sided(within, lost, gained)
 
     def _shifted(self, before: dict[str, int], after: dict[str, int]) -> tuple[list[_Part], list[_Part]]:
         """The siblings that both sides have, with fewer calls, and with more."""
@@ -150,7 +148,10 @@ class _Alignment:
             wrapper = around[0].node if len(around) == 1 and moved else None
             if wrapper is None:
                 continue
-            if all(tree.calls_inside(wrapper, part.name) == part.count for part in moved):
+            calls: dict[str, int] = {}
+            for child in tree.children[wrapper].values():
+                tree.add_calls(child, calls)
+            if all(calls.get(part.name, 0) == part.count for part in moved):
                 whole = self._rewriting(kind, within, lost, gained)
                 if len({rise > 0 for rise in whole.net().values()}) == 1:
                     self._found.append(whole)
@@ -161,26 +162,17 @@ class _Alignment:
                 nodes = tuple(part.node for part in moved if part.node is not None)
                 inside = tuple(tree.children[wrapper].values())
                 sides = (nodes, inside) if kind is RewriteKind.WRAPPED else (inside, nodes)
-                self._waiting.append(_Level(around[0].name, *sides))
+                self._waiting.append((around[0].name, *sides))
                 return True
         return False
 
     def _tell_wrapper(self, kind: RewriteKind, within: str, wrapper: _Part, moved: Sequence[_Part]) -> None:
         """Tell a wrapper alone: what is inside it is aligned by itself."""
-        bare = [_Part(part.name, part.count, None) for part in moved]
-        inner, outer = tuple(part.name for part in moved), (wrapper.name,)
-        few = _calls(self._base, bare)
-        many = _calls(self._base, [*bare, _Part(wrapper.name, wrapper.count, None)])
-        is_now = kind is RewriteKind.WRAPPED
+        few = {part.name: part.count for part in moved}
+        bare, around = (tuple(few), few), ((wrapper.name,), few | {wrapper.name: wrapper.count})
+        (before, lost), (after, gained) = (bare, around) if kind is RewriteKind.WRAPPED else (around, bare)
         self._found.append(
-            Rewriting(
-                kind=kind,
-                within=within,
-                before=inner if is_now else outer,
-                after=outer if is_now else inner,
-                lost=few if is_now else many,
-                gained=many if is_now else few,
-            )
+            Rewriting(kind=kind, within=(within,), before=before, after=after, lost=lost, gained=gained)
         )
 
     def _is_renamed(self, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> bool:
@@ -193,16 +185,8 @@ class _Alignment:
         if not all(fits(old, new) for old, new in pairs):
             return False
         for old, new in pairs:
-            self._found.append(
-                Rewriting(
-                    kind=RewriteKind.RENAMED,
-                    within=within,
-                    before=(old.name,),
-                    after=(new.name,),
-                    lost={old.name: old.count},
-                    gained={new.name: new.count},
-                )
-            )
+            bare = ([_Part(part.name, part.count, None)] for part in (old, new))
+            self._found.append(self._rewriting(RewriteKind.RENAMED, within, *bare))
             if old.node is not None and new.node is not None:
                 self._wait(new.name, old.node, new.node)
         return True
@@ -237,17 +221,15 @@ class _Alignment:
         for part in (*lost, *gained):
             if part.node is not None:
                 kind = RewriteKind.REMOVED if lost else RewriteKind.ADDED
-                self._tell(kind, within, [part] if lost else [], [] if lost else [part])
-
-    def _tell(self, kind: RewriteKind, within: str, lost: Sequence[_Part], gained: Sequence[_Part]) -> None:
-        self._found.append(self._rewriting(kind, within, lost, gained))
+                sides = ([part], []) if lost else ([], [part])
+                self._found.append(self._rewriting(kind, within, *sides))
 
     def _rewriting(
         self, kind: RewriteKind, within: str, lost: Sequence[_Part], gained: Sequence[_Part]
     ) -> Rewriting:
         return Rewriting(
             kind=kind,
-            within=within,
+            within=(within,),
             before=tuple(part.name for part in lost),
             after=tuple(part.name for part in gained),
             lost=_calls(self._base, lost),
@@ -286,8 +268,8 @@ def _is_directly_in(tree: CallTree, wrapper: int, part: _Part) -> bool:
 def _is_other(found: Rewriting) -> bool:
     """Whether what was there is not inside of what is there now, nor the other way round."""
     net = found.net()
-    return all(net.get(name, 0) < 0 for name in found.before) and all(
-        net.get(name, 0) > 0 for name in found.after
+    return all(net.get((name, False), 0) < 0 for name in found.before) and all(
+        net.get((name, False), 0) > 0 for name in found.after
     )
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.time_comparison import Sides
+from pytest_opprof.compare.timing.comparison import Sides
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.results.run import MeasurementStatus, Outcome
@@ -14,7 +14,7 @@ from pytest_opprof.results.run import MeasurementStatus, Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pytest_opprof.compare.time_comparison import TimeSettings
+    from pytest_opprof.compare.timing.comparison import TimeSettings
     from pytest_opprof.results.run import Run, TestResult
 
 _MOST_TOLD = 3

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.sessions import compare_runs
-from pytest_opprof.compare.time_comparison import (
+from pytest_opprof.compare.timing.comparison import (
     Control,
-    Direction,
-    OpTime,
     Sides,
     TestTimes,
     TimeComparison,
     TimeSettings,
 )
-from pytest_opprof.compare.time_ops import cause_of, explain
-from pytest_opprof.compare.time_samples import (
+from pytest_opprof.compare.timing.ops import cause_of, explain
+from pytest_opprof.compare.timing.samples import (
     Readings,
     Refusal,
     disturbances,
@@ -32,7 +30,7 @@ from pytest_opprof.compare.time_samples import (
     undisturbed,
     wall_times,
 )
-from pytest_opprof.compare.time_verdicts import (
+from pytest_opprof.compare.timing.verdicts import (
     Finding,
     confirmed_below,
     control_of,
@@ -54,17 +52,6 @@ if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Comparison, TestComparison
     from pytest_opprof.compare.sessions import Policy
     from pytest_opprof.results.run import Run, TestResult
-
-__all__ = [
-    "Control",
-    "Direction",
-    "OpTime",
-    "Sides",
-    "TestTimes",
-    "TimeComparison",
-    "TimeSettings",
-    "compare_times",
-]
 
 # What two processes must share for their times to be comparable; what else differs may be what is tried.
 _OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})

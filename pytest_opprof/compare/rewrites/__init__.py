@@ -1,0 +1,1 @@
+"""An op that was renamed, fused or split, told as one change."""

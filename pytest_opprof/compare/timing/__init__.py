@@ -1,0 +1,1 @@
+"""Times of two sides that were measured in turns on one machine."""
