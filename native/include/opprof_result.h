@@ -89,6 +89,18 @@ typedef struct op_cpp_frame {
     uint32_t symbol;  /* id of the function's name; 0: not known */
 } op_cpp_frame;
 
+/* A line of the user's own code: ids of its file's path and its function's name. */
+typedef struct op_site {
+    uint32_t file, function, line;
+} op_site;
+
+/* How often an op or range was called from a site in the steps, with what runs inside of ops. */
+typedef struct op_called_from {
+    uint32_t name; /* under which it is grouped */
+    uint32_t site; /* 1 + index into op_result_sites() */
+    uint64_t count;
+} op_called_from;
+
 /* One row of the key averages. */
 typedef struct op_group {
     uint32_t name;
@@ -247,6 +259,10 @@ int op_result_device_work(const op_result *result, uint64_t event, op_device_wor
 int op_result_memory_columns(op_result *result, op_memory_columns *out);
 /* One entry a step, and one more for the whole window. Belongs to the result until the next call. */
 int op_result_memory_use(op_result *result, int on_device, const op_memory_use **rows);
+/* All sites of the process. NULL: none were noted in the window. */
+const op_site *op_result_sites(const op_result *result, uint32_t *count);
+/* Each op and site once. */
+const op_called_from *op_result_called_from(const op_result *result, uint64_t *count);
 /* At most `limit` nodes, the costliest, each with its caller. Belongs to the result. */
 int op_result_paths(op_result *result, uint32_t limit, const op_path **nodes, uint64_t *count);
 /* cffi: end */

@@ -91,8 +91,8 @@ static inline void op_call_end(op_thread *t, const void *code) {
         op_call_end_deeper(t, code);
 }
 
-/* Notes the line of an event that is called from Python: what runs inside of an op shares the
- * op's, unless Python came in between. */
+/* Notes the line of an event that is called from Python: what runs inside of an op, and not of a range,
+ * shares the op's, unless Python came in between. */
 static inline void op_note_line(const op_slot *slot) {
     uint16_t (*line_here)(void) = __atomic_load_n(&op_line_here, __ATOMIC_RELAXED);
     op_event *e = slot->event;
@@ -100,7 +100,7 @@ static inline void op_note_line(const op_slot *slot) {
         return;
     const op_thread *t = slot->thread;
     const op_event *around = e->depth ? t->stack[e->depth - 1].event : NULL;
-    if (around && around->kind == OP_TORCH) {
+    if (around && around->kind == OP_TORCH && (around->flags & OP_SCOPE_MASK) != OP_SCOPE_USER) {
         const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
         if (t->call_window != slot->window || !call || call->start < around->start)
             return;

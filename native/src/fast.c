@@ -8,6 +8,7 @@
 #include "pyop.h"
 #include "pypush.h"
 #include "pyrange.h"
+#include "pysite.h"
 
 /* One collector hears the whole process, and its callbacks take the objects of one interpreter, under
  * its lock. */
@@ -47,7 +48,8 @@ static int execute(PyObject *module) {
     if (!state->decorated)
         return -1;
     if (PyModule_AddFunctions(module, op_pycall_functions) ||
-        PyModule_AddFunctions(module, op_pymem_functions))
+        PyModule_AddFunctions(module, op_pymem_functions) ||
+        PyModule_AddFunctions(module, op_pysite_functions))
         return -1;
     return PyModule_AddObjectRef(module, "RecordFunctionFast", (PyObject *)state->op) ||
                    PyModule_AddObjectRef(module, "record_function", (PyObject *)state->range)

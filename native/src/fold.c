@@ -41,6 +41,7 @@ void op_fold_release(op_fold *f) {
     op_grouping_release(&f->groups);
     op_tracing_release(&f->paths);
     op_numbers_free(&f->numbers);
+    op_calling_release(&f->calling);
     free(f->state);
     free(f->is_open);
     free(f->place);
@@ -64,6 +65,8 @@ static int count_rows(op_fold *f) {
     op_backward_number(s);
     op_backward_move(s, &f->numbers);
     op_views_settle(s);
+    if (r->sites)
+        op_calling_settle(&f->calling, s);
     for (uint64_t row = 0; row < s->count; row++) {
         uint32_t group;
         if (row >= s->first_new &&
@@ -76,10 +79,19 @@ static int count_rows(op_fold *f) {
         if (!op_grouping_add(&f->groups, row))
             return no_memory();
         op_tracing_add(&f->paths, &r->columns, row);
+        if (r->sites && !op_calling_add(&f->calling, r, row))
+            return no_memory();
         r->stats.events++;
         r->stats.names_overflowed += w->name[row] == OP_NAME_OVERFLOW;
     }
     return OP_OK;
+}
+
+/* Which steps and sites backward ops belong to. */
+static int take_numbers(op_fold *f) {
+    if (f->groups.r->sites && !op_calling_note(&f->calling, &f->rows))
+        return no_memory();
+    return op_numbers_take(&f->numbers, &f->rows);
 }
 
 /* Only those that are open, in their order. */
@@ -111,7 +123,7 @@ static int fold(op_fold *f, uint64_t *count, uint32_t *nearest, uint32_t depth) 
     for (uint32_t i = 0; i < depth; i++)
         if (nearest[i])
             f->is_open[nearest[i] - 1] = 1;
-    int rc = f->counts ? count_rows(f) : op_numbers_take(&f->numbers, s);
+    int rc = f->counts ? count_rows(f) : take_numbers(f);
     if (rc != OP_OK)
         return rc;
     keep_open(f);
@@ -149,6 +161,7 @@ int op_fold_finish(op_fold *f) {
         return no_memory();
     r->all_paths = f->paths.paths;
     r->path_count = f->paths.count;
+    op_calling_finish(&f->calling, r);
     f->paths.paths = NULL;
     op_columns_free(r);
     r->folded = true;

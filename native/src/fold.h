@@ -5,6 +5,7 @@
 #define OP_FOLD_H
 
 #include "backward.h"
+#include "called_from.h"
 #include "group.h"
 #include "paths.h"
 
@@ -12,6 +13,7 @@ typedef struct op_fold {
     op_grouping groups;
     op_tracing paths;
     op_numbers numbers;
+    op_calling calling;
     op_segment rows;
     uint8_t *state, *is_open;
     uint32_t *place; /* by row: where it moves */

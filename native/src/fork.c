@@ -3,6 +3,7 @@
 #include "cupti.h"
 #include "malloc_watch.h"
 #include "names.h"
+#include "sites.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ static void before_fork(void) {
     op_spill_pause();
     op_spill_join_drain();
     op_names_lock();
+    op_sites_lock();
 }
 
 void op_fork_announced(void) {
@@ -27,6 +29,7 @@ void op_fork_announced(void) {
 }
 
 static void after_fork_in_parent(void) {
+    op_sites_unlock();
     op_names_unlock();
     op_spill_resume();
     pthread_mutex_unlock(&self->lock);
@@ -37,6 +40,7 @@ static void after_fork_in_parent(void) {
 /* The child records nothing until it opens a session of its own. Its window number never matches
  * one of the parent's, so ranges begun before the fork end as no-ops. */
 static void after_fork_in_child(void) {
+    op_sites_unlock();
     pthread_cond_init(&self->changed, NULL); /* it still counts waiters that do not exist here */
     op_names_after_fork();
     __atomic_store_n(&op_window, 0, __ATOMIC_RELAXED);

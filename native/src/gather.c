@@ -6,6 +6,7 @@
 #include "names.h"
 #include "pages.h"
 #include "result.h"
+#include "sites.h"
 
 #include <string.h>
 
@@ -156,6 +157,7 @@ int op_collect(uint32_t window, uint64_t most_events, op_result *result) {
                             .mapping = chunks.spilled,
                             .mapping_bytes = self->spill.bytes,
                             .most_events = most_events};
+        result->sites = op_sites_take(window, &result->site_count);
         rc = build_with_cuda(&source, result);
     }
     if (rc == OP_OK) {

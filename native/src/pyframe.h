@@ -38,15 +38,20 @@ static inline op_frame *op_frame_complete(op_frame *f) {
     return f;
 }
 
-/* The innermost frame of a thread; NULL where it runs none. */
-static inline op_frame *op_frame_of(PyThreadState *state) {
+/* The innermost frame of a thread, which may run no Python code yet; NULL where there is none. */
+static inline op_frame *op_frame_raw(PyThreadState *state) {
     if (!state)
         return NULL;
 #if PY_VERSION_HEX >= 0x030D0000
-    return op_frame_complete(state->current_frame);
+    return state->current_frame;
 #else
-    return op_frame_complete(state->cframe->current_frame);
+    return state->cframe->current_frame;
 #endif
+}
+
+/* The innermost that runs Python code. */
+static inline op_frame *op_frame_of(PyThreadState *state) {
+    return op_frame_complete(op_frame_raw(state));
 }
 
 /* Whether so many bytes, which this thread takes now, are a trace or profile function's, or taken for
@@ -69,6 +74,17 @@ static inline bool op_frame_is_traced_for(size_t bytes) {
 }
 
 static inline op_frame *op_frame_back(op_frame *f) { return op_frame_complete(f->previous); }
+
+/* What a frame runs: a code object, or in one that runs no Python code another object. */
+static inline const PyCodeObject *op_frame_executable(const op_frame *f) {
+#if PY_VERSION_HEX >= 0x030E0000
+    return (const PyCodeObject *)PyStackRef_AsPyObjectBorrow(f->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    return (const PyCodeObject *)f->f_executable;
+#else
+    return f->f_code;
+#endif
+}
 
 static inline PyCodeObject *op_frame_code(op_frame *f) {
 #if PY_VERSION_HEX >= 0x030D0000

@@ -47,6 +47,8 @@ void op_result_free(op_result *r) {
     op_cpp_stacks_free(r->cpp_stacks);
     op_imported_free(r->imported);
     free(r->devices);
+    free(r->sites);
+    free(r->called_from);
     free(r->open_calls);
     free(r);
 }

@@ -54,6 +54,10 @@ struct op_result {
     struct op_imported *imported;     /* NULL: recorded here */
     struct op_cuda_device *devices;   /* of CUDA, where it was recorded here */
     uint32_t device_count;
+    op_site *sites; /* NULL: not noted */
+    uint32_t site_count;
+    op_called_from *called_from;
+    uint64_t called_from_count;
     op_open_call *open_calls;
     uint32_t open_call_count;
 };

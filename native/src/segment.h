@@ -17,7 +17,13 @@ typedef struct op_segment {
     const uint8_t *is_open; /* NULL: none is */
 } op_segment;
 
-enum op_row_state { OP_RAN_VIEWS = 1, OP_RAN_OTHERS = 2, OP_RAN_VIEW_NODE = 4, OP_ROW_MOVED = 8 };
+enum op_row_state {
+    OP_RAN_VIEWS = 1,
+    OP_RAN_OTHERS = 2,
+    OP_RAN_VIEW_NODE = 4,
+    OP_ROW_MOVED = 8,
+    OP_ROW_OF_FORWARD = 16
+};
 
 static inline bool op_stays(const op_segment *s, uint64_t row) { return s->is_open && s->is_open[row]; }
 

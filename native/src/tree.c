@@ -1,11 +1,14 @@
 /* Events to columns: one pass over each thread (walk.c), and one over all for what crosses threads; or
  * to sums (fold.c). */
+#include "called_from.h"
 #include "cuda_window.h"
 #include "error.h"
 #include "fault.h"
 #include "names.h"
 #include "views.h"
 #include "walk.h"
+
+#include <string.h>
 
 int op_raw_order(const void *a, const void *b) {
     const op_raw *x = a, *y = b;
@@ -38,6 +41,20 @@ static uint64_t rows_of_devices(const op_source *s) {
     return work + work / 4;
 }
 
+/* A row's `line` is its site until the sites are summed up. */
+static int settle_sites(op_result *r, const op_segment *rows) {
+    op_calling calling = {0};
+    bool ok = op_calling_note(&calling, rows);
+    if (ok)
+        op_calling_settle(&calling, rows);
+    for (uint64_t row = 0; ok && row < rows->count; row++)
+        ok = op_calling_add(&calling, r, row);
+    op_calling_finish(&calling, r);
+    op_calling_release(&calling);
+    memset(rows->w->line, 0, rows->count * sizeof *rows->w->line);
+    return ok ? OP_OK : op_error_set(OP_ENOMEM, "no memory for where ops were called from");
+}
+
 static int settle(op_result *r, op_walk *k) {
     uint64_t n = r->columns.count;
     op_numbers numbers = {0};
@@ -53,6 +70,8 @@ static int settle(op_result *r, op_walk *k) {
     }
     if (rc == OP_OK)
         op_views_settle(&rows);
+    if (rc == OP_OK && r->sites)
+        rc = settle_sites(r, &rows);
     op_numbers_free(&numbers);
     free(rows.state);
     return rc;

@@ -18,6 +18,7 @@ typedef struct made {
     made_thread threads[MADE_THREADS];
     op_step_mark steps[MADE_STEPS];
     uint32_t step_count;
+    uint32_t sites; /* that were noted, as the lines of the events; 0: none were */
 } made;
 
 #define MADE_START 1000000u /* ticks at the window's start */
@@ -70,7 +71,7 @@ static inline void add_step(made *m, int64_t number, uint64_t start, uint64_t en
 }
 
 static inline op_result *build_summed(const op_raw *raw, uint32_t count, const op_steps *steps,
-                                      uint64_t most_events) {
+                                      uint64_t most_events, uint32_t sites) {
     static op_clock_pair pairs[2] = {
         {.ticks = MADE_START, .monotonic_ns = MADE_START, .realtime_ns = 5000000000u},
         {.ticks = MADE_END, .monotonic_ns = MADE_END}};
@@ -83,12 +84,17 @@ static inline op_result *build_summed(const op_raw *raw, uint32_t count, const o
     op_clock_kind = OP_CLOCK_MONOTONIC;
     op_result *r = op_result_new();
     CHECK(r != NULL);
+    if (sites) {
+        r->sites = calloc(sites, sizeof *r->sites);
+        r->site_count = sites;
+        CHECK(r->sites != NULL);
+    }
     CHECK_OK(op_tree_build(&source, r));
     return r;
 }
 
 static inline op_result *build_from(const op_raw *raw, uint32_t count, const op_steps *steps) {
-    return build_summed(raw, count, steps, 0);
+    return build_summed(raw, count, steps, 0, 0);
 }
 
 /* Each event inside the one before, each with a name of its own. */
@@ -123,7 +129,7 @@ static inline op_result *build_at_most(made *m, uint64_t most_events) {
                                     .args_at = 2000 + MADE_WORDS - t->arg_words};
     }
     const op_steps steps = {.marks = m->steps, .count = m->step_count};
-    return build_summed(raw, count, &steps, most_events);
+    return build_summed(raw, count, &steps, most_events, m->sites);
 }
 
 static inline op_result *build(made *m) { return build_at_most(m, 0); }

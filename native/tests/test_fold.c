@@ -1,7 +1,7 @@
 /* What a fold has summed up is what the rows would have given. */
 #include "made.h"
 
-enum { THREADS = 3, EVENTS = 60, ROUNDS = 300 };
+enum { THREADS = 3, EVENTS = 60, ROUNDS = 300, SITES = 5 };
 
 static made m;
 static uint32_t seed;
@@ -38,6 +38,8 @@ static void add_any(made_thread *t, uint32_t *number, uint16_t depth, uint64_t s
         e->flags |= OP_FLAG_ALIASES;
     if (draw(12) == 0)
         e->flags |= OP_FLAG_ASYNC;
+    if (depth == 0 || draw(4) == 0)
+        e->line = (uint16_t)draw(SITES + 1);
 }
 
 /* Subtrees of one after the other, at most `deep`. */
@@ -61,8 +63,27 @@ static void make_any(void) {
         for (uint64_t from = 0; m.threads[i].count < EVENTS && from < 90000; from += 10000)
             add_subtrees(&m.threads[i], &number, 0, from, from + 10000);
     }
+    m.sites = SITES;
     add_step(&m, 1, 10000, 40000, 100);
     add_step(&m, 2, 40000, 70000, 100);
+}
+
+static uint64_t calls_from(const op_result *r, const op_called_from *wanted) {
+    uint64_t count, calls = 0;
+    const op_called_from *rows = op_result_called_from(r, &count);
+    for (uint64_t i = 0; i < count; i++)
+        if (rows[i].name == wanted->name && rows[i].site == wanted->site)
+            calls += rows[i].count;
+    return calls;
+}
+
+static void check_same_sites(const op_result *whole, const op_result *folded) {
+    uint64_t count, others;
+    const op_called_from *rows = op_result_called_from(whole, &count);
+    op_result_called_from(folded, &others);
+    CHECK_EQ(count, others);
+    for (uint64_t i = 0; i < count; i++)
+        CHECK_EQ(calls_from(folded, &rows[i]), rows[i].count);
 }
 
 static void check_same(op_result *whole, op_result *folded) {
@@ -101,6 +122,7 @@ static void check_same(op_result *whole, op_result *folded) {
         CHECK_EQ(paths[0][i].total_ns, paths[1][i].total_ns);
         CHECK_EQ(paths[0][i].self_ns, paths[1][i].self_ns);
     }
+    check_same_sites(whole, folded);
     CHECK_EQ(stats_of(whole).events, stats_of(folded).events);
 }
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from pytest_opprof.capture.call_sites import SITES, CallSites
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES, MEMORY_CUDA, TENSORS_CUDA, CudaSource
@@ -29,7 +30,7 @@ from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, Usag
 
 _MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
 SOURCES: Final = (
-    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp"})
+    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES})
     | CUDA_SOURCES
     | _MEMORY_SOURCES
 )
@@ -60,6 +61,7 @@ class Collector:
         self._torch = TorchSource()
         self._with_memory = False
         self._calls: PythonCalls | None = None
+        self._sites: CallSites | None = None
         self._memory: MemorySource | None = None
         self._window_sources: tuple[str, ...] = ()
         self._counters = CounterChoice()
@@ -108,7 +110,8 @@ class Collector:
                 "cpp" is the C++ stack of each op and range.
                 "memory-python" and "memory-malloc" are whose memory is recorded, in windows that record any,
                 instead of torch's. "cuda" is what CUDA runs on devices, and so is "cuda-if-used", which is no
-                problem where nothing has started CUDA.
+                problem where nothing has started CUDA. "sites" are the user's lines that ops were called
+                from, which the stacks of "python" have already.
 
         Raises:
             UsageError: A source is unknown, or a setting in the environment cannot be meant.
@@ -334,6 +337,9 @@ class Collector:
     def _enable_sources(self) -> None:
         self._enable_torch()
         self._window_sources += self._enable_calls()
+        if SITES in self._sources and "python" not in self._window_sources:
+            self._sites = CallSites()
+            self._sites.enable()
         if self._with_memory and not self._sees_tensors:  # last, so as not to see what we take for ourselves
             self._enable_memory()
 
@@ -380,6 +386,9 @@ class Collector:
             memory.disable()
         calls, self._calls = self._calls, None
         self.lapses = calls.disable() if calls is not None else {}
+        sites, self._sites = self._sites, None
+        if sites is not None:
+            sites.disable()
         self._torch.disable()
 
     def _recording(self, result: Any) -> Recording:

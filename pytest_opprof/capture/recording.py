@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
+from pytest_opprof.capture.call_sites import CalledFrom, read_called_from
 from pytest_opprof.capture.call_tree import CallNode, read_call_tree
 from pytest_opprof.capture.cpp_stacks import CppFrame, CppStacks
 from pytest_opprof.capture.cuda import CUDA
@@ -378,6 +379,10 @@ class Recording:
         """
         with self._lock:
             return read_call_tree(self._result, limit=limit)
+
+    def called_from(self) -> list[CalledFrom]:
+        """Each op and range of the steps by its call sites; empty where these were not noted."""
+        return read_called_from(self._result)
 
     def write_chrome_trace(self, path: Any, *, metadata: Mapping[str, str] | None = None) -> None:
         """Write Chrome trace events, whole or not at all; gzip where the name ends in ``.gz``.

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from support.kineto.made_groups import EMPTY, Kind, Node, cycle, op, row
 
+from pytest_opprof.events.user_frames import Place
 from pytest_opprof.results.build import (
     DETAILED_OPS,
+    MAX_LINE,
     MAX_OPS,
     MAX_PLACES,
     MAX_TREE_NODES,
@@ -183,15 +185,20 @@ def test_calls_come_after_all_ops() -> None:
 
 
 def test_places_are_added_up_over_cycles() -> None:
-    first = replace(cycle(op("aten::mul", 1, 2)), places={"aten::mul": {"f, a.py:1": 2, "g, a.py:9": 1}})
-    second = replace(cycle(op("aten::mul", 1, 1)), places={"aten::mul": {"g, a.py:9": 2}})
-    found = row(with_measurement(EMPTY, [first, second]), "aten::mul")
+    f, g = Place("f, a.py:1", "x = a * b"), Place("g, a.py:9", "")
+    first = replace(cycle(op("aten::mul", 1, 2)), places={"aten::mul": {f: 2, g: 1}})
+    second = replace(cycle(op("aten::mul", 1, 1)), places={"aten::mul": {g: 2}})
+    test = with_measurement(EMPTY, [first, second])
+    found = row(test, "aten::mul")
     assert found.source == "g, a.py:9"
     assert list(found.places.items()) == [("g, a.py:9", 3), ("f, a.py:1", 2)]
+    assert test.lines == {"f, a.py:1": "x = a * b"}
 
 
 def test_the_commonest_places_are_kept() -> None:
-    places = {"aten::mul": {f"f, a.py:{line}": line for line in range(1, 100)}}
-    found = row(with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places=places)]), "aten::mul")
+    places = {"aten::mul": {Place(f"f, a.py:{line}", "x" * 1_000): line for line in range(1, 100)}}
+    test = with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places=places)])
+    found = row(test, "aten::mul")
     assert len(found.places) == MAX_PLACES
     assert found.places["f, a.py:99"] == 99
+    assert test.lines == dict.fromkeys(sorted(found.places), "x" * MAX_LINE)

@@ -1,0 +1,100 @@
+/* Call sites: a place in the user's own code that ops are called from has a number, its site. What runs
+ * Python (pysite.c) gives places their numbers; a result says which ops were called from which
+ * (called_from.h).
+ *
+ * Instructions that were met stand in one table for the process, and code objects of installed files in
+ * another: most frames around an op are of these. A lookup takes no lock. */
+#ifndef OP_SITES_H
+#define OP_SITES_H
+
+#include "opprof.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of entries, besides the numbers of sites, which begin at 1. */
+#define OP_SITE_NONE 0u           /* no user's code: ask what called it */
+#define OP_SITE_BEYOND UINT16_MAX /* no number was left */
+
+/* An instruction of a code object. One that took another's address is told from it by its table of
+ * lines, and by a mark of what is in it. */
+typedef struct op_instruction {
+    const void *code, *lines;
+    uint64_t mark;
+    uint32_t offset;
+    uint16_t site;
+} op_instruction;
+
+/* A code object of an installed file, which lives as long as its module. */
+typedef struct op_library_code {
+    const void *code, *lines;
+} op_library_code;
+
+typedef struct op_library_codes {
+    uint32_t mask, count;
+    struct op_library_codes *outgrown; /* others may still read it */
+    op_library_code entries[];         /* `code` is set last; NULL: empty */
+} op_library_codes;
+
+typedef struct op_instructions {
+    uint32_t mask, count;
+    struct op_instructions *outgrown; /* others may still read it */
+    op_instruction entries[];         /* `code` is set last; NULL: empty */
+} op_instructions;
+
+extern op_instructions *op_sites_known;
+extern op_library_codes *op_sites_libraries;
+
+static inline uint32_t op_instruction_hash(const void *code, uint32_t offset) {
+    uint64_t h = ((uint64_t)(uintptr_t)code ^ (uint64_t)offset << 40) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32);
+}
+
+static inline bool op_instruction_is(const op_instruction *a, const op_instruction *b) {
+    return a->offset == b->offset && a->lines == b->lines && a->mark == b->mark;
+}
+
+/* The instruction as it was met before; NULL: it is new. */
+static inline const op_instruction *op_sites_look(const op_instruction *wanted) {
+    const op_instructions *known = __atomic_load_n(&op_sites_known, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(known == NULL, 0))
+        return NULL;
+    for (uint32_t at = op_instruction_hash(wanted->code, wanted->offset);; at++) {
+        const op_instruction *found = &known->entries[at & known->mask];
+        const void *code = __atomic_load_n(&found->code, __ATOMIC_ACQUIRE);
+        if (code == wanted->code && op_instruction_is(found, wanted))
+            return found;
+        if (code == NULL)
+            return NULL;
+    }
+}
+
+/* The table's entry of that code object, whose table of lines is to be compared; NULL: there is none.
+ */
+static inline const op_library_code *op_sites_look_library(const op_library_codes *known,
+                                                           const void *code) {
+    for (uint32_t at = op_instruction_hash(code, 0);; at++) {
+        const op_library_code *found = &known->entries[at & known->mask];
+        const void *here = __atomic_load_n(&found->code, __ATOMIC_ACQUIRE);
+        if (__builtin_expect(here == code, 1))
+            return found;
+        if (here == NULL)
+            return NULL;
+    }
+}
+
+/* Notes an instruction, and gives its site: that of `place`, or OP_SITE_NONE where that is NULL.
+ * Without memory it is new the next time too. */
+uint16_t op_sites_add(const op_instruction *met, const op_site *place);
+void op_sites_add_library(const void *code, const void *lines);
+
+/* Sites are noted in the open window from here on. Where few numbers are left, all are given anew. */
+void op_sites_begin(void);
+/* A copy of all places, by their numbers less 1, where the window noted sites; NULL: it did not, or
+ * there was no memory. */
+op_site *op_sites_take(uint32_t window, uint32_t *count);
+
+void op_sites_lock(void); /* for fork */
+void op_sites_unlock(void);
+
+#endif

@@ -1,0 +1,175 @@
+/* Where ops were called from: sites as they are noted, and as a result has them. */
+#include "call.h"
+#include "made.h"
+#include "sites.h"
+
+static made m;
+
+static uint64_t calls_from(const op_result *r, const char *name, uint32_t site) {
+    uint64_t count;
+    const op_called_from *rows = op_result_called_from(r, &count);
+    for (uint64_t i = 0; i < count; i++)
+        if (rows[i].name == name_id(name) && rows[i].site == site)
+            return rows[i].count;
+    return 0;
+}
+
+static made_thread *begin_made(void) {
+    memset(&m, 0, sizeof m);
+    m.sites = 9;
+    add_step(&m, 0, 100, 10000, 71);
+    m.threads[0].os_tid = 71;
+    m.threads[0].torch_thread = 1;
+    return &m.threads[0];
+}
+
+static op_event *add_at(made_thread *t, uint16_t site, const char *name, uint16_t depth, uint64_t start,
+                        uint64_t end) {
+    op_event *e = add_event(t, name, depth, start, end);
+    e->line = site;
+    return e;
+}
+
+static void what_runs_inside_of_an_op_is_called_from_its_line(void) {
+    made_thread *t = begin_made();
+    add_at(t, 3, "linear", 0, 110, 150);
+    add_event(t, "addmm", 1, 120, 140);
+    add_event(t, "copy_", 2, 125, 130);
+    add_at(t, 4, "linear", 0, 210, 250);
+    add_at(t, 4, "linear", 0, 310, 350);
+    op_result *r = build(&m);
+    CHECK_EQ(calls_from(r, "linear", 3), 1);
+    CHECK_EQ(calls_from(r, "linear", 4), 2);
+    CHECK_EQ(calls_from(r, "copy_", 3), 1);
+    CHECK_EQ(calls_from(r, "copy_", 4), 0);
+    CHECK_EQ(columns_of(r).line[0], 0); /* it is the number of no line */
+    op_result_free(r);
+}
+
+/* The engine may run a node in whatever calls backward(), or on a thread that has no Python. */
+static void a_backward_op_is_called_from_its_forwards_line(void) {
+    made_thread *t = begin_made(), *engine = &m.threads[1];
+    engine->os_tid = 71;
+    engine->torch_thread = 2;
+    set_sequence(t, add_at(t, 3, "mm", 0, 110, 120), 7, 0);
+    set_sequence(t, add_at(t, 4, "peeks", 0, 130, 140), 8, 0);
+    set_sequence(t, add_at(t, 5, "mul", 0, 150, 160), 8, 0);
+    add_at(t, 6, "autograd::engine::evaluate_function: MmBackward0", 0, 200, 290);
+    set_sequence(t, add_event(t, "MmBackward0", 1, 210, 280), 7, 1);
+    add_event(t, "mm in it", 2, 220, 270);
+    set_sequence(engine, add_event(engine, "MulBackward0", 0, 300, 320), 8, 1);
+    add_at(t, 6, "AccumulateGrad", 0, 330, 340);
+    op_result *r = build(&m);
+    CHECK_EQ(calls_from(r, "autograd::engine::evaluate_function: MmBackward0", 3), 1);
+    CHECK_EQ(calls_from(r, "MmBackward0", 3), 1);
+    CHECK_EQ(calls_from(r, "mm in it", 3), 1);
+    CHECK_EQ(calls_from(r, "MulBackward0", 5), 1);
+    CHECK_EQ(calls_from(r, "AccumulateGrad", 6), 1);
+    op_result_free(r);
+}
+
+static void only_steps_and_ops_count(void) {
+    made_thread *t = begin_made();
+    add_at(t, 3, "before the step", 0, 10, 20);
+    add_kind(t, "[memory]", 0, 120, 120, OP_MARK)->line = 3;
+    add_kind(t, "range", 0, 130, 140, OP_RANGE)->line = 3;
+    op_result *r = build(&m);
+    uint64_t count;
+    op_result_called_from(r, &count);
+    CHECK_EQ(count, 1);
+    CHECK_EQ(calls_from(r, "range", 3), 1);
+    op_result_free(r);
+}
+
+static op_instruction instruction(const void *code, uint32_t offset) {
+    return (op_instruction){.code = code, .lines = &m, .offset = offset};
+}
+
+static void instructions_are_told_apart(void) {
+    static char codes[20000];
+    for (uint32_t i = 0; i < sizeof codes; i++) {
+        const op_instruction met = instruction(&codes[i], i % 7);
+        CHECK(op_sites_look(&met) == NULL);
+        const op_site place = {.file = 1, .function = 2, .line = i + 1};
+        CHECK_EQ(op_sites_add(&met, i % 3 ? &place : NULL) == OP_SITE_NONE, i % 3 == 0);
+    }
+    uint16_t last = 0;
+    for (uint32_t i = 0; i < sizeof codes; i++) {
+        const op_instruction met = instruction(&codes[i], i % 7);
+        const op_instruction *found = op_sites_look(&met);
+        CHECK(found != NULL);
+        CHECK_EQ(found->site == OP_SITE_NONE, i % 3 == 0);
+        CHECK(i % 3 == 0 || found->site > last);
+        last = i % 3 ? found->site : last;
+    }
+    op_instruction other = instruction(&codes[1], 1);
+    other.lines = codes; /* another code object at the same address */
+    CHECK(op_sites_look(&other) == NULL);
+}
+
+static void libraries_are_told_by_their_code(void) {
+    static char codes[5000];
+    CHECK(op_sites_look_library(op_sites_libraries, &codes[0]) == NULL);
+    for (uint32_t i = 0; i < sizeof codes; i++)
+        op_sites_add_library(&codes[i], &codes[i] + 1);
+    op_sites_add_library(&codes[7], &m); /* another code object there is met each time */
+    for (uint32_t i = 0; i < sizeof codes; i++)
+        CHECK(op_sites_look_library(op_sites_libraries, &codes[i])->lines == &codes[i] + 1);
+    CHECK(op_sites_look_library(op_sites_libraries, &m) == NULL);
+}
+
+static uint16_t here(void) { return 2; }
+
+/* A window has the places that were known when it closed; one without sites has none. */
+static void a_window_has_its_places(void) {
+    folder f = make_folder();
+    open_session(&f);
+    CHECK_OK(op_window_start());
+    CHECK_OK(op_step_begin(0));
+    op_sites_begin();
+    op_line_here = here;
+    op_slot slot = begin_numbered(name_id("mm"), 1);
+    op_note_line(&slot);
+    op_end(&slot);
+    CHECK_OK(op_step_end());
+    op_line_here = NULL;
+    op_result *r = stop_window();
+    uint32_t count;
+    const op_site *sites = op_result_sites(r, &count);
+    CHECK(sites != NULL && count >= 2);
+    CHECK_EQ(sites[1].file, 1);
+    CHECK_EQ(calls_from(r, "mm", 2), 1);
+    op_result_free(r);
+    CHECK_OK(op_window_start());
+    r = stop_window();
+    CHECK(op_result_sites(r, &count) == NULL);
+    op_result_free(r);
+    close_session(&f);
+}
+
+/* Past half of the numbers a window begins anew, so that they do not run out in a long process. */
+static void numbers_are_given_anew(void) {
+    static char codes[UINT16_MAX + 10];
+    const op_site place = {.file = 1, .function = 2, .line = 3};
+    uint16_t site = 0;
+    for (uint32_t i = 0; i < sizeof codes; i++) {
+        const op_instruction met = instruction(&codes[i], 1000);
+        site = op_sites_add(&met, &place);
+    }
+    CHECK_EQ(site, OP_SITE_BEYOND);
+    op_sites_begin();
+    const op_instruction again = instruction(&codes[0], 1000);
+    CHECK(op_sites_look(&again) == NULL);
+    CHECK_EQ(op_sites_add(&again, &place), 1);
+}
+
+int main(void) {
+    RUN(what_runs_inside_of_an_op_is_called_from_its_line);
+    RUN(a_backward_op_is_called_from_its_forwards_line);
+    RUN(only_steps_and_ops_count);
+    RUN(instructions_are_told_apart);
+    RUN(libraries_are_told_by_their_code);
+    RUN(a_window_has_its_places);
+    RUN(numbers_are_given_anew);
+    return 0;
+}

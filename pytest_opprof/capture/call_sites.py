@@ -1,0 +1,77 @@
+"""From which lines of the user's own code ops were called, as the collector noted it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import site
+import sysconfig
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native import fast, ffi, lib
+
+SITES: Final = "sites"
+
+
+class CallSite(NamedTuple):
+    """A line of the user's own code.
+
+    Attributes:
+        file: The path of its file, as Python imported it.
+        function: The qualified name of the function.
+        line: The number of the line, from 1; 0 where it is unknown.
+    """
+
+    file: str
+    function: str
+    line: int
+
+
+class CalledFrom(NamedTuple):
+    """How often an op or range was called from a site in the steps."""
+
+    name: str
+    site: CallSite
+    calls: int
+
+
+class CallSites:
+    """Notes the call site of each outermost op and range of all threads while it is enabled."""
+
+    def enable(self) -> None:
+        """The window opened."""
+        fast.sites_start(library_folders())
+
+    def disable(self) -> None:
+        """The window is about to close; also after a fork, in the child."""
+        fast.sites_stop()
+
+
+@functools.cache
+def library_folders() -> tuple[str, ...]:
+    """The folders of the interpreter's and of installed files, and ours, each with a separator at its end."""
+    paths = sysconfig.get_paths()
+    named = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    own = str(Path(__file__).parents[1])
+    folders = {*named, *site.getsitepackages(), site.getusersitepackages(), own}
+    real = {os.path.realpath(folder) for folder in folders}
+    return tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders | real if folder))
+
+
+def read_called_from(result: Any) -> list[CalledFrom]:
+    """The call sites of a native result's ops; none where they were not noted."""
+    count = ffi.new("uint64_t *")
+    rows = lib.op_result_called_from(result, count)
+    sites = lib.op_result_sites(result, ffi.new("uint32_t *"))
+
+    @functools.cache
+    def site_of(number: int) -> CallSite:
+        found = sites[number - 1]
+        return CallSite(name_text(found.file), name_text(found.function), found.line)
+
+    return [
+        CalledFrom(name_text(row.name), site_of(row.site), row.count)
+        for row in (rows[i] for i in range(count[0]))
+    ]
