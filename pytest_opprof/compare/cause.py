@@ -1,15 +1,19 @@
-"""Where a rise comes from: the user's line where stacks were taken, else what calls the op more often now."""
+"""Where a rise comes from: the user's line where that is known, else what calls the op more often now."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.call_sites import CallSites
+from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import CallLine, Change
     from pytest_opprof.compare.pairing import RowPair
     from pytest_opprof.results.run import TestResult
 
@@ -23,6 +27,7 @@ class Causes:
         # Calls are over all steps: to compare them, each side counts as often as the other has steps.
         self._weights = (head.steps, base.steps)
         self._sides = base, head
+        self._sites = CallSites(base, head)
         self._ranges = {row.name for row in head.ops if row.kind is OpKind.RANGE}
 
     @cached_property
@@ -33,17 +38,25 @@ class Causes:
     def _after(self) -> dict[str, Counter[str]]:
         return _callers(self._sides[1])
 
-    def of(self, pair: RowPair) -> str:
-        """A rise's cause in few words: ``new in Encoder.forward, model.py:41``, ``called by aten::clone``."""
+    def explained(self, change: Change, pair: RowPair) -> Change:
+        """A rise with its cause: the line, the caller, and both in few words.
+
+        The words are such as ``new in Encoder.forward, model.py:41`` or ``called by aten::clone``.
+        """
         row = pair.head
         if row is None:
-            return ""
+            return change
         if row.kind.is_on_device:
-            return f"launched by {row.parent_op}" if row.parent_op else ""
+            words = f"launched by {row.parent_op}" if row.parent_op else ""
+            return replace(change, cause=words, caller=row.parent_op or "")
         caller = self._caller(row.name) if row.name in self._after else row.parent_op
-        source = self.source(pair)
-        if source:
-            place = f"in {source}"
+        line = self._sites.risen(pair.base, row, by_calls=change.metric == COUNT.name)
+        words = self._words(pair, line=line, caller=caller)
+        return replace(change, cause=words, line=line, caller=caller or "")
+
+    def _words(self, pair: RowPair, *, line: CallLine | None, caller: str | None) -> str:
+        if line is not None:
+            place = f"in {line.place}" if line.is_certain else f"perhaps in {line.place}"
         elif not caller:
             place = "" if caller is None else "called by the test"
         else:
@@ -52,19 +65,6 @@ class Causes:
             return place
         separator = " " if place.startswith("in ") else ", "
         return f"new{separator}{place}" if place else "new"
-
-    def source(self, pair: RowPair) -> str | None:
-        """``f, model.py:41``: the user's line that calls an op more often now, by the largest rise."""
-        head, base = pair.head, pair.base
-        if head is None or not head.places:
-            return None if head is None else head.source
-        before = base.places if base else {}
-        weight_before, weight_after = self._weights
-        rises = {
-            place: calls * weight_after - before.get(place, 0) * weight_before
-            for place, calls in head.places.items()
-        }
-        return max(rises, key=lambda place: rises[place])
 
     def above(self, op: str) -> frozenset[str] | None:
         """All that was open around the place where an op is called more often now; None where nobody knows.

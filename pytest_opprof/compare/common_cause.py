@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 _Key: TypeAlias = "tuple[Hashable, ...]"
 CAUSED = frozenset({Verdict.REGRESSED, Verdict.MISSING})
-# As `compare.cause` words it: ``in forward, model.py:9``, also where the op is new there.
-_LINE = re.compile(r"in .+:[1-9][0-9]*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +101,14 @@ def _key(change: Change) -> _Key:
     if change.op is None:
         # Nothing says where a total alone rose: only the same rise can have the same cause.
         return (change.metric, change.rise)
-    place = _place(change)
-    return (place,) if _LINE.fullmatch(place) else (name_of(change), place)
+    if change.line is not None and change.line.is_certain:
+        return (change.line.place,)
+    return (name_of(change), _place(change))
 
 
 def _place(change: Change) -> str:
-    text = change.cause
-    return text.removeprefix("new").lstrip(", ") if re.match(r"new\b", text) else text
+    text, is_new = change.cause, change.cause.partition(" ")[0] in {"new", "new,"}
+    return text.removeprefix("new").lstrip(", ") if is_new else text
 
 
 def _beginnings(test: TestComparison) -> list[Change]:

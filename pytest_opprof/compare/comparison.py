@@ -58,6 +58,37 @@ def _joined(names: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallLine:
+    """The line of the user's own code that calls an op more often.
+
+    Attributes:
+        function: Its qualified name, ``Block.forward``.
+        file: As seen from where the tests were started, ``src/model.py``.
+        number: Of the line, in the head.
+        text: What stands in it; empty where that is unknown.
+        is_certain: Whether the base says from where it called the op; else this line calls it most often.
+        is_edited: Whether it is new, or was edited, since the base's commit.
+    """
+
+    function: str
+    file: str
+    number: int
+    text: str = ""
+    is_certain: bool = True
+    is_edited: bool = False
+
+    @property
+    def place(self) -> str:
+        """``Block.forward, src/model.py:41``, as rows name it."""
+        return f"{self.function}, {self.file}:{self.number}"
+
+    @property
+    def location(self) -> str:
+        """``src/model.py:41 in Block.forward``."""
+        return f"{self.file}:{self.number} in {self.function}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One metric of one op, or one total, that is not as it was.
 
@@ -71,6 +102,9 @@ class Change:
         rule: how it was judged, ``exact`` or ``2%``; empty for what is only shown.
         verdict: None for what is advisory.
         cause: where a rise comes from, in words; empty where nothing is known.
+        line: the user's line that it comes from; None where no line is known.
+        caller: the op or range that calls it more often, or launched it; empty for the test itself, and where
+            nobody knows.
         reason: why the verdict is what it is, where the numbers do not say it.
         rewrite: which ops became which; the values are then those of all of them together.
         is_free: whether it is by views alone, and nobody gates it: neither better nor worse.
@@ -86,6 +120,8 @@ class Change:
     rule: str = ""
     verdict: Verdict | None
     cause: str = ""
+    line: CallLine | None = None
+    caller: str = ""
     reason: str = ""
     rewrite: Rewrite | None = None
     is_free: bool = False

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.compare.comparison import (
+    CallLine,
     Change,
     Comparison,
     LimitResult,
@@ -170,6 +172,8 @@ def _change_to_document(change: Change) -> Document:
         "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
         **({"is_free": True} if change.is_free else {}),
         **({"begins": True} if change.begins else {}),
+        **({"line": asdict(change.line)} if change.line else {}),
+        **({"caller": change.caller} if change.caller else {}),
     }
 
 
@@ -206,6 +210,8 @@ def _change_from_document(
         rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
         is_free=document.get("is_free", False),
         begins=document.get("begins", False),
+        line=CallLine(**document["line"]) if "line" in document else None,
+        caller=document.get("caller", ""),
     )
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pytest_opprof.compare.trust import Trust
     from pytest_opprof.results.run import TestResult
 
-_TIMES_ARE_NOT_JUDGED = "a stored time is from another day: it informs and does not block"
+_TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
 
 
@@ -191,7 +191,7 @@ class _Comparer:
                     rule, row = None, replace(row, rule="", is_free=True)
                 change = self._judged(row, rule)
                 if change is not None and change.rise > 0:
-                    change = replace(change, cause=self.causes.of(pair))
+                    change = self.causes.explained(change, pair)
                 yield change
 
     def _change_of(self, pair: RowPair, metric: Metric, rule: Rule | None) -> Change:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.results.run import CERTIFICATE, Run, TestResult
 from pytest_opprof.results.samples import range_text
+from pytest_opprof.units import format_quantity
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def difference(change: Change) -> str:
     word = "more" if change.rise > 0 else "fewer"
     if change.op is None:
         label = change.about.label
-        return f"{many} {word} {label[:-1] if many == 1 and label.endswith('s') else label}"
+        amount = format_quantity(many, unit=change.about.unit)
+        if amount.endswith(label):
+            return f"{amount} {word}"
+        return f"{amount} {word} {label[:-1] if amount == '1' and label.endswith('s') else label}"
     return f"{counted(many, f'{word} call')} of {name_of(change)}"
 
 

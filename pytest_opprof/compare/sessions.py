@@ -27,7 +27,7 @@ from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pytest_opprof.baselines.accepted import Acceptance, Key
@@ -40,6 +40,10 @@ _NO_STEP = "no active step finished"
 _NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"
 
 
+def _no_edits(_commit: str) -> Mapping[str, Container[int]]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The gates that are asked for outside a test: the marker's stand over the ini's, and under these.
@@ -48,11 +52,13 @@ class Policy:
         ini: rules of the configuration file.
         command_line: rules of this session.
         accepted: rises that somebody let pass.
+        edits: gives, of a commit, by file the lines that were edited since.
     """
 
     ini: Gates = field(default_factory=Gates)
     command_line: Gates = field(default_factory=Gates)
     accepted: Mapping[Key, Acceptance] = field(default_factory=dict)
+    edits: Callable[[str], Mapping[str, Container[int]]] = field(default=_no_edits, compare=False)
 
     def gates_of(self, test: TestResult) -> Gates:
         """All rules that hold for one test."""
@@ -156,8 +162,21 @@ def compare_test(
         bare,
         verdict=worst((of_limits, _verdict(found))),
         reason=_sentence(found, limits, before=before, base=base, test=test),
-        changes=found.changes,
+        changes=_with_edits(found.changes, base, policy),
         advisories=_advisories(found, before=before, test=test, trust=trust),
+    )
+
+
+def _with_edits(changes: tuple[Change, ...], base: Run, policy: Policy) -> tuple[Change, ...]:
+    """The changes, whose lines say whether they were edited since the base's commit."""
+    if base.commit is None or all(change.line is None for change in changes):
+        return changes
+    edited = policy.edits(base.commit.id)
+    return tuple(
+        replace(change, line=replace(line, is_edited=True))
+        if (line := change.line) is not None and line.number in edited.get(line.file, ())
+        else change
+        for change in changes
     )
 
 
@@ -376,8 +395,9 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
         if base is not None and head is not None:
             # The fastest step: the others are that one and what the machine did meanwhile.
             times = f"{metric.label} {format_duration(base.low)} -> {format_duration(head.low)}"
-            where = trust.objection(metric) or "measured at another time"
-            told.append(f"{times} (fastest of {head.steps} steps; {where}: it informs and does not block)")
+            objection = trust.objection(metric)
+            why = f": {objection}" if objection else ""
+            told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
     if before.carried_from is not None:
         origin = before.carried_from
         told.append(

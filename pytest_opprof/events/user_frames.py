@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 import functools
-import site
+import linecache
 import sys
-import sysconfig
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.stacks import Stacks, StackTree, frame_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_opprof.capture.call_sites import CalledFrom
     from pytest_opprof.events.recording_view import RecordingView
 
 _NOT_CALLED_FROM_A_LINE = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL, OpKind.MEMORY, OpKind.MARK})
 
 
-def places_of_ops(recording: RecordingView) -> dict[str, Counter[str]]:
+class Place(NamedTuple):
+    """A line of the user's own code.
+
+    Attributes:
+        name: ``Block.forward, model.py:41``, with the file as seen from the working directory.
+        text: What stands in the line, without the space around it; empty where the file cannot be read.
+    """
+
+    name: str
+    text: str
+
+
+def places_of_sites(called_from: Iterable[CalledFrom]) -> dict[str, Counter[Place]]:
+    """As `places_of_ops`, by the call sites that were noted while ops ran."""
+    found: dict[str, Counter[Place]] = {}
+    for name, (file, function, line), calls in called_from:
+        place = _place(file, line, function)
+        if place is not None:
+            found.setdefault(name, Counter())[place] += calls
+    return found
+
+
+def places_of_ops(recording: RecordingView) -> dict[str, Counter[Place]]:
     """Per op or range, from which lines it was called in the steps, and how often.
 
     Returns:
-        By name: places such as ``forward, model.py:41``, with numbers of events. Empty where no calls were
-        recorded.
+        By name: places, with numbers of events. Empty where no calls were recorded.
     """
-    found: dict[str, Counter[str]] = {}
-    stacks, known = Stacks(recording), dict[int, str | None]()
+    found: dict[str, Counter[Place]] = {}
+    stacks, known = Stacks(recording), dict[int, Place | None]()
     if not stacks.were_recorded:
         return found
     for event, kind in enumerate(recording.kind):
@@ -41,12 +65,12 @@ def places_of_ops(recording: RecordingView) -> dict[str, Counter[str]]:
     return found
 
 
-def _innermost_place(stacks: StackTree, node: int, known: dict[int, str | None]) -> str | None:
+def _innermost_place(stacks: StackTree, node: int, known: dict[int, Place | None]) -> Place | None:
     """The place of the innermost entry that has one; `known` keeps the answer for each stack."""
     waiting, place = [], None
     while node >= 0 and node not in known and place is None:
         waiting.append(node)
-        place = _place(stacks.entry(node))
+        place = _place_of_entry(stacks.entry(node))
         node = stacks.outer(node)
     place = place or known.get(node)
     known.update(dict.fromkeys(waiting, place))
@@ -54,34 +78,31 @@ def _innermost_place(stacks: StackTree, node: int, known: dict[int, str | None])
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _place(entry: str) -> str | None:
+def _place_of_entry(entry: str) -> Place | None:
     """An entry of a stack as a place in the user's code; None for one that is none."""
     frame = frame_of(entry)
-    if frame is None:
+    return None if frame is None else _place(*frame)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _place(file: str, line: int, function: str) -> Place | None:
+    path = _user_file(file)
+    if path is None:
         return None
-    path, line, function = frame
-    shown = _user_path(path)
-    return f"{function}, {shown}:{line}" if shown else None
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    return Place(f"{function}, {shown}:{line}", linecache.getline(str(path), line).strip())
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _user_path(text: str) -> str | None:
-    """A file of the user's own, from the working directory where it lies below; None for any other.
+def _user_file(text: str) -> Path | None:
+    """A file of the user's own; None for any other.
 
-    Entries have lost the folder that they are imported from: the first one that has such a file is it.
+    Entries of stacks have lost the folder that they are imported from: the first one that has such a file
+    is it.
     """
     path = Path(text)
     folders = sorted({folder for folder in sys.path if folder}, key=len, reverse=True)
     candidates = [path] if path.is_absolute() else [Path(folder, text) for folder in folders]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if found is None or any(found.is_relative_to(folder) for folder in _library_folders()):
-        return None
-    here = Path.cwd()
-    return str(found.relative_to(here) if found.is_relative_to(here) else found)
-
-
-@functools.cache
-def _library_folders() -> tuple[Path, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    known = {sysconfig.get_paths()[name] for name in names}
-    return tuple(Path(folder) for folder in known | {*site.getsitepackages(), site.getusersitepackages()})
+    return None if found is None or str(found).startswith(library_folders()) else found

@@ -52,6 +52,7 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
         first,
         totals=totals,
         ops=tuple(row for row, _ in rows),
+        lines=first.lines or again.lines,
         unstable=tuple(unstable),
         compile_cache=tuple(sorted({*first.compile_cache, *again.compile_cache})),
         capture=_with_losses_of(again.capture, first.capture),
@@ -78,9 +79,12 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
     """Each row, widened, and the metrics of it that disagreed."""
     zero = Samples.constant(0, steps=first.steps)
     others = {row.key: row for row in again.ops}
+    lacks_places = not any(row.places for row in first.ops)
     rows: list[tuple[OpRow, list[Metric]]] = []
-    for row in first.ops:
-        other = others.pop(row.key, None)
+    for measured in first.ops:
+        row, other = measured, others.pop(measured.key, None)
+        if lacks_places and other is not None and other.places:
+            row = replace(row, source=other.source, places=other.places)
         if row.background or (other is None and again.ops_omitted > 0):
             rows.append((row, []))
             continue

@@ -42,8 +42,10 @@ MAX_OPS = 10_000
 MAX_TREE_NODES = 2_000
 # Times are kept step by step for the costliest ops only: they are evidence there, and ballast elsewhere.
 DETAILED_OPS = 20
-MAX_PLACES = 16
+MAX_PLACES = 64
 MAX_PLACE = 4_096
+MAX_LINES = 2_000
+MAX_LINE = 200
 
 _TIMES = frozenset(metric.name for metric in OP_TIMES)
 # Of a step's `MemoryUse`, in the order of the metrics of memory.
@@ -75,6 +77,7 @@ def with_measurement(
         | _device_totals(cycles, sources=test.sources, steps=steps)
         | dict(extra_totals or {}),
         ops=kept,
+        lines=_lines(kept, cycles),
         ops_omitted=len(rows) - len(kept),
         tree=tree,
     )
@@ -219,8 +222,21 @@ def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
         for name, places in cycle.places.items():
             here = counts.setdefault(name_of(name), Counter())
             for place, calls in places.items():
-                here[bounded(place, length=MAX_PLACE)] += calls
+                here[bounded(place.name, length=MAX_PLACE)] += calls
     return [_with_most_common(row, counts.get(row.name)) for row in rows]
+
+
+def _lines(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> dict[str, str]:
+    """What stands in the lines that the rows name."""
+    named = {place for row in rows for place in row.places}
+    texts = {
+        bounded(place.name, length=MAX_PLACE): place.text[:MAX_LINE]
+        for cycle in cycles
+        for places in cycle.places.values()
+        for place in places
+    }
+    told = sorted(place for place in named if texts.get(place))
+    return {place: texts[place] for place in told[:MAX_LINES]}
 
 
 def _with_most_common(row: OpRow, counts: Counter[str] | None) -> OpRow:

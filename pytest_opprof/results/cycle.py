@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.device_use import DeviceUse
     from pytest_opprof.capture.memory import MemoryUse
     from pytest_opprof.capture.op_groups import OpGroup
+    from pytest_opprof.events.user_frames import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,8 @@ class Cycle:
         steps: its active steps.
         memory: each step's, of the host.
         device_memory: each step's, of all devices.
-        places: per op, the user's lines that it was called from, and how often; empty without stacks.
+        places: per op, the user's lines that it was called from, and how often; empty where neither call
+            sites nor stacks were recorded.
         device: what devices did; None where none was used.
         tells_views: whether torch's schemas were asked which ops are views. A trace has no schemas.
     """
@@ -32,6 +34,6 @@ class Cycle:
     tree: Iterable[CallNode] = ()
     memory: Sequence[MemoryUse] = ()
     device_memory: Sequence[MemoryUse] = ()
-    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
     device: DeviceUse | None = None
     tells_views: bool = False

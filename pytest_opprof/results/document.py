@@ -100,6 +100,7 @@ def result_to_document(test: TestResult) -> Document:
         "ops": [_op_to_document(row) for row in test.ops],
         "ops_omitted": test.ops_omitted,
         **({"accepted": moments} if moments else {}),
+        **({"lines": dict(test.lines)} if test.lines else {}),
         # Not by asdict, which copies deeply: a test has thousands of nodes, and it took half of all time.
         "tree": [
             {"parent": node.parent, "name": node.name, "count": node.count, "self_ns": node.self_ns}
@@ -203,6 +204,7 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         },
         ops=ops,
         ops_omitted=document["ops_omitted"],
+        lines=dict(document.get("lines", {})),
         tree=tuple(
             _node_from_document(node, index, where=where, path=f"{path}.tree[{index}]")
             for index, node in enumerate(document["tree"])

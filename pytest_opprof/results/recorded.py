@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.events.user_frames import places_of_ops
+from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.run import CaptureStats
 from pytest_opprof.units import EVERY_PPM, parts_per_million
@@ -26,7 +26,7 @@ def cycle_of(recording: Recording) -> Cycle:
         tree=recording.call_tree(),
         memory=recording.memory_use()[0],
         device_memory=recording.memory_use(on_device=True)[0],
-        places=places_of_ops(recording),
+        places=places_of_sites(recording.called_from()) or places_of_ops(recording),
         device=recording.device_use(),
         tells_views=True,
     )

@@ -212,7 +212,7 @@ class OpRow:
             `metrics.device.OP_DEVICE_METRICS`; what is 0 throughout, or was not recorded, is left out.
         parent_op: what called or launched it most often; None for what nothing did.
         source: the innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
-            stacks were taken.
+            call sites or stacks were taken.
         places: the innermost user frames, with how many calls came from each over all steps; most first.
     """
 
@@ -307,6 +307,7 @@ class TestResult:
         totals: by the names of `metrics.TOTALS`; only what the sources can answer for.
         ops: costliest first.
         ops_omitted: rows past the cap.
+        lines: what stands in the lines that ``places`` of the ops name, by the place.
         tree: the call tree, parents before children.
         carried_from: set in a stored run, for a test that did not run when it was saved.
     """
@@ -333,6 +334,7 @@ class TestResult:
     totals: Mapping[str, Samples] = field(default_factory=dict)
     ops: tuple[OpRow, ...] = ()
     ops_omitted: int = 0
+    lines: Mapping[str, str] = field(default_factory=dict)
     tree: tuple[TreeNode, ...] = ()
     carried_from: CarriedFrom | None = None
 

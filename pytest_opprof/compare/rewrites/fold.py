@@ -129,6 +129,7 @@ def _told(rewriting: Rewriting, book: Book) -> _Rewritten | None:
         head=_each(sums[1] // weight, steps=book.steps[1]),
         verdict=_verdict(mine, net, has_risen=not book.risen.isdisjoint(net)),
         cause=bounded_text(_cause(rewriting, book)),
+        line=next((change.line for change in mine if change.line and change.op in rewriting.after), None),
         rewrite=Rewrite(kind=rewriting.kind, before=rewriting.before, after=rewriting.after),
         is_free=all(change.is_free for change in mine),
     )

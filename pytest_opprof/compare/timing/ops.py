@@ -52,7 +52,7 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
 
 
 def cause_of(ops: Sequence[OpTime], sides: Sides) -> str:
-    """In few words what a test's change is made of: ``aten::addmm +290 us: same calls, slower``."""
+    """In few words what a test's change is made of: ``aten::addmm +290 µs: same calls, slower``."""
     base_ns, head_ns = sides.quartiles
     half = abs(head_ns - base_ns) / 2
     if not ops or not ops[0].is_significant:

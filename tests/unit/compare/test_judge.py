@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -217,7 +218,7 @@ def test_times_never_block() -> None:
     head = replace(base, totals={**base.totals, **slow}, gates={"total.self_cpu_time_total": "exact"})
     found = compared(base, head)
     assert found.verdict is Verdict.PASS
-    assert any("self CPU 4.0 us -> 1.0 s" in advisory for advisory in found.advisories)
+    assert any("self CPU 4.0 µs -> 1.0 s" in advisory for advisory in found.advisories)
 
 
 def test_uncertain_baseline_is_advisory() -> None:
@@ -516,11 +517,17 @@ def test_an_op_that_calls_itself_is_not_its_own_cause() -> None:
     assert causes == {"aten::div_": "new, called by aten::dropout"}
 
 
-def test_cause_is_the_line_where_stacks_were_taken() -> None:
-    base, head = simple_test({"aten::clone": 1}), simple_test({"aten::clone": 2})
-    head = replace(head, ops=tuple(replace(row, source="Encoder.forward, model.py:41") for row in head.ops))
-    causes = [change.cause for change in compared(base, head).changes if change.op]
-    assert causes == ["in Encoder.forward, model.py:41"]
+@pytest.mark.parametrize(
+    "lines", [{"source": "Encoder.forward, model.py:41"}, {"places": {"Encoder.forward, model.py:41": 6}}]
+)
+def test_lines_of_one_side_are_candidates(lines: dict[str, Any]) -> None:
+    base, head = simple_test({"aten::clone": 1}), simple_test({"aten::clone": 2, "aten::mul": 1})
+    head = replace(head, ops=tuple(replace(row, **lines) for row in head.ops))
+    causes = {change.op: change.cause for change in compared(base, head).changes if change.op}
+    assert causes == {
+        "aten::clone": "perhaps in Encoder.forward, model.py:41",
+        "aten::mul": "new in Encoder.forward, model.py:41",
+    }
 
 
 def test_cause_is_the_line_whose_calls_rose() -> None:

@@ -151,9 +151,7 @@ def test_a_baseline_of_times_alone_informs_and_judges_nothing() -> None:
     (found,) = compared(simple_run(times_alone(9_000, 2_000)), simple_run(times_alone(4_000, 8_000))).tests
     assert found.verdict is None
     assert found.reason.endswith("has its times alone, which inform and fail nothing")
-    assert found.advisories == (
-        "wall time 2.0 us -> 4.0 us (fastest of 2 steps; measured at another time: it informs and does not block)",
-    )
+    assert found.advisories == ("wall time 2.0 µs -> 4.0 µs (fastest of 2 steps; not gated)",)
     (found,) = compared(simple_run(times_alone(2_000)), simple_run(named("a"))).tests
     assert (found.verdict, found.changes) == (None, ())
 

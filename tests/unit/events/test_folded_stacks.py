@@ -79,8 +79,8 @@ def test_deep_events_are_looked_at_a_few_times(tmp_path: Path, shape: dict[str, 
 
 def test_places_of_deep_ops_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """None of these calls is in a file of the user, so that each op would look at all of them."""
-    looked_at: list[str] = []
-    monkeypatch.setattr(user_frames, "_place", looked_at.append)
+    looked_at: list[object] = []
+    monkeypatch.setattr(user_frames, "_place", lambda *frame: looked_at.append(frame))
     recording = recording_of(tmp_path, calls=1_500, ranges=0, leaves=1_500)
     assert places_of_ops(recording) == {}
     assert len(looked_at) == 1_500

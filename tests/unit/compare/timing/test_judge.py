@@ -51,7 +51,7 @@ def test_slower_head_is_regressed_once_confirmed() -> None:
     assert found.reason.startswith("slower by 10.")
     assert "confirmed in 12 more a side" in found.reason
     assert found.cause.startswith("aten::addmm +3")
-    assert found.cause.endswith("us: same calls, slower")
+    assert found.cause.endswith("µs: same calls, slower")
 
 
 def test_faster_head_is_improved_once_confirmed() -> None:
@@ -533,7 +533,7 @@ def test_more_calls_are_named_as_the_cause() -> None:
     assert test.verdict is Verdict.REGRESSED, "the exact gate needs no confirmation"
     assert test.reason.startswith("1 more op in each step than")
     assert "certified in 12 processes" in test.reason
-    assert test.cause.endswith("us: more calls, 2 -> 3")
+    assert test.cause.endswith("µs: more calls, 2 -> 3")
 
 
 def test_more_ops_regress_where_times_do_not() -> None:

@@ -1,0 +1,153 @@
+"""The line that calls an op more often now, and not one that only moved, or was written in other words.
+
+A line is known by its file, its function and its text, never by its number. The lines that a test ran are
+aligned like those of a diff: function by function, by their texts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.comparison import CallLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_opprof.results.run import OpRow, TestResult
+
+# Two lines that have so much in common are one line that was edited.
+_SIMILAR = 0.6
+# Two functions that have so many of their lines in common are one function with another name.
+_SAME_FUNCTION = 0.5
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Line:
+    number: int
+    place: str = field(compare=False)
+    text: str = field(compare=False)
+
+
+class CallSites:
+    """From where the ops of a test are called, on both sides."""
+
+    def __init__(self, base: TestResult, head: TestResult) -> None:
+        self._sides = base, head
+        # Calls are over all steps: to compare them, each side counts as often as the other has steps.
+        self._weights = (head.steps, base.steps)
+
+    def risen(self, base: OpRow | None, head: OpRow, *, by_calls: bool = True) -> CallLine | None:
+        """The line that calls an op more often now, by the largest rise; None where no line is known.
+
+        Args:
+            base: the op's row in the base; None where the op is new.
+            head: the op's row in the head.
+            by_calls: the op rose in its calls. Else each call did more: that is the line only if no other
+                line calls the op.
+        """
+        if not head.places:
+            return self._line(head.source, is_certain=base is None) if head.source else None
+        if base is not None and not base.places:
+            return self._line(next(iter(head.places)), is_certain=False)
+        rises = self._rises(base.places if base else {}, head.places)
+        place = max(rises, key=lambda place: rises[place])
+        if rises[place] > 0:
+            return self._line(place, is_certain=True)
+        return None if by_calls else self._line(next(iter(head.places)), is_certain=len(head.places) == 1)
+
+    def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
+        function, _, where = place.partition(", ")
+        file, _, number = where.rpartition(":")
+        if not (function and file and number.isdecimal()):
+            return None
+        text = self._sides[1].lines.get(place, "")
+        return CallLine(function=function, file=file, number=int(number), text=text, is_certain=is_certain)
+
+    def _rises(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+        """By line of the head: how many calls there are more, each side as long as both together."""
+        weight_before, weight_after = self._weights
+        rises = {place: calls * weight_after for place, calls in after.items()}
+        gone: defaultdict[tuple[str, int], int] = defaultdict(int)
+        for place, calls in before.items():
+            now = self._now.get(place)
+            if now in rises:
+                rises[now] -= calls * weight_before
+            else:
+                gone[_function(place), calls * weight_before] += 1
+        # As many calls as a line of the same function had that nothing is like: it was written anew.
+        for place, calls in rises.items():
+            if place not in self._known and gone[_function(place), calls]:
+                gone[_function(place), calls] -= 1
+                rises[place] = 0
+        return rises
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._now.values())
+
+    @cached_property
+    def _now(self) -> dict[str, str]:
+        """By line of the base: the same line in the head."""
+        before, after = map(_lines_by_function, self._sides)
+        found: dict[str, str] = {}
+        for function, lines in before.items():
+            if function in after:
+                found.update(_aligned(lines, after[function]))
+        left = {function: lines for function, lines in after.items() if function not in before}
+        for function, lines in before.items():
+            if function not in after and (renamed := _most_alike(lines, left)) is not None:
+                found.update(_aligned(lines, left.pop(renamed)))
+        return found
+
+
+def _function(place: str) -> str:
+    """A place without the number of its line: the function and its file."""
+    return place.rpartition(":")[0]
+
+
+def _lines_by_function(test: TestResult) -> dict[str, list[_Line]]:
+    """The lines of a test that call ops, in their order. One whose text is unknown is told by its number."""
+    found: defaultdict[str, list[_Line]] = defaultdict(list)
+    for place in {place for row in test.ops for place in row.places}:
+        function, _, number = place.rpartition(":")
+        line = int(number) if number.isdecimal() else 0
+        found[function].append(_Line(line, place, test.lines.get(place, number)))
+    return {function: sorted(lines) for function, lines in sorted(found.items())}
+
+
+def _aligned(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[str, str]]:
+    """Pairs of places: lines that stayed, and lines that were edited."""
+    texts, texts_after = ([line.text for line in lines] for lines in (before, after))
+    matcher = SequenceMatcher(None, texts, texts_after, autojunk=False)
+    for tag, low, high, low_after, high_after in matcher.get_opcodes():
+        if tag == "equal":
+            for old, new in zip(before[low:high], after[low_after:high_after], strict=True):
+                yield old.place, new.place
+        elif tag == "replace":
+            yield from _edited(before[low:high], after[low_after:high_after])
+
+
+def _edited(before: Sequence[_Line], after: Sequence[_Line]) -> Iterator[tuple[str, str]]:
+    """Of lines that stand in place of others those that are like one of them, in order."""
+    start = 0
+    for old in before:
+        likeness = [SequenceMatcher(None, old.text, new.text).ratio() for new in after[start:]]
+        best = max(range(len(likeness)), key=likeness.__getitem__, default=None)
+        if best is not None and likeness[best] >= _SIMILAR:
+            yield old.place, after[start + best].place
+            start += best + 1
+
+
+def _most_alike(lines: Sequence[_Line], functions: Mapping[str, Sequence[_Line]]) -> str | None:
+    """The function that has most of these lines, if it has enough of them; None for none."""
+    texts = {line.text for line in lines}
+    shared = {
+        function: len(texts & {line.text for line in others}) / max(len(texts), len(others))
+        for function, others in functions.items()
+    }
+    best = max(shared, key=lambda function: shared[function], default=None)
+    return best if best is not None and shared[best] >= _SAME_FUNCTION else None

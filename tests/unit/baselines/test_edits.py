@@ -1,0 +1,47 @@
+"""Which lines a branch has changed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.baselines.edits import Edits
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "model.py").write_text("a\nb\nc\nd\n")
+    (tmp_path / "sub" / "été.py").write_text("a\nb\n")
+    (tmp_path / "notes.txt").write_text("a\n")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-qm", "first")
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_new_and_edited_lines_are_told(repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD")
+    (repository / "model.py").write_text("a\nB\nc\nnew\nnew\nd\n")
+    (repository / "sub" / "été.py").write_text("b\n")
+    (repository / "notes.txt").write_text("b\n")
+    assert Edits(repository).since(first) == {"model.py": {2, 4, 5}, "sub/été.py": frozenset()}
+    (repository / "sub" / "été.py").write_text("a\nb\nc\n")
+    assert Edits(repository / "sub").since(first) == {"été.py": {3}}
+
+
+def test_a_commit_that_git_does_not_know_tells_nothing(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert Edits(repository).since("0" * 40) == {}
+    assert Edits(tmp_path_factory.mktemp("outside")).since("HEAD") == {}
+
+
+def test_a_commit_is_no_option(repository: Path) -> None:
+    assert Edits(repository).since("--output=stolen") == {}
+    assert not (repository / "stolen").exists()

@@ -1,0 +1,85 @@
+"""Which line is to blame: the one whose calls rose, whatever moved around it."""
+
+from dataclasses import replace
+
+import pytest
+from support.documents.strategies import simple_test
+
+from pytest_opprof.compare.call_sites import CallSites
+from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.results.run import TestResult
+
+Lines = dict[int, tuple[str, int]]
+
+
+def calling(lines: Lines, *, function: str = "f, a.py") -> TestResult:
+    """A test whose lines, by their numbers, call one op so often."""
+    test = simple_test({"aten::mul": sum(calls for _, calls in lines.values())})
+    places = {f"{function}:{number}": calls for number, (_, calls) in lines.items()}
+    texts = {f"{function}:{number}": text for number, (text, _) in lines.items()}
+    rows = tuple(replace(row, places=places, source=next(iter(places))) for row in test.ops)
+    return replace(test, ops=rows, lines=texts)
+
+
+def risen(base: TestResult, head: TestResult) -> CallLine | None:
+    return CallSites(base, head).risen(base.ops[0] if base.ops else None, head.ops[0])
+
+
+def line_at(place: str, text: str, *, is_certain: bool = True) -> CallLine:
+    function, _, where = place.partition(", ")
+    file, _, number = where.partition(":")
+    return CallLine(function=function, file=file, number=int(number), text=text, is_certain=is_certain)
+
+
+BEFORE: Lines = {4: ("x = x * 2", 30), 5: ("y = x * x", 3), 9: ("return y * 0.5", 3)}
+
+
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        ({4: ("x = x * 2", 30), 5: ("y = x * x", 6), 9: ("return y * 0.5", 3)}, 5),
+        ({14: ("x = x * 2", 30), 15: ("y = x * x", 6), 19: ("return y * 0.5", 3)}, 15),
+        ({4: ("x = x * 2", 30), 6: ("y = x * x", 3), 7: ("z = y * 3", 3), 9: ("return z * 0.5", 3)}, 7),
+        ({4: ("x = x * 2", 30), 5: ("y = x * x * x", 6), 9: ("return y * 0.5", 3)}, 5),
+        ({4: ("x = x * 2", 30), 5: ("square = x * x", 3), 9: ("return square * 0.5 * 3", 6)}, 9),
+        ({3: ("w = a.mul(b)", 3), 4: ("x = x * 2", 30), 5: ("y = x * x", 3), 9: ("return y * 0.5", 3)}, 3),
+        ({4: ("for _ in x: torch.mul(_, 2)", 30), 5: ("y = x * x", 6), 9: ("return y * 0.5", 3)}, 5),
+    ],
+    ids=["in place", "moved", "new line", "edited", "others edited", "new above", "the busiest rewritten"],
+)
+def test_the_line_whose_calls_rose_is_named(after: Lines, line: int) -> None:
+    assert risen(calling(BEFORE), calling(after)) == line_at(f"f, a.py:{line}", after[line][0])
+
+
+@pytest.mark.parametrize("function", ["renamed, a.py", "f, elsewhere/b.py"])
+def test_a_function_may_have_another_name(function: str) -> None:
+    after = {40 + number: line for number, line in BEFORE.items()} | {45: ("y = x * x", 4)}
+    found = risen(calling(BEFORE), calling(after, function=function))
+    assert found == line_at(f"{function}:45", "y = x * x")
+
+
+def test_another_function_is_new() -> None:
+    found = risen(calling(BEFORE), calling({4: ("a = b * c", 40)}, function="g, a.py"))
+    assert found == line_at("g, a.py:4", "a = b * c")
+
+
+def test_steps_are_weighed() -> None:
+    """Each side counts as often as the other has steps."""
+    base = replace(calling({4: ("x * 2", 10), 5: ("x * 3", 2)}), steps=1)
+    head = replace(calling({4: ("x * 2", 30), 5: ("x * 3", 7)}), steps=3)
+    assert risen(base, head) == line_at("f, a.py:5", "x * 3")
+
+
+def test_no_line_is_named_that_did_not_rise() -> None:
+    """What rose was called from where no line is known."""
+    assert risen(calling(BEFORE), calling(BEFORE)) is None
+
+
+def test_without_lines_of_the_base_the_busiest_is_a_candidate() -> None:
+    base, head = simple_test({"aten::mul": 4}), calling(BEFORE)
+    assert risen(base, head) == line_at("f, a.py:4", "x = x * 2", is_certain=False)
+
+
+def test_a_new_ops_line_is_certain() -> None:
+    head = calling(BEFORE)
+    assert risen(simple_test({}), head) == line_at("f, a.py:4", "x = x * 2")
