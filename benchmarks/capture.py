@@ -28,6 +28,7 @@ from benchmarks.workloads import (
 
 _PEERS = ("ours", "empty", "torch")
 _FULL_PEERS = ("ours, full", "torch, full")  # shapes and memory too
+_SITES = "ours, call sites"
 _SLOW = ("torch", "torch, full")  # sessions that take long, and cost most: fewer rounds do
 _ROUNDS = 800
 _PROCESSES = 3  # where a process has its code and data shifts its times by some nanoseconds
@@ -77,7 +78,33 @@ def rows(*, quick: bool) -> list[Row]:
                 direction=Bound.AT_MOST,
             )
         )
+        table += _with_call_sites(workload, costs)
     return table
+
+
+def _with_call_sites(workload: str, costs: list[dict[str, float]]) -> list[Row]:
+    ours, noting, torch = (
+        statistics.median(cost[side] for cost in costs) for side in ("ours", _SITES, "torch")
+    )
+    return [
+        Row(
+            what=f"a call site noted: {workload}",
+            ours=f"{noting:.0f} ns an op",
+            peer=f"without {ours:.0f} ns",
+            figure=statistics.median((cost[_SITES] - cost["ours"]) / cost["outermost"] for cost in costs),
+            bound=60,
+            direction=Bound.AT_MOST,
+            unit="ns more an outermost op",
+        ),
+        Row(
+            what=f"with call sites: {workload}",
+            ours=f"{noting:.0f} ns",
+            peer=f"torch.profiler {torch:.0f} ns",
+            figure=statistics.median(cost[_SITES] / cost["torch"] for cost in costs),
+            bound=0.65,
+            direction=Bound.AT_MOST,
+        ),
+    ]
 
 
 def _empty_observer() -> ctypes.CDLL:
@@ -99,7 +126,8 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
     from torch.profiler import ProfilerActivity  # noqa: PLC0415  # in the child only
     from torch.profiler import profile as torch_profile  # noqa: PLC0415
 
-    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
+    from pytest_opprof.capture.call_sites import SITES  # noqa: PLC0415
+    from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector  # noqa: PLC0415
 
     library, collector = _empty_observer(), Collector.instance()
 
@@ -122,6 +150,13 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
         yield
         collector.stop()
 
+    @contextlib.contextmanager
+    def noting_sites() -> Iterator[None]:
+        collector.open(sources=DEFAULT_SOURCES | {SITES})
+        with ours():
+            yield
+        collector.open(sources=DEFAULT_SOURCES)
+
     def theirs(*, full: bool = False) -> contextlib.AbstractContextManager[Any]:
         return torch_profile(activities=[ProfilerActivity.CPU], record_shapes=full, profile_memory=full)
 
@@ -129,19 +164,22 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
         "off": off,
         "empty": empty,
         "ours": ours,
+        _SITES: noting_sites,
         "torch": theirs,
         "ours, full": lambda: ours(full=True),
         "torch, full": lambda: theirs(full=True),
     }
 
 
-def _ops_a_round(workload: Workload) -> int:
+def _ops_a_round(workload: Workload) -> tuple[int, int]:
+    """All of them, and the outermost."""
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
 
     workload.loop(workload.rounds)
     Collector.instance().start()
     workload.loop(1)
-    return len(Collector.instance().stop())
+    recording = Collector.instance().stop()
+    return len(recording), sum(parent < 0 for parent in recording.parent)
 
 
 def _costs(rounds: int) -> dict[str, dict[str, float]]:
@@ -150,7 +188,8 @@ def _costs(rounds: int) -> dict[str, dict[str, float]]:
     with sides["torch"]():
         pass  # the first session imports a hundred thousand objects
     for workload in torch_workloads():
-        ops = _ops_a_round(workload) * workload.rounds
+        ops_a_round, outermost = _ops_a_round(workload)
+        ops = ops_a_round * workload.rounds
         quieten()
         samples = defaultdict(list)
         order = random.Random(0)  # noqa: S311  # no secret
@@ -164,6 +203,7 @@ def _costs(rounds: int) -> dict[str, dict[str, float]]:
                     samples[name].append(cpu_time_ns(workload.loop, workload.rounds) / ops)
         base = undisturbed(samples["off"])
         costs[workload.name] = {name: undisturbed(samples[name]) - base for name in names if name != "off"}
+        costs[workload.name]["outermost"] = outermost / ops_a_round
     return costs
 
 

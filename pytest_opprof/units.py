@@ -127,8 +127,8 @@ def format_flops(flops: int) -> str:
 def format_duration(time_ns: float) -> str:
     """Nanoseconds for a reader, in two or three figures: ``800 ns``, ``4.4 ms``, ``12.0 s``."""
     magnitude = abs(time_ns)
-    for name, scale in (("s", NS_IN_S), ("ms", NS_IN_MS), ("us", NS_IN_US)):
-        # 999.96 us would round to "1000.0 us": it is a millisecond already.
+    for name, scale in (("s", NS_IN_S), ("ms", NS_IN_MS), ("µs", NS_IN_US)):
+        # 999.96 µs would round to "1000.0 µs": it is a millisecond already.
         if round(magnitude / scale, 1) >= 1:
             return f"{time_ns / scale:.1f} {name}"
     return f"{time_ns:.0f} ns"
@@ -137,7 +137,7 @@ def format_duration(time_ns: float) -> str:
 def format_precise_duration(time_ns: float) -> str:
     """Nanoseconds for a reader who compares two of them, in three figures: ``812 ns``, ``4.42 ms``."""
     magnitude = abs(time_ns)
-    for name, scale in (("s", NS_IN_S), ("ms", NS_IN_MS), ("us", NS_IN_US)):
+    for name, scale in (("s", NS_IN_S), ("ms", NS_IN_MS), ("µs", NS_IN_US)):
         if float(f"{magnitude / scale:.3g}") >= 1:
             figures = f"{time_ns / scale:#.3g}".removesuffix(".")
             return f"{figures if 'e' not in figures else f'{time_ns / scale:.0f}'} {name}"

@@ -28,6 +28,7 @@ class GitHubJob:
         run: the number of the run of its workflow.
         attempt: which attempt of that run.
         page: its address; None where that is not known.
+        server: the address of GitHub itself; empty where that is not known.
         summary: the file that its summary is written to; None where it has none.
     """
 
@@ -37,6 +38,7 @@ class GitHubJob:
     run: int
     attempt: int
     page: str | None
+    server: str
     summary: Path | None
 
     @classmethod
@@ -57,8 +59,13 @@ class GitHubJob:
             run=_number(environment, "GITHUB_RUN_NUMBER", whose="GitHub Actions"),
             attempt=_number(environment, "GITHUB_RUN_ATTEMPT", whose="GitHub Actions"),
             page=f"{server}/{repository}/actions/runs/{run}" if server and repository and run else None,
+            server=server or "",
             summary=Path(summary) if summary else None,
         )
+
+    def source(self, repository: str, head: str) -> str | None:
+        """The address below which the files of a commit can be read; None where that is not known."""
+        return f"{self.server}/{repository}/blob/{head}/" if self.server and repository else None
 
     def checked_token(self) -> str:
         """The token.
@@ -84,6 +91,7 @@ class GitLabJob:
         run: the number of the pipeline.
         attempt: the number of the job, which a retry has a higher one of.
         page: its address; None where that is not known.
+        source: the address below which the commit's files can be read; None where that is not known.
     """
 
     api_url: str
@@ -94,6 +102,7 @@ class GitLabJob:
     run: int
     attempt: int
     page: str | None
+    source: str | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> GitLabJob:
@@ -108,7 +117,9 @@ class GitLabJob:
         project = "CI_MERGE_REQUEST_PROJECT_ID"
         is_request = bool(environment.get("CI_MERGE_REQUEST_IID"))
         # In a pipeline of merged results the commit that is built is the merge.
-        head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+        built = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+        head = check_commit(built or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose)
+        url = environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_URL") or environment.get("CI_PROJECT_URL")
         return cls(
             api_url=_needed(environment, "CI_API_V4_URL", whose=whose),
             token=_gitlab_token(environment),
@@ -116,10 +127,11 @@ class GitLabJob:
                 environment, project if environment.get(project) else "CI_PROJECT_ID", whose=whose
             ),
             merge_request=_number(environment, "CI_MERGE_REQUEST_IID", whose=whose) if is_request else None,
-            head=check_commit(head or _needed(environment, "CI_COMMIT_SHA", whose=whose), where=whose),
+            head=head,
             run=_number(environment, "CI_PIPELINE_ID", whose=whose),
             attempt=_number(environment, "CI_JOB_ID", whose=whose),
             page=environment.get("CI_JOB_URL"),
+            source=f"{url}/-/blob/{head}/" if url else None,
         )
 
     @property

@@ -88,10 +88,12 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
     event = read_event(job.event)
     if isinstance(event, Completed):
         raise UsageError("this job runs for another workflow's run (workflow_run): say --from-event")
-    judged, links = _named(judged, wish), Links(summary=job.page)
-    append_summary(job.summary, job_summary(judged, links=links))
+    judged = _named(judged, wish)
     if event is None:
+        append_summary(job.summary, job_summary(judged, links=Links(summary=job.page)))
         return Done(told=_NOWHERE)
+    links = Links(summary=job.page, source=job.source(event.repository, event.head))
+    append_summary(job.summary, job_summary(judged, links=links))
     marker = Marker(
         key=sticky_key(event.repository, event.number, wish.configuration),
         head=event.head,
@@ -120,7 +122,7 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
         attempt=job.attempt,
     )
     judged = _named(judged, wish)
-    body = gitlab_note(judged, marker=marker.line, links=Links(summary=job.page))
+    body = gitlab_note(judged, marker=marker.line, links=Links(summary=job.page, source=job.source))
     with open_gitlab(job.api_url, headers=job.checked_token()) as api:
         conversation = gitlab_conversation(
             api, job.project, job.merge_request, is_job=job.is_job_token, author=wish.author
@@ -190,7 +192,11 @@ class _Page:
 
 def _page_of(found: Compared, event: Completed, job: GitHubJob, wish: Wish) -> _Page:
     judged = _named(found.comparison, wish)
-    links = Links(summary=job.page, traces=f"{event.url}#artifacts" if found.has_traces else None)
+    links = Links(
+        summary=job.page,
+        traces=f"{event.url}#artifacts" if found.has_traces else None,
+        source=job.source(event.head_repository, event.head),
+    )
     return _Page(
         comment=markdown_comment(judged, links=links, self_reported=True),
         summary=job_summary(judged, links=links, self_reported=True),

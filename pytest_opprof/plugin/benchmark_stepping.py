@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from _pytest.outcomes import Exit, OutcomeException
 
+from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
@@ -83,7 +84,10 @@ class BenchmarkStepping(Stepping):
             self._measure(work)
             if self._needs_a_second_look():
                 again = BenchmarkStepping(
-                    self.request, fixture=self.fixture, sources=self.sources, seeds=self._seeds
+                    self.request,
+                    fixture=self.fixture,
+                    sources=self.sources | {SITES},
+                    seeds=self._seeds,
                 )
                 self.again = again
                 again._measure(work)

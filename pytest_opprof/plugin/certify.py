@@ -26,6 +26,7 @@ from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_own_run, write_run
 from pytest_opprof.results.run import Run, TestResult
+from pytest_opprof.wording import counted
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
@@ -60,6 +61,9 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
     for number in range(2, processes + 1):
         # What the order of the tests decides shows when every other process turns it round.
         order = wanted if number % 2 else wanted[::-1]
+        _tell(
+            config, f"certifying {counted(len(wanted), 'test')} in a fresh process ({number} of {processes})"
+        )
         try:
             again = _measured_again(config, replace(run, tests=tuple(order)), node_ids, number=number)
         except (OpprofError, OSError) as error:
@@ -71,6 +75,14 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
         )
     lost = [test for test in seen if test.is_usable and test.processes < processes]
     return Certified(tests=seen, note=_uncertified(lost, processes=processes) if lost else None)
+
+
+def _tell(config: pytest.Config, text: str) -> None:
+    """What takes so long, while it does: a save may take twice as long as its tests."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and config.get_verbosity() >= 0:
+        reporter.ensure_newline()
+        reporter.write_line(f"opprof: {text}")
 
 
 def _measured_again(

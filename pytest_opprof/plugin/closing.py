@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,11 +26,13 @@ from pytest_opprof.plugin.reports import write_report
 from pytest_opprof.plugin.session import OpprofSession, version
 from pytest_opprof.plugin.stash import FAILED, LOST
 from pytest_opprof.report.causes import ACCEPT
+from pytest_opprof.report.summary import VERDICT_WORDS
 from pytest_opprof.report.terminal import summary_lines
 from pytest_opprof.report.text import Style, escaped
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.run import Environment, Outcome, Run
 from pytest_opprof.results.shards import RANK
+from pytest_opprof.wording import counted
 
 _CUT_SHORT: Final = frozenset({pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR})
 _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
@@ -119,10 +122,25 @@ def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None
         reporter.write_line(f"opprof: {escaped(note)}")
     for failure in session.failures:
         reporter.write_line(f"opprof: {escaped(failure)}", red=True)
+    if why := _why_red(session, session.comparison):
+        reporter.write_line(f"opprof: {why}" if verbosity < 0 else why, red=True)
     for text in session.printed:
         # Where a line begins matters to who reads it.
         reporter.ensure_newline()
         reporter.write(text)
+
+
+def _why_red(session: OpprofSession, comparison: Comparison) -> str:
+    """``exit 1: 3 tests regressed``: why this session fails; empty where nothing of ours fails it."""
+    failing = Counter(test.verdict for test in comparison.tests if test.verdict and session.fails(test))
+    told = [
+        f"{counted(failing[verdict], 'test')} {VERDICT_WORDS.get(verdict, verdict.value)}"
+        for verdict in Verdict
+        if failing[verdict]
+    ]
+    if not told and session.failures:
+        told = [session.failures[0].partition(". ")[0]]
+    return f"exit {int(pytest.ExitCode.TESTS_FAILED)}: {escaped(', '.join(told))}" if told else ""
 
 
 def _write_tables(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:

@@ -18,6 +18,7 @@ ALWAYS: Final = "always"
 _MODES: Final = ("on", "off", "only", ALWAYS)
 _LARGEST_SEED: Final = 2**32 - 1  # that numpy takes
 _MOST_PROCESSES: Final = 100
+_ON_OFF: Final = ("on", "off")
 _HISTORY: Final = ("saved", "all", "off")
 MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
 _MOST_SECONDS: Final = 3_600
@@ -132,6 +133,13 @@ OPTIONS: Final = (
         help=f"sources of ops, of {', '.join(_CAPTURE)}",
     ),
     Option(
+        name="opprof-call-sites",
+        metavar="on|off",
+        default="on",
+        help="note from which line of your code each op is called; off: only when a test is measured again, "
+        "to save it or before it fails",
+    ),
+    Option(
         name="opprof-seed",
         metavar="N|off",
         default="0",
@@ -218,6 +226,7 @@ class Options:
         renames: What tests of the baseline are called now.
         save_processes: How many processes measure what is saved; 1 for this one alone.
         capture: Names of sources.
+        call_sites: Whether each measurement notes from which lines ops are called.
         seed: Of random numbers; None to seed nothing.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
@@ -240,6 +249,7 @@ class Options:
     ini_gates: tuple[str, ...]
     renames: tuple[str, ...]
     capture: frozenset[str]
+    call_sites: bool
     seed: int | None
     sort: str
     columns: tuple[str, ...] | None
@@ -279,6 +289,8 @@ def read_options(config: pytest.Config) -> Options:
         raise pytest.UsageError(
             f"--opprof-capture: unknown source {unknown[0]!r}; known: {', '.join(_CAPTURE)}"
         )
+    if values["opprof_call_sites"] not in _ON_OFF:
+        raise pytest.UsageError(f"--opprof-call-sites={values['opprof_call_sites']}: it is on or off")
     columns = _listed(values["opprof_columns"] or "")
     return Options(
         mode=mode,
@@ -295,6 +307,7 @@ def read_options(config: pytest.Config) -> Options:
         ini_gates=tuple(config.getini("opprof_gate")),
         renames=(*(config.getoption("opprof_rename") or ()), *config.getini("opprof_rename")),
         capture=capture,
+        call_sites=values["opprof_call_sites"] == "on",
         seed=None if values["opprof_seed"] == "off" else _seed(values["opprof_seed"]),
         sort=values["opprof_sort"],
         columns=tuple(columns) or None,

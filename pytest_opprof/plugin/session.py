@@ -14,8 +14,10 @@ from typing import Any, Final
 import pytest
 
 from pytest_opprof.baselines.accepted import Acceptance, Key, read_accepted
+from pytest_opprof.baselines.edits import Edits
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.capture import environment
+from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.speed import Speed
@@ -28,6 +30,7 @@ from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
+from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.heap import RestingHeap
 from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, unjudged
 from pytest_opprof.plugin.marker import ProfileRequest
@@ -122,6 +125,7 @@ class OpprofSession:
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),
             command_line=parse_gate_options(options.gates, known_ops=names),
             accepted=self._accepted(),
+            edits=Edits(Path.cwd()).since,
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         base = self.baseline.run
@@ -182,7 +186,7 @@ class OpprofSession:
     def _new_stepping(self, item: pytest.Item, request: ProfileRequest) -> Stepping:
         fixture = benchmark_of(item)
         common: dict[str, Any] = {
-            "sources": self.options.capture,
+            "sources": self._sources,
             "fails": partial(self._looks.would_fail, item),
             "timed": TimedSteps(0 if self.exchange else self.options.timed_steps, calm=self._calm()),
             "calm": self._calm(),
@@ -195,6 +199,12 @@ class OpprofSession:
             "answers": partial(self._looks.is_as_before, item),
         }
         return Stepping(request, keep_events=self.traces.kept_events(request), **common)
+
+    @property
+    def _sources(self) -> frozenset[str]:
+        options = self.options
+        notes_sites = options.call_sites or first_run(self.config) is not None
+        return options.capture | {SITES} if notes_sites else options.capture
 
     def _calm(self) -> Calm | None:
         """What waits for undisturbed moments, where times are asked for."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 from _pytest.outcomes import Exit, OutcomeException
 
+from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
@@ -215,7 +216,8 @@ class Stepping:
             self.request, self.one_step = whole, unanswered
             yield from self.planned_calls(decides=not self._calls_before)
             if self._needs_a_second_look():
-                self.again = Stepping(whole, sources=self.sources, keep_events=self._keep_events)
+                sources = self.sources | {SITES}
+                self.again = Stepping(whole, sources=sources, keep_events=self._keep_events)
                 yield from self.again.planned_calls(decides=False)
         if self.request.steps_itself:
             self.timed.end()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import time_row
-from pytest_opprof.report.section import change_table
+from pytest_opprof.report.section import change_lines
 from pytest_opprof.report.summary import control_in_words, time_totals
 from pytest_opprof.report.terminal import VERDICT_STYLES, worst_style
 from pytest_opprof.report.text import Line, Style, escaped, table
@@ -90,7 +90,7 @@ def _reason(test: TestTimes, *, width: int) -> list[Line]:
 
 def _exact_changes(test: TestComparison | None, *, width: int) -> list[Line]:
     """What the exact gates say of the same processes, op by op."""
-    rows = change_table(test, width=width - len(_INDENT)) if test is not None else []
+    rows = change_lines(test, width=width - len(_INDENT)) if test is not None else []
     return [Line(f"{_INDENT}{row}") for row in rows]
 
 

@@ -5,7 +5,6 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,6 @@ _MOST_NAME = 120
 _MOST_TEXT = 500
 _MOST_COMMAND = 4_000
 _MOST_PATH = 4_096  # what Linux takes
-_PLACE = re.compile(r"in .+, (?P<file>.+):(?P<line>[1-9][0-9]{0,8})", re.DOTALL)
 _KINDS = {Verdict.INCONCLUSIVE: "warning"}
 _OTHERS = "error"
 
@@ -99,9 +97,9 @@ def _of_cause(cause: CommonCause) -> _Annotation:
     told = list(map(_cut, (cause_title(cause), names_of(cause.tests, most=_MOST_NAMES))))
     steps = filter(None, (acceptance(cause, ACCEPT), RAISE_LIMIT if is_over_limit(first) else ""))
     told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
-    found = filter(None, (_PLACE.fullmatch(one.place) for one in cause.beginnings))
-    place = next(found, None)
-    file, line = (place["file"], place["line"]) if place is not None else (_file(first), "")
+    lines = filter(None, (one.change.line for one in cause.beginnings))
+    place = next((line for line in lines if line.is_certain), None)
+    file, line = (place.file, str(place.number)) if place is not None else (_file(first), "")
     return _Annotation(verdict=first.verdict, tests=cause.tests, told=told, file=file, line=line)
 
 

@@ -10,7 +10,8 @@ from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.overview import short_names
-from pytest_opprof.report.text import Line, Style, escaped
+from pytest_opprof.report.rows import value_text
+from pytest_opprof.report.text import Line, Style, columns, escaped
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted
 
@@ -27,12 +28,13 @@ ACCEPT = "opprof accept"
 RAISE_LIMIT = "raise the limit in the test's marker"
 _MOST_NAMES = 20
 _NARROWEST = 40
+_INDENT = " " * 4
 
 
 def cause_title(cause: CommonCause) -> str:
-    """``cause 1, 3 tests: aten::clone +1 to +2 a step, in forward, model.py:9``."""
+    """``cause 1, 3 tests: model.py:9 in forward: aten::clone +1 to +2 a step``."""
     many = len(cause.tests)
-    return f"cause {cause.number}, {counted(many, 'test')}: {_words(cause)}"
+    return f"cause {cause.number}, {counted(many, 'test')}: {cause_words(cause)}"
 
 
 def names_of(tests: Sequence[TestComparison | TestSummary], *, most: int = _MOST_NAMES) -> str:
@@ -97,8 +99,7 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
         first, more, others = cause_title(cause).partition("; ")
         lines = _wrapped(others, width=width, first=escaped(first + more)) or [escaped(first)]
         yield from (Line(line, Style.BAD) for line in lines)
-        if len(cause.tests) > 1:
-            yield from map(Line, _wrapped(names_of(cause.tests), width=width, first="    "))
+        yield from map(Line, _test_lines(cause.tests, width=width))
         command = acceptance(cause, accept) if accept else ""
         if command:
             commands += 1
@@ -108,7 +109,39 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
         yield Line(escaped(f'all of it intended? {accept} --all --reason "..."'))
 
 
-def _words(cause: CommonCause) -> str:
+def _test_lines(tests: Sequence[TestComparison], *, width: int) -> list[str]:
+    """``test_step  1056 (+10)``: each test of a cause with its ops, and how many of them are more."""
+    cells = [(escaped(name), total) for name, total in test_totals(tests[:_MOST_NAMES])]
+    widest = max(columns(name) for name, _ in cells)
+    lines = []
+    for name, total in cells:
+        space = " " * (widest - columns(name) + 2)
+        if len(_INDENT) + widest + 2 + len(total) > width:
+            space = f"\n{_INDENT}{_INDENT}"
+        lines += f"{_INDENT}{name}{space if total else ''}{total}".split("\n")
+    if len(tests) > _MOST_NAMES:
+        lines.append(f"{_INDENT}and {len(tests) - _MOST_NAMES} more")
+    return lines
+
+
+def test_totals(tests: Sequence[TestComparison]) -> list[tuple[str, str]]:
+    """The name of each test, and the total of it that rose: ``1056 ops (+10)``; empty where none did."""
+    names = short_names([test.node_id for test in tests])
+    return [(names[test.node_id], _total(test)) for test in tests]
+
+
+def _total(test: TestComparison) -> str:
+    """``1056 (+10)``, of the total that rose; empty where none did."""
+    risen = [change for change in test.changes if change.op is None and change.rise > 0]
+    first = next((change for change in risen if change.verdict is Verdict.REGRESSED), None)
+    if first is None:
+        return ""
+    unit = first.about.unit
+    return f"{value_text(first.head, unit=unit)} {first.about.label} ({format_change(first.rise, unit=unit)})"
+
+
+def cause_words(cause: CommonCause) -> str:
+    """What a cause is, without its number: the line, the op, how many calls more."""
     first = cause.tests[0]
     if cause.is_missing:
         file = first.node_id.partition("::")[0]
@@ -124,7 +157,10 @@ def _beginning(one: Beginning) -> str:
     metric = "" if change.op is None or change.metric == COUNT.name else f" {change.metric}"
     least, most = (format_change(rise, unit=change.about.unit) for rise in (one.least, one.most))
     rise = least if least == most else f"{least} to {most}"
-    return f"{name_of(change)}{metric} {rise} a step{f', {one.place}' if one.place else ''}"
+    told = f"{name_of(change)}{metric} {rise} a step"
+    if change.line is not None and change.line.is_certain:
+        return f"{change.line.location}: {told}"
+    return f"{told}{f', {one.place}' if one.place else ''}"
 
 
 def _has_regressed(changes: Sequence[Change]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.common_cause import common_causes
-from pytest_opprof.report.causes import ACCEPT, acceptance, cause_title, names_of
+from pytest_opprof.report.markdown_causes import cause_in_markdown
 from pytest_opprof.report.markdown_folds import Fold, folds_of
 from pytest_opprof.report.markdown_text import (
     fold,
@@ -26,9 +26,10 @@ from pytest_opprof.report.markdown_text import (
 )
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.summary import Summary
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from pytest_opprof.report.rows import Row
     from pytest_opprof.report.summary import Judged
@@ -58,11 +59,13 @@ class Links:
         summary: the page of the job.
         document: the comparison document.
         traces: the traces of tests that regressed.
+        source: the address below which the head's files can be read.
     """
 
     summary: str | None = None
     document: str | None = None
     traces: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,18 +170,41 @@ class _Page:
         foot = self._foot()
         # Room for the sentences that count what is missing.
         room = self.limit - size("\n".join([*head, *foot])) - 4 * size(self.rest) - 200
-        lead, more = _ordered(summary)
+        causes, told = self._causes(summary, room=room // 2)
+        room -= size("\n".join(causes)) + 1
+        lead, more = _ordered(summary, told=told)
         names = short_names([test.node_id for test in summary.tests])
         table, missing = _table(lead, more, names=names, room=room)
         room -= size("\n".join(table)) + 1
-        causes = _causes(summary)
-        if size("\n".join(causes)) < room // 2:
-            table += causes
-            room -= size("\n".join(causes)) + 1
         folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
         alarm = [f"**{missing} more regressions, see {self.rest}.**", ""] if missing else []
         cut = [f"{omitted} rows omitted, see {self.rest}.", ""] if omitted else []
-        return "\n".join([*head, *alarm, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
+        return "\n".join([*head, *alarm, *causes, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
+
+    def _causes(self, summary: Summary, *, room: int) -> tuple[list[str], set[str]]:
+        """What made tests fail, and the command that accepts it: once for each cause, numbered as everywhere.
+
+        Returns:
+            The lines of as many causes as there is room for, and the node ids of their tests.
+        """
+        causes = common_causes(summary.exact)
+        lines: list[str] = []
+        told: set[str] = set()
+        for cause in causes[:_MOST_CAUSES]:
+            part = cause_in_markdown(cause, source=self.links.source)
+            room -= size("\n".join(part)) + 1
+            if room < 0:
+                break
+            lines += part
+            told |= {test.node_id for test in cause.tests}
+        shown = sum(cause.tests[0].node_id in told for cause in causes)
+        if lines and shown < len(causes):
+            lines += [f"... and {counted(len(causes) - shown, 'more cause')}", ""]
+        base = summary.exact.base
+        if lines and base is not None:
+            see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
+            lines += [f"Run {see} before you accept: the numbers are those of the last run.", ""]
+        return lines, told
 
     def _foot(self) -> list[str]:
         known = {
@@ -212,40 +238,26 @@ def _headline(summary: Summary) -> list[str]:
     ]
 
 
-def _ordered(summary: Summary) -> tuple[list[Row], list[Row]]:
+def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list[Row]]:
     """The rows of the first table, and those that fail tests beyond it.
 
-    Each failing test has one there, however many fail. Where few do, the table has the rest of their rows,
-    and what else changed, until it is as long as can be read at a glance.
+    Each failing test has one there, however many fail, unless its cause is told above. Where few do, the
+    table has the rest of their rows, and what else changed, until it is as long as can be read at a glance.
+
+    Args:
+        summary: of the comparison.
+        told: node ids of the tests whose causes are told; their rows are all beyond the table.
     """
-    failing = [test.failing_rows for test in summary.tests if test.is_failing]
+    known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]
+    failing = [test.failing_rows for test in summary.tests if test.is_failing and test.node_id not in told]
     rest = list(itertools.chain.from_iterable(rows[1:] for rows in failing))
     others = (row for test in summary.tests for row in test.rows if not test.is_failing and _is_telling(row))
     leads = [rows[0] for rows in failing]
     room = max(_MOST_ROWS - len(leads), 0)
     if len(rest) > room:
-        return leads + rest[:room], rest[room:]
+        return leads + rest[:room], rest[room:] + known
     all_of_them = list(itertools.chain.from_iterable(failing))
-    return all_of_them + list(itertools.islice(others, room - len(rest))), []
-
-
-def _causes(summary: Summary) -> list[str]:
-    """What made tests fail, and the command that accepts it: once for each cause, numbered as everywhere."""
-    causes = common_causes(summary.exact)
-    lines = []
-    for cause in causes[:_MOST_CAUSES]:
-        lines.append(
-            f"- {sentence_in_code(f'{cause_title(cause)}: {names_of(cause.tests, most=_MOST_NOTES)}')}"
-        )
-        if command := acceptance(cause, ACCEPT):
-            lines.append(f"  intended? {name_in_code(command, width=4_000)}")
-    if len(causes) > _MOST_CAUSES:
-        lines.append(f"- ... and {len(causes) - _MOST_CAUSES} more causes")
-    base = summary.exact.base
-    if not lines or base is None:
-        return lines
-    see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
-    return [*lines, "", f"Run {see} before you accept: the numbers are those of the last run.", ""]
+    return all_of_them + list(itertools.islice(others, room - len(rest))), known
 
 
 def _is_telling(row: Row) -> bool:
@@ -256,10 +268,10 @@ def _table(
     lead: Sequence[Row], more: Sequence[Row], *, names: dict[str, str], room: int
 ) -> tuple[list[str], int]:
     """The first table and the fold under it, in the widest rows that fit, and how many rows did not."""
-    if not lead:
+    if not (lead or more):
         return [], 0
     head = table_head(_HEADERS, right=_NUMBERS)
-    around = fold(f"{len(more)} more rows of these tests", head) if more else []
+    around = fold(f"{len(more)} rows of tests that fail", head) if more else []
     room -= size("\n".join([*head, *around])) + 2
     for widths in _WIDTHS:
         lines = list(_lines_within(itertools.chain(lead, more), names=names, widths=widths, room=room))
@@ -267,8 +279,8 @@ def _table(
             break
     missing = len(lead) + len(more) - len(lines)
     first, others = lines[: len(lead)], lines[len(lead) :]
-    folded = fold(f"{len(others)} more rows of these tests", [*head, *others]) if others else []
-    return [*head, *first, "", *folded], missing
+    folded = fold(f"{counted(len(others), 'row')} of tests that fail", [*head, *others]) if others else []
+    return [*([*head, *first, ""] if first else []), *folded], missing
 
 
 def _lines_within(rows: Iterable[Row], *, names: dict[str, str], widths: _Widths, room: int) -> Iterator[str]:

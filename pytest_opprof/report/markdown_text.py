@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _FENCES = re.compile(r"`+")
 # What `units` writes: no name looks like it.
-_NUMBER = r"[+-]?[0-9.]+(e[+-]?[0-9]+)?( [A-Za-z%]{1,6})?"
+_NUMBER = r"[+-]?[0-9.]+(e[+-]?[0-9]+)?( [A-Za-zµ%]{1,6})?"
 _QUANTITY = re.compile(rf"{_NUMBER}( to {_NUMBER})?|over|nothing|\?|")
 _KEPT_IN_ADDRESSES = ":/?#[]@!$&'*+,;=%~-._"  # neither brackets that end a link nor what ends its line
 

@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, number_rows
 from pytest_opprof.report.causes import RAISE_LIMIT, is_over_limit
 from pytest_opprof.report.rows import change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table
@@ -49,9 +50,10 @@ def failure_section(
     label = test.verdict.label if test.verdict else "advisory"
     verdict = escaped(f"{label}: {test.reason}" if test.reason else label)
     lines = _wrapped(verdict, width=width, first="", rest="    ")
-    for part in (change_table(test, width=width), _limits(test, width=width)):
-        if part:
-            lines += ["", *part]
+    if changed := change_lines(test, width=width):
+        lines += ["", *changed]
+    if limits := _limits(test, width=width):
+        lines += ["", *limits]
     notes = [
         *(_note("advisory", advisory, width=width) for advisory in test.advisories),
         *(_note("traces", trace, width=width) for trace in traces),
@@ -60,16 +62,25 @@ def failure_section(
     return [*lines, "", *(line for note in notes for line in note)] if notes else lines
 
 
-def change_table(test: TestComparison, *, width: int) -> list[str]:
-    """What changed of a test, op by op; nothing where nothing that is judged did."""
-    shown = change_rows(test)
-    ops = [row for row in shown if not row.is_total]
-    totals = [row for row in shown if row.is_total]
-    if not shown:
-        return []
+def change_lines(test: TestComparison, *, width: int) -> list[str]:
+    """What changed of a test: its regressions by cause, what fails nothing in a table, and the totals."""
+    shown = [row for row in change_rows(test) if row.source is not None]
+    ops = [row for row in shown if row.source and not row.is_total and not is_in_a_block(row.source)]
+    totals = [
+        (f"all {row.source.about.label}", row.source, row.why) for row in shown if row.is_total and row.source
+    ]
+    parts = [
+        *blocks_in_lines(test, width=width),
+        _table(ops, width=width) if ops else [],
+        number_rows(totals, width=width),
+    ]
+    return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def _table(ops: Sequence[Row], *, width: int) -> list[str]:
     lines = table(
         _CHANGE_HEADERS,
-        [_cells(row) for row in (*ops[:_MOST_ROWS], *totals)],
+        [[row.what, row.metric, row.base, row.head, row.change, row.why] for row in ops[:_MOST_ROWS]],
         width=width,
         names=_CHANGE_HEADERS.index("op"),
         sentences=_CHANGE_HEADERS.index("cause"),
@@ -78,10 +89,6 @@ def change_table(test: TestComparison, *, width: int) -> list[str]:
     if len(ops) > _MOST_ROWS:
         lines.append(f"... and {len(ops) - _MOST_ROWS} more ops")
     return lines
-
-
-def _cells(row: Row) -> list[str]:
-    return [row.what, row.metric, row.base, row.head, row.change, row.why]
 
 
 def _limits(test: TestComparison, *, width: int) -> list[str]:

@@ -19,14 +19,17 @@ from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
+    from pytest_opprof.compare.common_cause import CommonCause
     from pytest_opprof.compare.comparison import Comparison, TestComparison
     from pytest_opprof.results.run import Run, TestResult
 
 # A session of many tests that nothing was asked of shows so many of them, and says how many it left out.
 _MOST_MEASURED = 20
 _MOST_REASONS = 10
+# Of these the reason is what counts.
+_TOLD_WHOLE = TOLD_BY_REASON | {Verdict.ACCEPTED}
 
 VERDICT_STYLES = {
     Verdict.ERROR: Style.BAD,
@@ -116,13 +119,13 @@ def result_title(test: TestResult) -> Line:
 def summary_lines(
     comparison: Comparison, *, width: int, verbosity: int = 0, accept: str | None = None
 ) -> list[Line]:
-    """The summary of a session: a table with failures first, reasons, the causes of failures, one last line.
+    """The summary of a session: the causes of failures with their tests, what else changed, one last line.
 
     Args:
         comparison: all tests.
         width: the columns of the terminal.
         verbosity: -1: what failed or changed, by name, and the last line; below that the last line alone.
-            Above 0 every test; passed ones are only counted else.
+            Above 0 a table of all tests.
         accept: see `causes.acceptance`; None where no command knows of this comparison.
     """
     last = Line(exact_totals(comparison), worst_style(comparison.counts))
@@ -133,18 +136,29 @@ def summary_lines(
     if verbosity < 0:
         failed = (Line(escaped(f"{cause_title(one)}: {names_of(one.tests)}"), Style.BAD) for one in causes)
         return [*failed, *_changed(comparison), *unheld, last]
-    shown = [test for test in comparison.tests if _is_shown(test, verbosity=verbosity)]
-    folded = 0
+    shown = [test for test in comparison.tests if test.verdict is not None or is_measured(test)]
+    in_table = shown
     if verbosity == 0:
-        measured = [test for test in shown if test.verdict is None]
-        left_out = set(map(id, measured[_MOST_MEASURED:]))
-        shown = [test for test in shown if id(test) not in left_out]
-        folded = len(left_out)
-    lines = _table(shown, width=width) if shown else []
-    if folded:
-        lines.append(Line(f"... and {folded} more measured (-v shows all)", Style.DIM))
-    told = cause_lines(causes, width=width, accept=accept)
-    return [*lines, *_reasons(shown, width=width), *told, *unheld, last]
+        in_table = [test for test in shown if test.verdict is None]
+    lines = _table(in_table if verbosity > 0 else in_table[:_MOST_MEASURED], width=width) if in_table else []
+    if verbosity == 0 and len(in_table) > _MOST_MEASURED:
+        more = len(in_table) - _MOST_MEASURED
+        lines.append(Line(f"... and {more} more measured (-v shows all)", Style.DIM))
+    told = list(cause_lines(causes, width=width, accept=accept))
+    if told:
+        title = Line(escaped(_causes_title(causes, comparison)), Style.BOLD)
+        told = [*([Line("")] if lines else []), title, Line(""), *told, Line("")]
+    changed = [] if verbosity > 0 else _changed(comparison, but=_TOLD_WHOLE)
+    return [*lines, *told, *changed, *_reasons(shown, width=width), *unheld, last]
+
+
+def _causes_title(causes: Sequence[CommonCause], comparison: Comparison) -> str:
+    """``2 causes, 3 tests regressed against main@1a2b3c4``."""
+    verdicts = {test.verdict for cause in causes for test in cause.tests}
+    words = " or ".join(VERDICT_WORDS.get(one, one.value) for one in Verdict if one in verdicts)
+    tests = sum(len(cause.tests) for cause in causes)
+    against = f" against {comparison.base.title}" if comparison.base is not None else ""
+    return f"{counted(len(causes), 'cause')}, {counted(tests, 'test')} {words}{against}"
 
 
 def _uncompared(comparison: Comparison, *, verbosity: int) -> list[Line]:
@@ -157,12 +171,12 @@ def _uncompared(comparison: Comparison, *, verbosity: int) -> list[Line]:
     return lines
 
 
-def _changed(comparison: Comparison) -> Iterator[Line]:
+def _changed(comparison: Comparison, *, but: Container[Verdict] = frozenset()) -> Iterator[Line]:
     """``1 changed: test_loss (aten::mul -10)``: what has a verdict, and no cause of its own."""
     names = short_names([test.node_id for test in comparison.tests])
     for verdict in Verdict:
         tests = [test for test in comparison.tests if test.verdict is verdict]
-        if not tests or verdict in {*QUIET, *CAUSED}:
+        if not tests or verdict in {*QUIET, *CAUSED} or verdict in but:
             continue
         told = [
             f"{names[test.node_id]} ({worst_change(test) or test.reason})" for test in tests[:_MOST_REASONS]
@@ -170,12 +184,6 @@ def _changed(comparison: Comparison) -> Iterator[Line]:
         more = f" and {len(tests) - _MOST_REASONS} more" if len(tests) > _MOST_REASONS else ""
         text = f"{len(tests)} {VERDICT_WORDS.get(verdict, verdict.value)}: {', '.join(told)}{more}"
         yield Line(escaped(text), VERDICT_STYLES[verdict])
-
-
-def _is_shown(test: TestComparison, *, verbosity: int) -> bool:
-    if test.verdict is None and not is_measured(test):
-        return False
-    return verbosity > 0 or test.verdict is not Verdict.PASS
 
 
 def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
@@ -188,8 +196,7 @@ def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
 def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
     """The whole sentence where the reason is what counts, which a table's last column would cut."""
     lines: list[Line] = []
-    told = {*TOLD_BY_REASON, Verdict.ACCEPTED}
-    telling = [test for test in tests if test.verdict in told or _is_beside_times(test)]
+    telling = [test for test in tests if test.verdict in _TOLD_WHOLE or _is_beside_times(test)]
     for test in telling[:_MOST_REASONS]:
         if test.verdict is None:
             said, style = "; ".join(test.advisories or (test.reason,)), Style.PLAIN

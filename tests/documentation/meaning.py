@@ -15,7 +15,7 @@ _VARYING = (
     (re.compile(r"(?<=[0-9a-f]{40})_py[\w.-]+?(?=\.json)"), " FAMILY"),
     (re.compile(r"\b(?=[0-9a-f]*[0-9])[0-9a-f]{7,64}\b"), "COMMIT"),
     (re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}( [0-9]{2}:[0-9]{2})?( UTC)?"), "DATE"),
-    (re.compile(r"(?<![0-9.])[+-]?[0-9]+(\.[0-9]+)? (ns|us|ms|s)\b"), "TIME"),
+    (re.compile(r"(?<![0-9.])[+-]?[0-9]+(\.[0-9]+)? (ns|µs|us|ms|s)\b"), "TIME"),
     (re.compile(r"\b(less than a minute|[0-9]+ (minutes?|hours?|days?|weeks?)) old\b"), "AGE"),
     (re.compile(r"\b[0-9]+(\.[0-9]+)?(us|ms|s)\b"), "TIME"),
     (re.compile(r"[▁▂▃▄▅▆▇█]+"), "TREND"),

@@ -8,7 +8,7 @@ from documentation.meaning import means
     ("printed", "shown"),
     [
         ("saved as main@569ba9a", "saved as main@1a2b3c4"),
-        ("self CPU  11.7 us", "self CPU 4.1 ms"),
+        ("self CPU  11.7 µs", "self CPU 4.1 ms"),
         ("2026-11-22 05:58  569ba9a", "2025-01-02 03:04 1a2b3c4"),
         ("one\ntwo\nthree", "...\nthree"),
         ("one\ntwo\nthree", "one\n..."),

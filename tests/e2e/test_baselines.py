@@ -57,7 +57,7 @@ def test_a_branch_is_compared_with_where_it_began(repository: Project) -> None:
     merged = repository.pytest("--opprof-baseline=main")
     assert merged.exit_code == 0
     assert f"baseline main@{later[:7]} (merge-base" in header(merged.stdout)[0]
-    merged.lines.fnmatch_lines(["test_it * IMPROVED * work -6"])
+    merged.lines.fnmatch_lines(["1 improved: test_it (work -6)"])
 
 
 def test_refs_of_the_repository_keep_baselines(repository: Project) -> None:

@@ -72,7 +72,10 @@ def test_quietly_one_line_is_said(regressed: tuple[Project, Session]) -> None:
     quiet = project.pytest("--opprof-baseline=main", "-q", "--tb=no")
     assert "= opprof =" not in quiet.stdout
     assert "opprof 0." not in quiet.stdout
-    assert quiet.told[-1] == "opprof: 1 regressed, 1 passed · nothing dropped"
+    assert quiet.told[-2:] == [
+        "opprof: 1 regressed, 1 passed · nothing dropped",
+        "opprof: exit 1: 1 test regressed",
+    ]
     quieter = project.pytest("--opprof-baseline=main", "-qq", "--tb=line")
     assert quieter.exit_code == pytest.ExitCode.TESTS_FAILED
 

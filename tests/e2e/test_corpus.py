@@ -50,8 +50,11 @@ def said(session: Session, edit: Edit) -> str:
     (verdict,) = (line.split()[1] for line in summary.splitlines() if line.startswith(f"{edit.test} "))
     if verdict not in edit.verdicts:
         return f"{edit.name}: {verdict}, and not {' or '.join(edit.verdicts)}"
-    _, _, table = session.failures.get(edit.test, "").partition("\nop ")
-    row = re.split(r"\s{2,}", table.splitlines()[1])[0] if table else ""
+    section = session.failures.get(edit.test, "")
+    found = re.search(r"^ *(\S.*?) {2,}\S+( \S+)? -> +\S", section, re.MULTILINE)
+    row = found[1] if found else ""
+    if row.startswith("all "):
+        row = f"{row.removeprefix('all ')}, total"
     # A row tells which ops took the place of which: ``aten::softmax -> aten::exp + aten::sum``.
     if edit.first not in row.rpartition(" -> ")[2].split(" + "):
         return f"{edit.name}: {row or 'no row'} is first, and not {edit.first or 'no row'}"

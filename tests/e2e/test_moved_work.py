@@ -42,8 +42,8 @@ def test_work_that_moves_to_the_background_is_no_improvement(pooled: Project) ->
     assert session.exit_code == 0
     session.lines.fnmatch_lines_random(
         [
-            "test_moved * CHANGED *1 (-5) *work (background) new, +5, work -5",
-            "test_better * IMPROVED *4 (-1) *work -1",
+            "1 changed: test_moved (work (background) new, +5, work -5)",
+            "1 improved: test_better (work -1)",
             "1 changed, 1 improved, 1 passed * nothing dropped",
         ]
     )
@@ -63,9 +63,9 @@ def test_rows_of_the_background_are_shown_beside_a_failure(pooled: Project) -> N
     told.fnmatch_lines(
         [
             "REGRESSED: 1 more range in each step than main *",
-            "work * count * 5 * 6 * +1 *",
+            "  work * 5 -> 6 * +1*",
             "work (background) * count * 2 * 9 * +7 *",
-            "ranges, total * count * 5 * 6 * +1",
+            "all ranges * 5 -> 6 * +1",
         ]
     )
 

@@ -210,10 +210,14 @@ def test_the_failure_names_the_op_and_what_to_do(story: Story) -> None:
     told.fnmatch_lines(
         [
             "REGRESSED: 1 more range in each step than main (same in 2 of 2 steps, certified in 2 processes)",
-            "op * metric * base * head * change * cause",
-            "work * count * 2 * 3 * +1 * called by the test*",
-            "ranges, total * count * 2 * 3 * +1",
-            "advisory: self CPU * -> * it informs and does not block)",
+            "",
+            "test_it.py:8 in work",
+            "    with record_function(name):",
+            "  work  2 -> 3  +1",
+            "",
+            "all ranges  2 -> 3  +1",
+            "",
+            "advisory: self CPU * -> * not gated)",
             'intended? opprof accept test_it.py::test_more --reason "..."',
         ]
     )

@@ -120,7 +120,18 @@ def test_a_free_threaded_build_is_refused_in_a_sentence(repository: Path, tmp_pa
     if compiler is None:
         pytest.skip("no C compiler")
     native, library = repository / "native", library_folder()
-    parts = ["fast", "pycall", "pydecorated", "pymem", "pyname", "pyop", "pypush", "pyrange", "range_parts"]
+    parts = [
+        "fast",
+        "pycall",
+        "pydecorated",
+        "pymem",
+        "pyname",
+        "pyop",
+        "pypush",
+        "pyrange",
+        "pysite",
+        "range_parts",
+    ]
     built = tmp_path / Path(_fast.__file__).name
     command = [
         *(compiler, "-std=c11", "-D_GNU_SOURCE", "-DPy_GIL_DISABLED", "-shared", "-fPIC"),

@@ -63,8 +63,8 @@ def test_show_prints_key_averages(capsys: pytest.CaptureFixture[str]) -> None:
 def test_show_has_a_line_for_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", "show", "before.json", "--steps"]) == 0
     rows = rows_of(capsys.readouterr().out)
-    assert rows["0"] == ["0 ns", "1.0 ms", "6", "1.0 ms", "30.0 us"]
-    assert rows["1"] == ["1.0 ms", "1.0 ms", "6", "1.0 ms", "30.0 us"]
+    assert rows["0"] == ["0 ns", "1.0 ms", "6", "1.0 ms", "30.0 µs"]
+    assert rows["1"] == ["1.0 ms", "1.0 ms", "6", "1.0 ms", "30.0 µs"]
 
 
 @pytest.mark.usefixtures("files")
@@ -73,8 +73,8 @@ def test_diff_compares_steps(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert "in each step, of 2 and 4" in told
     rows = rows_of(told)
-    assert rows["aten::mul"] == ["3 → 5", "140.0 us → 240.0 us", "30.0 us → 50.0 us", "+100.0 us"]
-    assert rows["mul_kernel (device)"] == ["1", "30.0 us → 50.0 us", "+20.0 us"]
+    assert rows["aten::mul"] == ["3 → 5", "140.0 µs → 240.0 µs", "30.0 µs → 50.0 µs", "+100.0 µs"]
+    assert rows["mul_kernel (device)"] == ["1", "30.0 µs → 50.0 µs", "+20.0 µs"]
     assert "cudaLaunchKernel" not in rows
     assert told.splitlines()[-1] == "3 of 4 ops changed · 1 the same"
 

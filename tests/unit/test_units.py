@@ -61,7 +61,7 @@ def test_bytes_have_two_spellings(size: int, table: str, reader: str) -> None:
 
 @pytest.mark.parametrize(
     ("time_ns", "text"),
-    [(800, "800 ns"), (1_000, "1.0 us"), (999_960, "1.0 ms"), (4_440_000, "4.4 ms"), (12 * 10**9, "12.0 s")],
+    [(800, "800 ns"), (1_000, "1.0 µs"), (999_960, "1.0 ms"), (4_440_000, "4.4 ms"), (12 * 10**9, "12.0 s")],
 )
 def test_durations_keep_few_figures(time_ns: int, text: str) -> None:
     assert format_duration(time_ns) == text

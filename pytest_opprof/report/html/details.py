@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.report.blocks import advice_on, blocks_of, title_of
+from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
@@ -16,13 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
+    from pytest_opprof.report.blocks import Block
     from pytest_opprof.report.html.trends import MetricTrend
     from pytest_opprof.report.summary import TestSummary
     from pytest_opprof.results.run import TestResult
 
 
 def test_details(
-    test: TestSummary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend]
+    test: TestSummary, *, times: Mapping[str, Any] | None, trends: Sequence[MetricTrend], baseline: str | None
 ) -> dict[str, Any]:
     """Everything that a page shows of a test once it is opened.
 
@@ -30,6 +36,7 @@ def test_details(
         test: the judged test.
         times: what an A/B says of it, as its document has it; None without one.
         trends: its metrics over the runs of a history.
+        baseline: the name of the base; None where there is none.
     """
     exact = test.exact
     return {
@@ -37,6 +44,8 @@ def test_details(
         "verdict": test.verdict,
         "otherwise": otherwise(test),
         "reason": exact.reason if exact and times else test.reason,
+        "causes": [] if exact is None else [_cause(block, exact) for block in blocks_of(exact)],
+        "commands": [] if exact is None or not test.is_failing else _commands(exact, baseline=baseline),
         "changes": [] if exact is None else _changes(exact),
         "limits": [] if exact is None else [_limit(limit) for limit in exact.limits],
         "advisories": [] if exact is None else exact.advisories,
@@ -58,6 +67,36 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
         "tree": columns(document["tree"]),
         "lacking": [*losses_of_test(side), *cut],
     }
+
+
+def _cause(block: Block, test: TestComparison) -> dict[str, Any]:
+    rule = advice_on(block, test)
+    return {
+        "title": title_of(block),
+        "text": block.line.text if block.line is not None else "",
+        "advice": f"{rule.sentence} ({rule.code})" if rule else "",
+        "rows": [
+            {
+                "name": name_of(row.change)
+                + (f" {row.change.metric}" if row.change.metric != COUNT.name else ""),
+                "depth": row.depth,
+                "base": side_text(row.change, row.change.base),
+                "head": side_text(row.change, row.change.head),
+                "change": change_text(row.change),
+                "words": row.words,
+            }
+            for row in block.rows
+        ],
+    }
+
+
+def _commands(test: TestComparison, *, baseline: str | None) -> list[str]:
+    """What to type next: to see it again, and to accept it."""
+    against = f" --opprof-baseline={shlex.quote(baseline)}" if baseline else ""
+    commands = [f"pytest {shlex.quote(test.node_id)}{against}"]
+    if any(change.verdict is Verdict.REGRESSED for change in test.changes):
+        commands.append(test_acceptance(test.node_id, ACCEPT))
+    return commands
 
 
 def _changes(test: TestComparison) -> list[dict[str, Any]]:

@@ -127,7 +127,12 @@ def _packed(summary: Summary, history: Mapping[str, Sequence[MetricTrend]]) -> I
         document = time_comparison_to_document(summary.times)
         times = {test["node_id"]: test for test in document["times"]["tests"]}
     for test in summary.tests:
-        details = test_details(test, times=times.get(test.node_id), trends=history.get(test.node_id, ()))
+        details = test_details(
+            test,
+            times=times.get(test.node_id),
+            trends=history.get(test.node_id, ()),
+            baseline=summary.exact.base.name if summary.exact.base else None,
+        )
         yield packed_json(details)
 
 

@@ -148,6 +148,7 @@ class _Stage:
             run=1_000,
             attempt=1,
             page="https://github.com/owner/project/actions/runs/1",
+            server="https://github.com",
             summary=self.folder / "summary.md",
         )
         store = open_store("dir:store", root=self.folder)

@@ -45,7 +45,7 @@ def test_each_steps_value_is_drawn_and_told(tab: Tab) -> None:
     open_test(tab, WORSE)
     tab.run("[...document.querySelectorAll('.opens')].find((one) => one.textContent === 'forward').click()")
     labels = tab.run("[...document.querySelectorAll('.opdetail svg')].map((one) => one.ariaLabel)")
-    assert labels == ["Steps: base: 1.0 us; head: 1.0 us, 5.0 us, 3.0 us"]
+    assert labels == ["Steps: base: 1.0 µs; head: 1.0 µs, 5.0 µs, 3.0 µs"]
     assert tab.run("document.querySelectorAll('.opdetail svg circle').length") == 3
 
 

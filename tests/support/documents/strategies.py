@@ -155,6 +155,7 @@ def results(draw: st.DrawFn, node_id: str = "tests/test_a.py::test_x") -> TestRe
         | ({"wall_time": draw(samples(timed))} if timed else {}),
         ops=tuple(draw(st.lists(rows(steps), max_size=5, unique_by=lambda row: row.key))),
         ops_omitted=draw(st.integers(0, 3)),
+        lines=draw(st.dictionaries(st.sampled_from(["f, a.py:1", "g, b.py:20"]), sentences)),
         tree=draw(trees()),
         carried_from=draw(
             st.none()

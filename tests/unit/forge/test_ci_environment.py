@@ -29,6 +29,7 @@ def test_bare_job_of_github_has_what_it_must_have() -> None:
         run=4,
         attempt=2,
         page=None,
+        server="",
         summary=None,
     )
 
@@ -48,6 +49,7 @@ def test_job_of_github_takes_all_it_is_told() -> None:
     assert job.checked_token() == "one"
     assert job.page == "https://ghe.example.org/owner/project/actions/runs/90"
     assert job.summary == Path("/summary.md")
+    assert job.source("fork/project", "5d6e7f8") == "https://ghe.example.org/fork/project/blob/5d6e7f8/"
     assert GitHubJob.of({**GITHUB, "GH_TOKEN": "two"}).checked_token() == "two"
 
 

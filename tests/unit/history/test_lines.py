@@ -41,9 +41,9 @@ def test_a_line_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "    change points of times need ruptures: pip install 'pytest-opprof[stats]'",
         "",
         "date              commit   name  ops  change  self CPU   change",
-        "2026-01-01 00:00  0000000  main    2            3.0 us",
-        "2026-01-02 00:00  0000000  main    2            3.0 us",
-        "2026-01-03 00:00  0000000  main    5      +3    6.0 us  +3.0 us  <- ops changed",
+        "2026-01-01 00:00  0000000  main    2            3.0 µs",
+        "2026-01-02 00:00  0000000  main    2            3.0 µs",
+        "2026-01-03 00:00  0000000  main    5      +3    6.0 µs  +3.0 µs  <- ops changed",
     ]
 
 

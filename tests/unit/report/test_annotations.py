@@ -19,7 +19,7 @@ def test_a_regression_is_shown_at_the_line_that_calls_the_new_op() -> None:
         "title": "opprof: REGRESSED: tests/test_model.py::test_step",
     }
     assert found.message.splitlines() == [
-        "cause 1, 1 test: aten::clone +2 a step, in forward, src/model.py:41",
+        "cause 1, 1 test: src/model.py:41 in forward: aten::clone +2 a step",
         "test_step",
         'intended? opprof accept tests/test_model.py::test_step --reason "..."',
     ]

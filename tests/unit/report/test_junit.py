@@ -40,7 +40,7 @@ def test_a_failure_has_the_section_that_pytest_shows() -> None:
     assert failure is not None
     assert failure.attrib["message"].startswith("REGRESSED: 4 more ops in each step than main@1a2b3c4")
     lines = (failure.text or "").splitlines()
-    assert "aten::clone  count      0     2      +2  new, called by the test" in lines
+    assert "  aten::clone     0 ->  2  +2  new" in lines
     assert 'intended? opprof accept tests/test_model.py::test_step --reason "..."' in lines
     properties = {one.get("name"): one.get("value") for one in case.iter("property")}
     assert properties == {

@@ -25,7 +25,15 @@ def test_the_verdict_is_the_first_thing_to_read() -> None:
 
 def test_rows_say_op_numbers_and_cause() -> None:
     for page in pages(markdown_comment(cloning())):
-        head, *rows = tables(page)[0]
+        assert tables(page)[0] == [
+            ["op", "base", "head", "change"],
+            ["aten::clone", "0", "2", "+2"],
+            ["\u2003aten::copy_", "12", "14", "+2"],
+        ]
+        assert "Cause 1: called by the test" in text_of(page)
+        assert "(OP103)" in text_of(page)
+        assert "test_step 25 ops (+4)" in text_of(page)
+        head, *rows = tables(page)[1]
         assert head == ["test", "verdict", "metric", "base", "head", "change", "why"]
         assert rows == [
             ["test_step", "REGRESSED", "aten::clone count", "0", "2", "+2", "new, called by the test"],
@@ -43,10 +51,14 @@ def test_every_verdict_is_counted_and_failures_come_first() -> None:
             "1 in error, 2 regressed, 1 inconclusive, 1 changed, 1 improved, 1 new, 1 passed · nothing dropped"
             in text
         )
-        verdicts = [row[1] for row in tables(page)[0][1:]]
+        assert "Cause 1: " in text
+        assert "Cause 2: aten::mul.count over its limit (<= 5)" in text
+        shown = [table for table in tables(page) if table[0][:3] == ["test", "verdict", "metric"]]
+        verdicts = [row[1] for row in shown[0][1:]]
         failing = [verdict in FAILING for verdict in verdicts]
         assert failing == sorted(failing, reverse=True)
-        assert len(verdicts) == 10
+        assert verdicts.count("REGRESSED") == 0, "its causes are told above"
+        assert [row[1] for row in shown[1][1:]] == ["REGRESSED"] * 3
         (all_tests,) = (table for table in tables(page) if table[0][-1] == "worst change")
         assert len(all_tests) == 1 + 8
 
@@ -60,10 +72,10 @@ def test_what_to_do_next_can_be_copied() -> None:
 
 def test_an_ab_tells_times_and_the_machines_noise() -> None:
     for page in pages(markdown_comment(slower())):
-        rows = {(row[0], row[2]): row for row in tables(page)[0][1:]}
+        rows = {(row[0], row[2]): row for table in tables(page) for row in table if len(row) == 7}
         assert rows["test_1", "time"][3:] == [
             *("4.00 ms", "4.37 ms", "+9.4 %"),
-            "aten::addmm +358 us: same calls, slower",
+            "aten::addmm +358 µs: same calls, slower",
         ]
         assert rows["test_0", "aten::addmm count"][3:6] == ["2", "3", "+1"]
         assert "2 regressed · 12 processes a side" in text_of(page)
@@ -74,7 +86,7 @@ def test_one_run_is_told_without_a_baseline() -> None:
     page, _ = pages(markdown_comment(compared(None, simple_run(named("test_step", {"aten::mul": 3})))))
     assert "opprof: measured 1 test" in text_of(page)
     assert "compared with nothing" in text_of(page)
-    assert ["test_step", "measured", "3", "3.0 us", ""] in tables(page)[0]
+    assert ["test_step", "measured", "3", "3.0 µs", ""] in tables(page)[0]
 
 
 def test_nothing_at_all_is_said_too() -> None:
@@ -118,8 +130,9 @@ def test_regressions_are_kept_before_all_else(many: int) -> None:
             for what in ("aten::item0 count", "aten::item1 count", "ops, total count")
         }
         assert expected <= set(shown)
-        # Not folded: of each test the worst.
-        assert len(tables(page)[0]) == 1 + many
+        # Not folded: the cause, and how many tests have it.
+        assert [row[0] for row in tables(page)[0]] == ["op", "aten::item0", "aten::item1"]
+        assert f"and {many - 5} more tests" in text_of(page)
     assert "more regressions" not in text
 
 
@@ -177,3 +190,19 @@ def test_as_many_rows_as_a_document_may_have_are_cut_and_counted() -> None:
     shown = sum(line.startswith("| `test_step` | **REGRESSED**") for line in text.splitlines())
     assert shown > 500
     assert f"**{20_000 + len(others) - shown} more regressions, see the job summary.**" in text
+
+
+def test_a_line_is_linked_to_its_commit() -> None:
+    links = Links(source="https://github.com/o/r/blob/5d6e7f8/")
+    for page in pages(markdown_comment(cloning(places={"f, src/a model#.py:41": 6}), links=links)):
+        assert [link.get("href") for link in page.iter("a")] == [
+            "https://github.com/o/r/blob/5d6e7f8/src/a%20model%23.py#L41"
+        ]
+        assert "Cause 1: src/a model#.py:41 in f" in text_of(page)
+
+
+@pytest.mark.parametrize("file", ["../../../settings", "/etc/passwd"])
+def test_no_document_chooses_where_a_link_leads(file: str) -> None:
+    links = Links(source="https://github.com/o/r/blob/5d6e7f8/")
+    for page in pages(markdown_comment(cloning(places={f"f, {file}:41": 6}), links=links)):
+        assert list(page.iter("a")) == []

@@ -10,7 +10,7 @@ from pytest_opprof.report.formats import FORMATS
 
 # By how a block begins: the format, and where stacks were recorded, the lines of the code.
 SHOWN = {
-    "### opprof": ("markdown", None),
+    "### opprof": ("markdown", {"forward, src/model.py:41": 6}),
     "<testcase": ("junit", None),
     "::error": ("annotations", {"forward, src/model.py:41": 6}),
     "# HELP": ("openmetrics", None),

@@ -59,7 +59,7 @@ def test_each_step_is_beside_its_counterpart(tmp_path: Path) -> None:
     base = [step(0, 100, 10), op("a", 102, 3), step(1, 110, 10), op("b", 112, 3)]
     head = [op("early", 50, 5), step(0, 70, 30), op("a", 72, 20), step(1, 100, 10), op("b", 102, 3)]
     trace = merged(tmp_path, base, head)
-    # The head's first step begins 20 us after its first event, and takes 20 us longer.
+    # The head's first step begins 20 µs after its first event, and takes 20 µs longer.
     assert places(shown(trace, "base")) == {
         "ProfilerStep#0": (20, 10),
         "a": (22, 3),
@@ -86,7 +86,7 @@ def test_what_is_around_two_steps_waits_between_them(tmp_path: Path) -> None:
     ]
     head = [step(0, 10, 30), step(1, 40, 10)]
     found = places(shown(merged(tmp_path, base, head), "base"))
-    # The base waits 20 us; a kernel takes as long as it took.
+    # The base waits 20 µs; a kernel takes as long as it took.
     assert found == {
         "around": (0, 60),
         "ProfilerStep#0": (10, 10),
@@ -119,7 +119,7 @@ def test_the_differences_are_listed(tmp_path: Path) -> None:
     base = [step(0, 0, 100), op("slower", 1, 2), op("more", 5, 2)]
     head = [step(0, 0, 100), op("slower", 1, 4), op("more", 5, 2), op("more", 8, 4), op("same", 20, 2)]
     listed = shown(merged(tmp_path, [*base, op("same", 20, 2)], head), "differences")
-    assert [event["name"] for event in listed] == ["more: 1 -> 2 calls", "slower: 2.0 us -> 4.0 us"]
+    assert [event["name"] for event in listed] == ["more: 1 -> 2 calls", "slower: 2.0 µs -> 4.0 µs"]
     assert listed[0]["ts"] + listed[0]["dur"] < listed[1]["ts"]
 
 

@@ -30,7 +30,7 @@ function scaled(value, units, smallest) {
   return `${value.toFixed(0)} ${smallest}`;
 }
 
-const TIMES = [["s", 1e9], ["ms", 1e6], ["us", 1e3]];
+const TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3]];
 const SIZES = [["TiB", 1024 ** 4], ["GiB", 1024 ** 3], ["MiB", 1024 ** 2], ["KiB", 1024]];
 
 /** A value of a unit: "12", "4.4 ms", "1.2 MiB". */

@@ -11,7 +11,7 @@ from pytest_opprof.results.run import CaptureStats, TreeNode
 
 def details_of(comparison: Comparison, name: str) -> dict[str, object]:
     (test,) = (one for one in Summary.of(comparison).tests if one.node_id.endswith(f"::{name}"))
-    return details(test, times=None, trends=())
+    return details(test, times=None, trends=(), baseline="main")
 
 
 def test_changes_say_both_values_and_totals_stand_last() -> None:
@@ -22,6 +22,23 @@ def test_changes_say_both_values_and_totals_stand_last() -> None:
     assert (clone["base"], clone["head"], clone["change"], clone["rise"]) == ("0", "2", "+2", 2)
     assert "model.py:41" in clone["cause"]
     assert all(change["telling"] for change in changes)
+
+
+def test_a_cause_has_its_line_its_ops_and_what_to_type() -> None:
+    told = details_of(cloning(places={"forward, model.py:41": 6}), "test_step")
+    causes = told["causes"]
+    assert isinstance(causes, list)
+    (cause,) = causes
+    assert cause["title"] == "model.py:41 in forward"
+    assert [(row["name"], row["depth"], row["change"]) for row in cause["rows"]] == [
+        ("aten::clone", 0, "+2"),
+        ("aten::copy_", 1, "+2"),
+    ]
+    assert cause["advice"].endswith("(OP103)")
+    assert told["commands"] == [
+        "pytest tests/test_model.py::test_step --opprof-baseline=main",
+        'opprof accept tests/test_model.py::test_step --reason "..."',
+    ]
 
 
 def test_limits_are_told_whether_they_hold_or_not() -> None:

@@ -1,0 +1,187 @@
+"""Known anti-patterns: what a rise costs, and what to write instead, in one sentence.
+
+A rule looks at the ops of one cause, the text of its line, and what the test ran before. Each is
+explained in docs/rules.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.metrics import COUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pytest_opprof.compare.comparison import Change, TestComparison
+
+# So many times as often is a loop that was one op before.
+_LOOP = 4
+_READS: Final = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::nonzero"})
+_ROWS: Final = frozenset({"aten::select", "aten::unbind", "aten::index", "aten::slice", "aten::narrow"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a rule may look at.
+
+    Attributes:
+        risen: By op that rose: how many calls a step there are more.
+        roots: Those of them that no other one of the cause calls, the most telling first.
+        before: By op of the test: calls of a step before, at most.
+        now: The same now.
+        text: What stands in the line that the cause is at; empty where that is unknown.
+    """
+
+    risen: Mapping[str, int]
+    roots: Sequence[str]
+    before: Mapping[str, int]
+    now: Mapping[str, int]
+    text: str
+
+    def fell(self, op: str) -> bool:
+        """Whether an op runs less often than before."""
+        return self.now.get(op, 0) < self.before.get(op, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """An anti-pattern.
+
+    Attributes:
+        number: As in ``OP103``; it never changes.
+        title: What the pattern is called on its page.
+        sentence: What it costs, and what to write instead.
+        applies: Whether facts show it.
+    """
+
+    number: int
+    title: str
+    sentence: str
+    applies: Callable[[Facts], bool]
+
+    @property
+    def code(self) -> str:
+        """``OP103``."""
+        return f"OP{self.number}"
+
+
+def _reads_a_value(facts: Facts) -> bool:
+    return not _READS.isdisjoint(facts.roots)
+
+
+def _goes_to_the_host_and_back(facts: Facts) -> bool:
+    leaves = re.search(r"\.(cpu|numpy|tolist)\(|\.to\(['\"]cpu", facts.text)
+    comes_back = re.search(r"\.cuda\(|from_numpy\(|as_tensor\(|\.to\(", facts.text)
+    return bool(leaves and comes_back)
+
+
+def _copies(facts: Facts) -> bool:
+    return facts.roots[0] in {"aten::clone", "aten::contiguous"}
+
+
+def _loops_over_rows(facts: Facts) -> bool:
+    return any(
+        op in _ROWS and rise >= _LOOP and rise >= _LOOP * facts.before.get(op, 0)
+        for op, rise in facts.risen.items()
+    )
+
+
+def _lost_in_place(facts: Facts) -> bool:
+    return any(facts.fell(f"{op}_") for op in facts.roots)
+
+
+def _converts(facts: Facts) -> bool:
+    return facts.roots[0] in {"aten::to", "aten::_to_copy"} and "aten::_to_copy" in facts.risen
+
+
+# The first that applies is told, so what says most stands first.
+RULES: Final = (
+    Rule(
+        number=102,
+        title="A copy to the host and back",
+        sentence=(
+            "This copies to the host and back, and waits for the device twice. Use torch ops on the "
+            "device instead."
+        ),
+        applies=_goes_to_the_host_and_back,
+    ),
+    Rule(
+        number=101,
+        title="A value is read from a tensor",
+        sentence=(
+            "This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
+            "done. Keep the value in a tensor, or read it once after the loop."
+        ),
+        applies=_reads_a_value,
+    ),
+    Rule(
+        number=104,
+        title="A Python loop over rows",
+        sentence=(
+            "A Python loop runs these ops once for each row. One op on the whole batch does the same "
+            "work in one call."
+        ),
+        applies=_loops_over_rows,
+    ),
+    Rule(
+        number=106,
+        title="An in-place op became one that allocates",
+        sentence=(
+            "This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
+            "name ends in _ again, unless autograd needs the old values."
+        ),
+        applies=_lost_in_place,
+    ),
+    Rule(
+        number=103,
+        title="A copy that is new",
+        sentence=(
+            "This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
+            "needs this memory layout."
+        ),
+        applies=_copies,
+    ),
+    Rule(
+        number=108,
+        title="Conversions between dtypes",
+        sentence=(
+            "This converts a tensor to another dtype or device, which copies it. Keep one dtype from end "
+            "to end, or convert once outside of the step."
+        ),
+        applies=_converts,
+    ),
+)
+
+
+def advice(
+    changes: Iterable[Change], test: TestComparison, *, roots: Sequence[str], text: str
+) -> Rule | None:
+    """The anti-pattern that a cause shows; None where none is known.
+
+    Args:
+        changes: The changes of the cause.
+        roots: See `Facts`; at least one.
+        test: The test that they are of.
+        text: See `Facts`.
+    """
+    risen: dict[str, int] = {}
+    for change in changes:
+        if change.op is not None and change.rise > 0:
+            calls = change.rise if change.metric == COUNT.name else 0
+            risen[change.op] = max(risen.get(change.op, 0), calls)
+    facts = Facts(
+        risen=risen,
+        roots=roots,
+        before=_counts(test, is_base=True),
+        now=_counts(test, is_base=False),
+        text=text,
+    )
+    return next((rule for rule in RULES if rule.applies(facts)), None)
+
+
+def _counts(test: TestComparison, *, is_base: bool) -> dict[str, int]:
+    side = test.base if is_base else test.head
+    return {} if side is None else {row.name: row.count.high for row in side.ops}

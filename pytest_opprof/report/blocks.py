@@ -1,0 +1,242 @@
+"""What a test does more, by cause: the line of code, then the ops that it calls more often."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.report.advice import advice
+from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.rows import change_text, side_text
+from pytest_opprof.report.text import columns, escaped
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+    from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
+    from pytest_opprof.report.advice import Rule
+
+# Autograd's engine runs each node in a range that is named after it, and says nothing more.
+_ENGINE = "autograd::engine::evaluate_function: "
+_MOST_BLOCKS = 5
+_MOST_ROWS = 8
+_MOST_TEXT_LINES = 2
+_NARROWEST = 40
+_EDITED = "changed in this branch"
+_EDITED_COLUMN = 4
+_UNCERTAIN = "this line calls it most often; nobody knows which line does more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRow:
+    """An op of a block.
+
+    Attributes:
+        change: What changed of it.
+        depth: How many rows of the block it is inside of.
+        words: What to say behind its numbers; empty for nothing.
+    """
+
+    change: Change
+    depth: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What has one cause.
+
+    Attributes:
+        line: The line that the ops are called from; None where no line is known.
+        place: Where the rise comes from, in words, where no line is known; empty where nothing is.
+        rows: The ops, a caller before what it calls.
+    """
+
+    line: CallLine | None
+    place: str
+    rows: tuple[BlockRow, ...]
+
+
+def is_in_a_block(change: Change) -> bool:
+    """Whether a change of an op failed its test, or is where such a change begins."""
+    return change.op is not None and (change.verdict is Verdict.REGRESSED or change.begins)
+
+
+def blocks_of(test: TestComparison) -> list[Block]:
+    """The regressions of a test's ops by cause, the most telling first."""
+    risen = [change for change in telling_changes(test) if is_in_a_block(change)]
+    known = {change.op for change in risen}
+    risen = [change for change in risen if not _is_wrapper_of(change, known)]
+    by_op = {change.op: change for change in reversed(risen)}
+    groups: defaultdict[Hashable, list[Change]] = defaultdict(list)
+    for change in risen:
+        groups[_cause_of(change, by_op)].append(change)
+    return [_block(changes) for changes in groups.values()]
+
+
+def blocks_in_lines(test: TestComparison, *, width: int) -> list[list[str]]:
+    """The blocks of a test as text: nothing that names a test, an op, a line or a number is ever cut."""
+    blocks = blocks_of(test)
+    told = [
+        [*_title(one, width=width), *_rows(one.rows, width=width), *_advice(one, test, width=width)]
+        for one in blocks[:_MOST_BLOCKS]
+    ]
+    if len(blocks) > _MOST_BLOCKS:
+        told.append([f"... and {counted(len(blocks) - _MOST_BLOCKS, 'more cause')}"])
+    return told
+
+
+def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[str]:
+    """Changes as ``NAME  base -> head  +n  words``, in columns where they fit.
+
+    Args:
+        rows: What each is called, with its indent, the change, and what to say behind it.
+        width: The columns of the terminal.
+    """
+    cells = [
+        (
+            escaped(name),
+            side_text(change, change.base),
+            side_text(change, change.head),
+            change_text(change),
+            words,
+        )
+        for name, change, words in rows
+    ]
+    before, after, rise = (max((len(cell[at]) for cell in cells), default=0) for at in (1, 2, 3))
+    numbers = before + after + rise + len(" -> ") + 2
+    names = max((columns(cell[0]) for cell in cells), default=0)
+    name_width = min(names, max(width - numbers - 2, _NARROWEST // 2))
+    lines: list[str] = []
+    for name, base, head, change, words in cells:
+        values = f"{base:>{before}} -> {head:>{after}}  {change:>{rise}}"
+        if columns(name) > name_width:
+            lines.append(name)
+            name = ""  # noqa: PLW2901  # its numbers stand in the next line
+        line = f"{name}{' ' * (name_width - columns(name))}  {values}"
+        whole = f"{line}  {escaped(words)}"
+        lines.append((whole if words and columns(whole) <= width else line).rstrip())
+    return lines
+
+
+def _is_wrapper_of(change: Change, known: set[str | None]) -> bool:
+    return (
+        change.op is not None and change.op.startswith(_ENGINE) and change.op.removeprefix(_ENGINE) in known
+    )
+
+
+def _cause_of(change: Change, by_op: dict[str | None, Change]) -> Hashable:
+    """What a change shares with others of its cause: the line, or what the outermost caller is called by."""
+    seen = {change.op}
+    while change.line is None and change.caller in by_op and change.caller not in seen:
+        seen.add(change.caller)
+        change = by_op[change.caller]
+    if change.line is not None:
+        return change.line.place
+    return (change.caller, change.cause)
+
+
+def _block(changes: Sequence[Change]) -> Block:
+    """The changes of one cause, each below its caller."""
+    here = {change.op for change in changes}
+    inside: defaultdict[str, list[Change]] = defaultdict(list)
+    roots = []
+    for change in changes:
+        if change.caller in here and change.caller != change.op:
+            inside[change.caller].append(change)
+        else:
+            roots.append(change)
+    rows: list[BlockRow] = []
+    seen: set[str | None] = set()
+
+    def add(change: Change, depth: int) -> None:
+        rows.append(BlockRow(change=change, depth=depth, words=_words(change)))
+        if change.op not in seen:
+            seen.add(change.op)
+            for other in inside.pop(change.op or "", ()):
+                add(other, depth + 1)
+
+    for change in roots:
+        add(change, 0)
+    for left in list(inside.values()):  # of ops that call each other
+        for change in left:
+            add(change, 0)
+    first = rows[0].change
+    line = first.line or next((change.line for change in changes if change.line), None)
+    place = first.cause.removeprefix("new").lstrip(", ") if line is None else ""
+    return Block(line=line, place=place, rows=tuple(rows))
+
+
+def _words(change: Change) -> str:
+    words = []
+    if change.caller.startswith(_ENGINE):
+        words.append("its backward")
+    elif change.metric == COUNT.name and (change.base is None or change.base.high == 0):
+        words.append("new")
+    return "; ".join(words)
+
+
+def title_of(block: Block) -> str:
+    """``src/model.py:41 in Block.forward``; in words where no line is known."""
+    if block.line is None:
+        place = block.place or "no line is known"
+        return place[:1].upper() + place[1:]
+    return block.line.location if block.line.is_certain else f"perhaps {block.line.location}"
+
+
+def _title(block: Block, *, width: int) -> list[str]:
+    where, line = escaped(title_of(block)), block.line
+    if line is None:
+        return [where]
+    space = width - columns(where) - len(_EDITED)
+    title = [f"{where}{' ' * min(space, _EDITED_COLUMN)}{_EDITED}" if line.is_edited and space > 1 else where]
+    if not line.is_certain:
+        title += _wrapped(_UNCERTAIN, width=width, indent="  ")
+    text = _wrapped(line.text, width=width, indent="    ")
+    return title + (text if len(text) <= _MOST_TEXT_LINES else [])
+
+
+def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
+    kept = rows[:_MOST_ROWS]
+    yield from number_rows(
+        [(f"{'  ' * (row.depth + 1)}{_name(row.change)}", row.change, row.words) for row in kept], width=width
+    )
+    for row in kept:
+        if row.change.reason:
+            yield from _wrapped(f"{name_of(row.change)}: {row.change.reason}", width=width, indent="  ")
+    if len(rows) > len(kept):
+        yield f"  ... and {counted(len(rows) - len(kept), 'more op')}"
+
+
+def advice_on(block: Block, test: TestComparison) -> Rule | None:
+    """The anti-pattern that a block shows; None where none is known."""
+    text = block.line.text if block.line is not None else ""
+    roots = [row.change.op or "" for row in block.rows if row.depth == 0]
+    return advice([row.change for row in block.rows], test, roots=roots, text=text)
+
+
+def _advice(block: Block, test: TestComparison, *, width: int) -> list[str]:
+    """What the rise costs, and what to write instead, where that is known."""
+    rule = advice_on(block, test)
+    return _wrapped(f"{rule.sentence} ({rule.code})", width=width, indent="  ") if rule else []
+
+
+def _name(change: Change) -> str:
+    return name_of(change) if change.metric == COUNT.name else f"{name_of(change)} {change.metric}"
+
+
+def _wrapped(text: str, *, width: int, indent: str) -> list[str]:
+    return textwrap.wrap(
+        escaped(text),
+        width=max(width, _NARROWEST),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,148 @@
+"""Anti-patterns are told where real code shows them, and not where it does something like them."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from support.documents.strategies import simple_run
+
+from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.compare.sessions import compare_test
+from pytest_opprof.report.advice import RULES
+from pytest_opprof.report.blocks import advice_on, blocks_of
+from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.recorded import cycle_of
+from pytest_opprof.results.run import TestResult
+
+torch = pytest.importorskip("torch")
+
+X = torch.ones(8, 8)
+ROWS = torch.ones(32, 8)
+
+
+def item_in_loop() -> object:
+    return sum(row.sum().item() for row in ROWS)
+
+
+def item_once() -> float:
+    return float(ROWS.sum())
+
+
+def truth_of_a_tensor() -> object:
+    return X if (X > 0).all() else -X
+
+
+def where() -> object:
+    return torch.where((X > 0).all(), X, -X)
+
+
+def by_numpy() -> object:
+    return torch.from_numpy(X.cpu().numpy().clip(0, 1)).to(torch.float64).sum()
+
+
+def on_device() -> object:
+    return X.sum()
+
+
+def cloned() -> object:
+    return torch.relu(X.clone())
+
+
+def contiguous() -> object:
+    return X.t().contiguous().sum()
+
+
+def transposed() -> object:
+    return X.t().sum()
+
+
+def relu_twice() -> object:
+    return torch.relu(torch.relu(X))
+
+
+def relu() -> object:
+    return torch.relu(X)
+
+
+def row_by_row() -> object:
+    return torch.stack([torch.mv(X, row) for row in ROWS])
+
+
+def batched() -> object:
+    return ROWS @ X
+
+
+def added() -> object:
+    total = torch.zeros(8, 8)
+    for _ in range(3):
+        total = total + X
+    return total
+
+
+def added_in_place() -> object:
+    total = torch.zeros(8, 8)
+    for _ in range(3):
+        total += X
+    return total
+
+
+def back_and_forth() -> object:
+    return X.double().relu().float()
+
+
+def number() -> object:
+    return X * 2.0
+
+
+SHOWN = [
+    ("OP101", item_once, item_in_loop),
+    ("OP101", where, truth_of_a_tensor),
+    ("OP102", on_device, by_numpy),
+    ("OP103", relu, cloned),
+    ("OP103", transposed, contiguous),
+    ("OP104", batched, row_by_row),
+    ("OP106", added_in_place, added),
+    ("OP108", relu, back_and_forth),
+]
+NOT_SHOWN = [(relu, relu_twice), (number, added_in_place), (relu, batched)]
+
+
+def measured(work: Callable[[], object]) -> TestResult:
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops", SITES}))
+    work()
+    collector.start(profile_memory=True)
+    collector.step_begin(0)
+    work()
+    collector.step_end()
+    cycle = cycle_of(collector.stop())
+    return with_measurement(
+        TestResult(node_id="test_it.py::test_it", sources=("ranges", "ops", "memory"), processes=2), [cycle]
+    )
+
+
+def told(before: Callable[[], object], after: Callable[[], object]) -> Iterator[str]:
+    base, head = measured(before), measured(after)
+    found = compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head), policy=None)
+    for block in blocks_of(found):
+        rule = advice_on(block, found)
+        if rule is not None:
+            yield rule.code
+
+
+@pytest.mark.parametrize(("code", "before", "after"), SHOWN, ids=lambda one: getattr(one, "__name__", one))
+def test_a_pattern_is_told(code: str, before: Callable[[], object], after: Callable[[], object]) -> None:
+    assert code in set(told(before, after))
+
+
+@pytest.mark.parametrize(("before", "after"), NOT_SHOWN, ids=lambda one: getattr(one, "__name__", one))
+def test_what_is_no_pattern_is_not_told(before: Callable[[], object], after: Callable[[], object]) -> None:
+    assert list(told(before, after)) == []
+
+
+def test_each_rule_has_a_number_and_a_section_of_its_own(repository: object) -> None:
+    page = (repository / "docs" / "rules.md").read_text(encoding="utf-8")  # type: ignore[operator]  # a path
+    numbers = [rule.code for rule in RULES]
+    assert len(set(numbers)) == len(numbers)
+    for rule in RULES:
+        assert f"\n## {rule.code}\n\n**{rule.title}**" in page

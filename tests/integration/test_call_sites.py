@@ -1,0 +1,251 @@
+"""From which line of the user's own code each op is called, noted while it runs."""
+
+import functools
+import importlib.util
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pytest_opprof import record_function
+from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
+
+torch = pytest.importorskip("torch")
+
+SOURCE = """\
+import torch
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.linear(x)
+        x = torch.relu(x).clone()
+        return x * 2
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.mul(3)
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient.exp()
+
+
+def twice(x):
+    x = x.sigmoid(); x = x.sigmoid()
+    return x
+
+
+def by_a_library(xs):
+    return list(map(torch.neg, xs))
+
+
+def grouped(x):
+    with torch.profiler.record_function("grouped"):
+        return x.tanh()
+
+
+def generated(count):
+    for _ in range(count):
+        yield torch.ones(2).cos()
+
+
+été = lambda x: x.ceil()
+"""
+
+
+def line_of(text: str) -> int:
+    """The number of the only line with this text in it."""
+    (number,) = (at for at, line in enumerate(SOURCE.splitlines(), start=1) if text in line)
+    return number
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """A module of the user's own."""
+    path = tmp_path_factory.mktemp("own") / "modèle.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("modele", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops", SITES}))
+    yield collector
+    if collector.recording:
+        collector.stop()
+    collector.open(sources=frozenset({"ranges"}))
+
+
+def recorded(collector: Collector, work: Callable[[], object], *, most_events: int = 0) -> Recording:
+    collector.start()
+    collector.step_begin(0)
+    work()
+    collector.step_end()
+    return collector.stop(most_events=most_events)
+
+
+def lines(recording: Recording, op: str) -> Counter[str]:
+    """By function and line in the user's module: how often the op was called."""
+    places = places_of_sites(recording.called_from()).get(op, Counter())
+    return Counter(
+        {
+            place.name.replace(place.name.partition(", ")[2].rpartition(":")[0], "modèle.py"): calls
+            for place, calls in places.items()
+        }
+    )
+
+
+def at(function: str, text: str) -> str:
+    return f"{function}, modèle.py:{line_of(text)}"
+
+
+def test_an_op_is_called_from_the_innermost_own_line(user: ModuleType, collector: Collector) -> None:
+    block, x = user.Block(), torch.ones(2, 4)
+    found = recorded(collector, lambda: block(x))
+    assert lines(found, "aten::linear") == {at("Block.forward", "self.linear(x)"): 1}
+    assert lines(found, "aten::addmm") == {at("Block.forward", "self.linear(x)"): 1}
+    assert lines(found, "aten::clone") == {at("Block.forward", ".clone()"): 1}
+    assert lines(found, "aten::mul") == {at("Block.forward", "x * 2"): 1}
+
+
+def test_two_calls_of_a_line_are_one_place(user: ModuleType, collector: Collector) -> None:
+    found = recorded(collector, lambda: user.twice(torch.ones(2)))
+    assert lines(found, "aten::sigmoid") == {at("twice", "x = x.sigmoid(); x"): 2}
+
+
+def test_what_a_library_calls_is_called_from_the_line_that_called_it(
+    user: ModuleType, collector: Collector
+) -> None:
+    reduce = functools.partial(functools.reduce, lambda a, b: a)
+    found = recorded(collector, lambda: reduce(user.by_a_library([torch.ones(2)] * 3)))
+    assert lines(found, "aten::neg") == {at("by_a_library", "map(torch.neg"): 3}
+
+
+def test_a_range_has_its_own_line(user: ModuleType, collector: Collector) -> None:
+    found = recorded(collector, lambda: user.grouped(torch.ones(2)))
+    assert lines(found, "grouped") == {at("grouped", 'record_function("grouped")'): 1}
+    assert lines(found, "aten::tanh") == {at("grouped", "x.tanh()"): 1}
+
+
+def test_generators_and_names_beyond_ascii(user: ModuleType, collector: Collector) -> None:
+    found = recorded(collector, lambda: [user.été(x) for x in user.generated(2)])
+    assert lines(found, "aten::cos") == {at("generated", "yield"): 2}
+    assert lines(found, "aten::ceil") == {at("<lambda>", "été ="): 2}
+
+
+@pytest.mark.parametrize("most_events", [0, 5], ids=["rows", "sums"])
+def test_a_backward_op_has_its_forwards_line(
+    user: ModuleType, collector: Collector, most_events: int
+) -> None:
+    block, x = user.Block(), torch.ones(2, 4)
+
+    def step() -> None:
+        for _ in range(3):
+            loss = block(x)
+            loss.sum().backward()
+
+    found = recorded(collector, step, most_events=most_events)
+    assert found.is_summed == bool(most_events)
+    assert lines(found, "CloneBackward0") == {at("Block.forward", ".clone()"): 3}
+    assert lines(found, "autograd::engine::evaluate_function: MulBackward0") == {
+        at("Block.forward", "x * 2"): 3
+    }
+    assert lines(found, "AddmmBackward0") == {at("Block.forward", "self.linear(x)"): 3}
+
+
+def test_ops_of_a_function_of_ones_own_are_called_where_it_is_applied(
+    user: ModuleType, collector: Collector
+) -> None:
+    x = torch.ones(2, requires_grad=True)
+    found = recorded(collector, lambda: user.Double.apply(x).sum().backward())
+    here = next(iter(places_of_sites(found.called_from())["Double"])).name
+    assert "test_call_sites.py" in here
+    assert {place.name for place in places_of_sites(found.called_from())["aten::exp"]} == {here}
+
+
+def test_threads_have_lines_of_their_own(user: ModuleType, collector: Collector) -> None:
+    barrier = threading.Barrier(2)
+
+    def work(function: Callable[[object], object]) -> None:
+        barrier.wait()
+        for _ in range(200):
+            function(torch.ones(2))
+
+    with ThreadPoolExecutor(2) as pool:
+
+        def both() -> None:
+            for done in [pool.submit(work, user.twice), pool.submit(work, user.grouped)]:
+                done.result()
+
+        found = recorded(collector, both)
+    assert set(lines(found, "aten::sigmoid")) <= {at("twice", "x = x.sigmoid(); x")}
+    assert set(lines(found, "aten::tanh")) <= {at("grouped", "x.tanh()")}
+
+
+def test_code_made_at_run_time_is_called_from_the_line_that_runs_it(
+    user: ModuleType, collector: Collector
+) -> None:
+    """Code objects come and go, and one may get another's address."""
+
+    def step() -> None:
+        for number in range(50):
+            code = compile("\n" * number + "x.ceil()", str(Path(user.__file__ or "")), "exec")
+            exec(code, {"x": torch.ones(2)})  # noqa: S102  # as templates do
+            exec("x.exp()", {"x": torch.ones(2)})  # noqa: S102
+
+    found = recorded(collector, step)
+    assert sum(lines(found, "aten::ceil").values()) == 50
+    assert len(lines(found, "aten::ceil")) == 50
+    (place,) = places_of_sites(found.called_from())["aten::exp"]
+    assert place.text == 'exec("x.exp()", {"x": torch.ones(2)})  # noqa: S102'
+
+
+def test_stacks_say_the_same(user: ModuleType, collector: Collector) -> None:
+    """Where calls are recorded, sites are not noted beside them, and the places are the same lines."""
+    block, x = user.Block(), torch.ones(2, 4)
+    noted = places_of_sites(recorded(collector, lambda: block(x)).called_from())
+    collector.open(sources=frozenset({"ranges", "ops", "python", SITES}))
+    by_stacks = recorded(collector, lambda: block(x))
+    assert by_stacks.called_from() == []
+    for op, places in places_of_ops(by_stacks).items():
+        if op.startswith("aten::"):
+            assert Counter({place.text: calls for place, calls in places.items()}) == {
+                place.text: calls for place, calls in noted[op].items()
+            }
+
+
+def test_nothing_is_noted_unless_asked_for(user: ModuleType, collector: Collector) -> None:
+    collector.open(sources=frozenset({"ranges", "ops"}))
+    assert recorded(collector, lambda: user.twice(torch.ones(2))).called_from() == []
+
+
+def test_ranges_need_no_torch(collector: Collector) -> None:
+    def step() -> None:
+        with record_function("mine"):
+            pass
+
+    (place,) = places_of_sites(recorded(collector, step).called_from())["mine"]
+    assert place.text == 'with record_function("mine"):'
+    assert place.name.startswith("test_ranges_need_no_torch.<locals>.step, ")
+    line = test_ranges_need_no_torch.__code__.co_firstlineno + 2
+    assert place.name.rpartition(":")[2] == str(line)
