@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from support.documents.compared import compared, mixed, slower
+from support.documents.compared import compared, mixed, named, slower
+from support.documents.strategies import simple_run
 from support.html.pages import (
     HOSTILE,
     NEW,
@@ -79,6 +80,17 @@ def test_failures_come_first_and_the_headline_counts_them() -> None:
     assert "1 regressed, 1 changed, 1 new, 1 passed · nothing dropped" in [
         text for _, text in parsed.all("p")
     ]
+
+
+def test_a_run_alone_has_no_verdict_over_it() -> None:
+    run = simple_run(named("a", {"aten::mul": 1}), named("b", {"aten::mul": 2}, limits={"ops.count": 9}))
+    parsed = Parsed(html_report(compared(None, run)))
+    ((_, title),) = parsed.all("title")
+    assert title == "opprof: measured 2 tests, 1 within limits"
+    assert [text for _, text in parsed.all("h1")] == ["measured 2 tests, 1 within limits"]
+    over = simple_run(named("b", {"aten::mul": 2}, limits={"ops.count": 1}))
+    ((_, title),) = Parsed(html_report(compared(None, over))).all("title")
+    assert title == "opprof: REGRESSED: 1 test"
 
 
 def test_a_test_has_both_sides_and_its_changes_in_words() -> None:
