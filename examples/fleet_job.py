@@ -1,24 +1,23 @@
 """A job of many ranks, made of one rank's real trace: what `make demo-fleet` shows.
 
-A model of synchronised collectives moves the times of the trace. Between two collectives a rank computes, by its own
-speed; in a collective it waits until the last rank has come. Each rank's clock is off, and each rank's work varies.
+A model of synchronised collectives moves the times of the trace. Between two collectives a rank computes, by
+its own speed; in a collective it waits for the last rank. Each rank's clock is off, and its work varies.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import random
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
 _VARIES = 0.01  # of the work between two collectives, a standard deviation
 _CLOCKS_US = 300.0
+_RING_US = 5.0  # the ranks of a ring end apart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +25,11 @@ class Plan:
     """What is planted.
 
     Attributes:
+        ranks: How many there are.
         slower: By rank, how many times as long its computing takes.
         kernel: A kernel of which the name has this takes `kernel_factor` times as long, on every rank.
-        more: By op, how often it is called once more in each step.
+        more: By op, how many more calls each step has.
+        seed: Of all that varies.
     """
 
     ranks: int = 64
@@ -41,7 +42,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """From one collective's end to the next one's: computing until `begin`, then the collective until `end`."""
+    """From one collective to the next: computing until `begin`, then the collective until `end`."""
 
     begin: float
     end: float
@@ -76,12 +77,16 @@ def arrivals(
 
 
 def rank_events(
-    events: list[Event], of: list[_Stretch], came: tuple[list[float], list[float]], ends: list[float], origin: float
+    events: list[Event],
+    of: list[_Stretch],
+    came: tuple[list[float], list[float]],
+    ends: list[float],
+    origin: float,
 ) -> list[tuple[Event, float, float]]:
     """Each event with its time and duration on one rank, by the true clock.
 
-    Until a collective, time passes by the rank's speed; within it, by the clock; and at its end all of the waiting
-    has passed. Work on the device is not stretched by waiting, what the host does is.
+    Until a collective, time passes by the rank's speed; within it, by the clock; and at its end all of the
+    waiting has passed. Work on the device is not stretched by waiting, what the host does is.
     """
     begins, speeds = came
     starts = [origin, *(one.end for one in of)]
@@ -98,7 +103,7 @@ def rank_events(
     for event in events:
         start = moved(event["ts"])
         duration = event.get("dur", 0.0)
-        if event.get("cat") == "kernel" and "nccl" not in event["name"]:
+        if event["cat"] == "kernel" and not _is_collective(event):
             at = max(bisect_right(starts, event["ts"]) - 1, 0)
             duration *= factors[at]
         elif duration:
@@ -108,33 +113,33 @@ def rank_events(
 
 
 def write_job(source: Path, folder: Path, plan: Plan) -> None:
-    """Write a trace for each rank."""
-    opened = gzip.open(source, "rt") if source.suffix == ".gz" else source.open()
-    with opened as file:
-        base = json.load(file)
-    timed = [event for event in base["traceEvents"] if event.get("ph") == "X" and event.get("cat") != "Trace"]
-    flows = {"ac2g", "fwdbwd"}
-    rest = [event for event in base["traceEvents"] if event.get("ph") == "M" and event.get("cat") not in flows]
-    timed = _planted(timed, plan)
+    """Write a trace for each rank: `source` is a trace in gzip."""
+    base = json.loads(gzip.decompress(source.read_bytes()))
+    others = [event for event in base["traceEvents"] if event.get("ph") == "M"]
+    timed = _planted([event for event in base["traceEvents"] if event.get("ph") == "X"], plan)
     of = stretches(timed)
     origin = min(event["ts"] for event in timed)
-    chance = random.Random(plan.seed)
+    chance = random.Random(plan.seed)  # noqa: S311 - it only varies
     came = arrivals(of, plan, chance, origin=origin)
-    lengths = [one.end - one.begin for one in of]
-    last = [max(begins[at] for begins, _ in came) for at in range(len(of))]
-    ends = [begin + length for begin, length in zip(last, lengths, strict=True)]
-    members = json.dumps({key: value for key, value in base.items() if key not in {"traceEvents", "distributedInfo"}})
+    ends = [max(begins[at] for begins, _ in came) + one.end - one.begin for at, one in enumerate(of)]
+    members = {key: value for key, value in base.items() if key not in {"traceEvents", "distributedInfo"}}
     texts = {id(event): _parts(event, plan.ranks) for event in timed}
     folder.mkdir(parents=True, exist_ok=True)
     for rank in range(plan.ranks):
         offset = chance.gauss(0, _CLOCKS_US)
-        lines = [json.dumps(event) for event in rest]
+        lines = [json.dumps(event) for event in others]
         for event, start, duration in rank_events(timed, of, came[rank], ends, origin):
             head, tail = texts[id(event)]
-            lines.append(f'{head}"ts": {start + offset:.3f}, "dur": {duration:.3f}, {tail}')
-        info = {"backend": "nccl", "rank": rank, "world_size": plan.ranks}
-        text = f'{{"distributedInfo": {json.dumps(info)}, {members[1:-1]}, "traceEvents": [{",".join(lines)}]}}'
-        (folder / f"rank{rank}.json").write_text(text)
+            ring = chance.expovariate(1 / _RING_US) if _is_collective(event) else 0
+            lines.append(f'{head}"ts": {start + offset:.3f}, "dur": {duration + ring:.3f}, {tail}')
+        info = json.dumps({"backend": "nccl", "rank": rank, "world_size": plan.ranks})
+        rest = json.dumps(members)[1:-1]
+        text = f'{{"distributedInfo": {info}, {rest}, "traceEvents": [{",".join(lines)}]}}'
+        (folder / f"rank{rank}.json").write_text(text, encoding="utf-8")
+
+
+def _is_collective(event: Event) -> bool:
+    return event["cat"] == "kernel" and "nccl" in event["name"]
 
 
 def _parts(event: Event, ranks: int) -> tuple[str, str]:
@@ -162,22 +167,3 @@ def _planted(events: list[Event], plan: Plan) -> list[Event]:
             ]
             found += [event | {"dur": event["dur"] / 2} for event in same[:count]]
     return found
-
-
-def main() -> None:
-    """Write two jobs: rank 13 of both computes 8 % slower, and the second has two planted regressions."""
-    parser = argparse.ArgumentParser(description="Make two jobs of 64 ranks from one rank's real trace.")
-    parser.add_argument("source", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--ranks", type=int, default=64)
-    args = parser.parse_args()
-    for job, seed, kernel_factor, more in (("monday", 1, 1.0, {}), ("tuesday", 2, 1.1, {"aten::item": 2})):
-        plan = Plan(
-            ranks=args.ranks, slower={13: 1.08}, kernel="cudnn", kernel_factor=kernel_factor, more=more, seed=seed
-        )
-        write_job(args.source, args.folder / job, plan)
-        print(f"{args.folder / job}: {args.ranks} traces")
-
-
-if __name__ == "__main__":
-    main()

@@ -175,7 +175,8 @@ def _diff(args: argparse.Namespace) -> int:
     from pytest_opprof.report.fleet import difference_lines  # noqa: PLC0415
     from pytest_opprof.results.fleet import difference_to_document  # noqa: PLC0415
 
-    found = compare(_windows(args, args.base), _windows(args, args.head), gates=parse_gates(args.fail_on))
+    gates = parse_gates(args.fail_on)
+    found = compare(_windows(args, args.base), _windows(args, args.head), gates=gates)
     if args.json:
         print(json.dumps(difference_to_document(found)))
     else:

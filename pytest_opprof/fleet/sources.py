@@ -30,9 +30,9 @@ def list_files(source: str) -> list[SourceFile]:
         UsageError: There are none.
         StoreError: They cannot be listed.
     """
-    files = needed("fsspec.core").url_to_fs(source)
+    files, path = needed("fsspec.core").url_to_fs(source)
     try:
-        found = [_file(*files[:1], info) for info in _listed(*files)]
+        found = [_file(files, info) for info in _listed(files, path)]
     except (OSError, ValueError) as error:
         raise StoreError(f"{source} cannot be listed: {error}") from error
     if not found:

@@ -46,7 +46,8 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
     database = Database([window])
     files = database.files[window]
     missing = missing_ranks(files, expected=expected)
-    clocks = _clocks(database, files, is_whole=not missing)
+    unread = missing or any(one.status in {Status.FAILED, Status.LOST} for one in files)
+    clocks = _clocks(database, files, is_whole=not unread)
     ranks = _ranks(database, clocks)
     lateness = {one.rank: [late for late in one.lateness_ns if late is not None] for one in ranks}
     problems = [*file_problems(files), *missing_problem(missing), *clocks.problems]

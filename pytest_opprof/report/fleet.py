@@ -73,7 +73,7 @@ def difference_lines(found: FleetDifference, *, rows: int, width: int) -> Iterat
         rows: How many ops; all of them when negative.
         width: The columns of the terminal.
     """
-    windows = counted(sum(found.windows), "window")
+    windows = "windows: {} and {}".format(*found.windows)
     title = f"{escaped(found.base)} → {escaped(found.head)}: {counted(found.ranks, 'rank')}, {windows}"
     yield Line(title, Style.BOLD)
     shown = found.ops if rows < 0 else found.ops[: max(rows, len(found.failures))]
