@@ -64,8 +64,8 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
 def settled(test: TestResult, last: TestResult) -> TestResult:
     """``test`` with the memory totals of ``last`` where Python's memory only fell to them and then stayed.
 
-    The interpreter allocates less for the same code once it has specialized it (PEP 659), some calls after the
-    process first ran it. In which test that is depends on the tests that ran before.
+    The interpreter allocates less for the same code once it has specialized it (PEP 659), some calls after
+    the process first ran it. In which test that is depends on the tests that ran before.
 
     Args:
         test: An earlier measurement of a test.
