@@ -85,9 +85,9 @@ def _ops(recording: ImportedRecording, rank: int, file: int) -> list[tuple[Any, 
     numbers, has_steps = _numbers(recording), bool(recording.steps)
     for group in recording.groups():
         is_device = bool(group.device_type)
-        told = group.step_self_device_ns if is_device else group.step_self_ns
-        counts = group.step_counts if has_steps else (group.count,)
-        times = told if has_steps else (group.self_device_ns if is_device else group.self_ns,)
+        of_self = "self_device_ns" if is_device else "self_ns"
+        counts = group.steps["count"] if has_steps else (group.count,)
+        times = group.steps[of_self] if has_steps else (group.sums[of_self],)
         for number, count, self_ns in zip(numbers, counts, times, strict=True):
             if count:
                 both = sums[group.name, is_device, group.is_user_annotation, rank, number, file]

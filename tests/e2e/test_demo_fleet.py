@@ -25,4 +25,6 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
     expected = shown.partition("\n```")[0].splitlines()
     told = done.stdout.splitlines()
     # How many processes read depends on the machine.
-    assert [line.partition(", with ")[0] for line in told] == [line.partition(", with ")[0] for line in expected]
+    assert [line.partition(", with ")[0] for line in told] == [
+        line.partition(", with ")[0] for line in expected
+    ]
