@@ -159,6 +159,11 @@ void note_torch_thread(op_thread *t, uint64_t number) {
 
 constexpr uint32_t kForwardWords = 3;
 
+// Autograd's engine says of each node which thread ran its forward op.
+op_caller caller_of(const at::RecordFunction &fn) {
+    return fn.forwardThreadId() != 0 ? OP_CALLED_BY_ENGINE : OP_CALLED_BY_PYTHON;
+}
+
 // Out of line: its array would be every op's stack frame.
 template <bool with_inputs>
 __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
@@ -171,7 +176,7 @@ __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn,
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words, count);
-    op_note_line(&context->slot);
+    op_note_line(&context->slot, caller_of(fn));
     return context;
 }
 
@@ -212,7 +217,7 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words,
                 thread != 0 ? kForwardWords : 0);
-    op_note_line(&context->slot);
+    op_note_line(&context->slot, caller_of(fn));
     return std::unique_ptr<at::ObserverContext>(context);
 }
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_opprof.traces.difference import OpDifference, TraceDifference
     from pytest_opprof.traces.kineto import TraceFile
 
-# A wait is no work, and an annotation on a device is made of work that has rows of its own.
-_WORK = frozenset({"KERNEL", "MEMCPY", "MEMSET"})
 _TITLES = ("op", "calls", "self CPU", "device", "change")
 
 
@@ -51,9 +49,9 @@ def step_lines(trace: TraceFile, *, width: int) -> list[str]:
     events, host_ns, device_ns = [0] * count, [0] * count, [0] * count
     for group in recording.groups():
         for step in range(count):
-            events[step] += group.step_counts[step]
-            host_ns[step] += group.step_self_ns[step]
-            device_ns[step] += group.step_self_device_ns[step] if group.kind.name in _WORK else 0
+            events[step] += group.steps["count"][step]
+            host_ns[step] += group.steps["self_ns"][step]
+            device_ns[step] += group.steps["self_device_ns"][step] if group.kind.is_work else 0
     rows = [
         [
             str(step.number),
@@ -85,6 +83,11 @@ def difference_lines(found: TraceDifference, *, rows: int, width: int) -> Iterat
         yield "of the whole of each trace"
     if shown:
         yield from table(_TITLES, [_cells(op) for op in shown], width=width, names=0, right=_TITLES[1:])
+    if any(op.is_collective and op.change_ns for op in shown):
+        yield (
+            "Collectives wait for the slowest rank, and a straggler waits the least: "
+            "less time in them is not an improvement"
+        )
     left_out = len(changed) - len(shown)
     same = len(found.ops) - len(changed)
     ends = [*([f"{left_out:,} more changed"] if left_out else []), f"{same:,} the same"]
@@ -103,7 +106,7 @@ def _cells(op: OpDifference) -> list[str]:
         _arrow(format_duration(base.self_device_ns), format_duration(head.self_device_ns))
         if base.self_device_ns or head.self_device_ns
         else "",
-        f"{sign}{format_duration(abs(op.change_ns))}",
+        f"{sign}{format_duration(abs(op.change_ns))}" + (" with waiting" if op.is_collective else ""),
     ]
 
 

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.gpus import joined
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.names import bounded
 from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
+from pytest_opprof.results.shards import RANK, WORLD_SIZE
 from pytest_opprof.units import NS_IN_S, parts_per_million
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 # What two traces have in common when nobody says it: they are compared as one test.
 TEST_NAME = "trace"
-_PYTHON = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
+_PYTHON = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _LONGEST_FIELD = 200
 
 
@@ -46,7 +47,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     kinds = set(bytes(recording.kind))
     test = TestResult(
         node_id=test_name,
-        activities=("cpu", "cuda") if any(OpKind(kind).is_on_device for kind in kinds) else ("cpu",),
+        activities=("cpu", "cuda") if any(EventKind(kind).is_on_device for kind in kinds) else ("cpu",),
         sources=(
             Source.RANGES,
             Source.OPS,
@@ -72,14 +73,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
 
 
 def _as_one_step(group: OpGroup) -> OpGroup:
-    return replace(
-        group,
-        step_counts=(group.count,),
-        step_total_ns=(group.total_ns,),
-        step_self_ns=(group.self_ns,),
-        step_device_total_ns=(group.device_total_ns,),
-        step_self_device_ns=(group.self_device_ns,),
-    )
+    return replace(group, steps={column: (total,) for column, total in group.sums.items()})
 
 
 def _created(start_ns: int) -> datetime:
@@ -107,7 +101,11 @@ def _environment(trace: TraceFile) -> Environment:
     }
     return Environment(
         fingerprint={name: bounded(value, length=_LONGEST_FIELD) for name, value in fields.items() if value},
-        details={"devices": bounded(names, length=_LONGEST_FIELD)} if names else {},
+        details={
+            **({"devices": bounded(names, length=_LONGEST_FIELD)} if names else {}),
+            **({RANK: str(trace.rank)} if trace.rank is not None else {}),
+            **({WORLD_SIZE: str(trace.world_size)} if trace.world_size is not None else {}),
+        },
     )
 
 

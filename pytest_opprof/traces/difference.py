@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_opprof.analysis.collectives import is_collective
+
 if TYPE_CHECKING:
     from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.events.recording_view import RecordingView
@@ -42,6 +44,11 @@ class OpDifference:
     is_annotation: bool
     base: OpFigures
     head: OpFigures
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether its time on the device holds the wait for the last of the other ranks."""
+        return self.is_on_device and (is_collective(self.name) or self.name.startswith("nccl:"))
 
     @property
     def change_ns(self) -> float:
@@ -102,9 +109,9 @@ def _figures(recording: RecordingView, *, by_steps: bool) -> dict[_Key, OpFigure
 
 def _of_a_step(group: OpGroup, *, steps: int) -> OpFigures:
     return OpFigures(
-        count=sum(group.step_counts) / steps,
-        self_cpu_ns=sum(group.step_self_ns) / steps,
-        self_device_ns=sum(group.step_self_device_ns) / steps,
+        count=sum(group.steps["count"]) / steps,
+        self_cpu_ns=sum(group.steps["self_ns"]) / steps,
+        self_device_ns=sum(group.steps["self_device_ns"]) / steps,
     )
 
 
