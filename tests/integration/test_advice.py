@@ -1,6 +1,7 @@
 """Anti-patterns are told where real code shows them, and not where it does something like them."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from support.documents.strategies import simple_run
@@ -86,7 +87,7 @@ def added_in_place() -> object:
     return total
 
 
-def trained(around: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def trained(around: Callable[..., Any]) -> None:
     """A residual, whose gradients autograd adds up in place where nobody else holds them."""
     hidden = torch.ones(8, 8, requires_grad=True) * 2
     inner = around(hidden)
