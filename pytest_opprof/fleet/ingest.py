@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.errors import OpprofError, StoreError
+from pytest_opprof.errors import StoreError
 from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
 from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
 from pytest_opprof.fleet.sources import list_files, read_file
@@ -24,8 +24,6 @@ _MOST_IN_BATCH: Final = 16
 _BATCHES: Final = 256
 _LONGEST_ERROR: Final = 500
 _POLL_S: Final = 1.0
-# Whose clients have errors of their own.
-_STORES: Final = ("botocore", "aiobotocore", "aiohttp", "google", "azure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,12 +166,9 @@ def map_batch(batch: Batch) -> list[RankFile]:
     for number, file in batch.files:
         try:
             read.append(_read(number, file, batch.part, rows))
-        except (OpprofError, OSError, ValueError, MemoryError) as error:
-            read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
-        except Exception as error:
-            # They may not even unpickle where the driver is.
-            if not type(error).__module__.startswith(_STORES):
-                raise
+        # Whatever a file does to its reader, or a store's client says: the other files count. The error is
+        # kept as text, because not every error can be sent to another process.
+        except Exception as error:  # noqa: BLE001
             read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
     rows["ops"].sort()
     try:
