@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import logging
 import sys
 import time
 from pathlib import Path
@@ -114,6 +115,7 @@ def _ingest(args: argparse.Namespace) -> int:
     from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
     from pytest_opprof.wording import counted  # noqa: PLC0415
 
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told rank by rank
     with engine(args.engine, workers=args.workers) as on:
         files = ingest(
             args.source,

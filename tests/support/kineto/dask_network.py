@@ -123,8 +123,10 @@ class DaskNetwork:
         """Kill the scheduler."""
         self.processes["scheduler"].kill()
 
-    def ingest(self, source: Path, tables: Path, *, meanwhile: Callable[[], None]) -> tuple[int, str]:
-        """Ingest with these workers; `meanwhile` is done once the first part is there."""
+    def ingest(
+        self, source: Path, tables: Path, *, meanwhile: Callable[[], None], parts: int = 1
+    ) -> tuple[int, str]:
+        """Ingest with these workers; `meanwhile` is done once so many parts are there."""
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "pytest_opprof", "fleet", "ingest", str(source)),
@@ -135,7 +137,11 @@ class DaskNetwork:
             text=True,
         )
         ends = time.monotonic() + 60
-        while not list(tables.rglob("*.parquet")) and process.poll() is None and time.monotonic() < ends:
+        while (
+            len(list(tables.rglob("steps/*.parquet"))) < parts
+            and process.poll() is None
+            and time.monotonic() < ends
+        ):
             time.sleep(0.05)
         meanwhile()
         told, _ = process.communicate(timeout=240)
