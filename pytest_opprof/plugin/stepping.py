@@ -125,7 +125,7 @@ class Stepping:
             self.is_running, self.compile_cache = False, compiled().state_since(before)
         if self.problem is None:
             # Only a test that passed is told so: the session asks.
-            self.problem = self._missing()
+            self.problem = self._what_is_missing()
 
     def step(self) -> None:
         """The test finished a step, in a test that steps itself."""
@@ -274,7 +274,7 @@ class Stepping:
         is_own = isinstance(error, (Exception, OutcomeException, SystemExit))
         if decides or not is_own or isinstance(error, Exit):
             return False
-        self.problem, self.is_repeatable = unrepeatable(error, call=self._call), False
+        self.problem, self.is_repeatable = self._unrepeatable(error), False
         return True
 
     @property
@@ -293,14 +293,17 @@ class Stepping:
         return self.problem is None
 
     def _has_answered(self) -> bool:
-        return self._missing() is None and self._answers(self)
+        return self._what_is_missing() is None and self._answers(self)
 
-    def _missing(self) -> str | None:
+    def _unrepeatable(self, error: BaseException) -> str:
+        return unrepeatable(error, call=self._call)
+
+    def _what_is_missing(self) -> str | None:
         return missing(self.request, calls=self.calls, cycles=len(self.recordings))
 
     def _needs_a_second_look(self) -> bool:
         """Before a test fails, its numbers are seen twice: one that disagrees with itself gates nothing."""
-        if self._fails is None or not self._is_sound() or self._missing() is not None:
+        if self._fails is None or not self._is_sound() or self._what_is_missing() is not None:
             return False
         return self._fails(self)
 
