@@ -18,7 +18,15 @@ from pytest_opprof.compare.rename_suggestions import with_suggestions
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.compare.views import is_guessed
-from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, Family, Worse, parse_path
+from pytest_opprof.metrics import (
+    PYTHON_INSTRUCTIONS,
+    TOTAL_SELF_CPU_TIME,
+    WALL_TIME,
+    Family,
+    Source,
+    Worse,
+    parse_path,
+)
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
@@ -271,7 +279,7 @@ def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
 
 def _verdict(found: Judgement) -> Verdict | None:
     """The worst of a test's gates. It is IMPROVED only where nothing rose."""
-    work = [change for change in found.changes if not change.is_free]
+    work = [change for change in found.changes if not (change.is_free or _is_slight(change))]
     verdicts = {change.verdict for change in work}
     if Verdict.IMPROVED not in verdicts:
         verdicts |= {change.verdict for change in found.changes}
@@ -300,7 +308,7 @@ def _sentence(
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
-        told = _moved(found, base) or _of_views(found, base)
+        told = _moved(found, base) or _slight(found, base) or _of_views(found, base)
         sentences.append(told or f"other ops than {base.title}, and no total rose")
     elif verdict is None:
         varies = any(change.reason and change.rule for change in found.changes)
@@ -317,6 +325,19 @@ def _moved(found: Judgement, base: Run) -> str:
         return ""
     more = f"and more in the background ({grown.rise} of {grown.op})"
     return f"{difference(fallen)} in each step than {base.title}, {more}"
+
+
+def _is_slight(change: Change) -> bool:
+    """Whether it is a difference that an edit makes that does no more work."""
+    return change.verdict is Verdict.CHANGED and change.about.slack is not None
+
+
+def _slight(found: Judgement, base: Run) -> str:
+    """What differs where nothing but that does; empty where something else does too."""
+    judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
+    if not all(map(_is_slight, judged)):
+        return ""
+    return f"{difference(judged[0])} in each step than {base.title}, {judged[0].reason}"
 
 
 def _of_views(found: Judgement, base: Run) -> str:
@@ -398,6 +419,8 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
             objection = trust.objection(metric)
             why = f": {objection}" if objection else ""
             told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
+    if why := test.unheard.get(Source.INSTRUCTIONS):
+        told.append(f"{PYTHON_INSTRUCTIONS.label}: {why}: not gated")
     if before.carried_from is not None:
         origin = before.carried_from
         told.append(

@@ -17,12 +17,14 @@ from pytest_opprof.metrics.host import (
     VIEWS_COUNT,
     WALL_TIME,
 )
+from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
 from pytest_opprof.metrics.metric import (
     ANSWERS,
     BOUNDED_PERCENT,
     Family,
     Metric,
     Scope,
+    Slack,
     Source,
     Worse,
 )
@@ -42,10 +44,12 @@ __all__ = [
     "FINGERPRINT_FIELDS",
     "FLOPS",
     "FLOPS_TOTAL",
+    "LIBRARY_INSTRUCTIONS",
     "OPS_COUNT",
     "OP_FAMILIES",
     "OP_METRICS",
     "PRESETS",
+    "PYTHON_INSTRUCTIONS",
     "RANGES_COUNT",
     "SELF_CPU_TIME_TOTAL",
     "TOTALS",
@@ -58,6 +62,7 @@ __all__ = [
     "MetricPath",
     "OpFamily",
     "Scope",
+    "Slack",
     "Source",
     "Worse",
     "is_pattern",

@@ -31,6 +31,7 @@ from pytest_opprof.metrics.host import (
     VIEWS_COUNT,
     WALL_TIME,
 )
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,6 +67,7 @@ TOTALS: Mapping[str, Metric] = _by_name(
         DEVICE_MEMORY_ALLOCATED,
         DEVICE_MEMORY_PEAK,
         DEVICE_MEMORY_ALLOCATIONS,
+        *INSTRUCTION_TOTALS,
         TOTAL_SELF_CPU_TIME,
         WALL_TIME,
         *TOTAL_TIMES,
