@@ -24,6 +24,7 @@ from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
     OP_METRICS,
@@ -35,9 +36,8 @@ from pytest_opprof.metrics import (
     MetricPath,
     Source,
 )
-from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import CERTIFICATE, OpKind
+from pytest_opprof.results.run import CERTIFICATE
 from pytest_opprof.results.samples import Samples, range_text
 
 if TYPE_CHECKING:
@@ -135,11 +135,8 @@ class _Comparer:
             rule = self.gates.rule(None, metric)
             base, head = self.base.totals.get(metric.name), self.head.totals.get(metric.name)
             is_asked_for = rule is not None and rule.is_asked_for
-            if (
-                metric.slack
-                and head is None
-                and not (is_asked_for or self.head.unheard.get(metric.source or ""))
-            ):
+            is_refused = metric.source in self.head.unheard
+            if metric.slack and head is None and not (is_asked_for or is_refused):
                 continue  # nobody wanted to know, or not yet
             # What the base could not see is no gate yet; what the head lacks is one that did not run.
             is_no_gate = base is None and not (is_asked_for and self._unheard(metric))
@@ -348,9 +345,9 @@ def _disagrees(test: TestResult, change: Change) -> bool:
 
 
 def _is_nothing(pair: RowPair, metric: Metric) -> bool:
-    """Whether neither side's devices did such a thing for an op: true of most metrics of most ops."""
+    """Whether neither side tells of such a thing for an op: true of most metrics of most ops."""
     sides = [side for side in (pair.base, pair.head) if side is not None]
-    return metric.name in TOTAL_OF_COUNT and not any(metric.name in side.device for side in sides)
+    return not any(metric.name in side.metrics for side in sides)
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:

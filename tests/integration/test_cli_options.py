@@ -195,7 +195,7 @@ OF_BISECT = {
     *("bisect --store", "bisect --timeout", "bisect --python"),
 }
 # Each is given in tests/e2e/test_deaths.py, where processes die.
-OF_RECOVER = {"recover folder", "recover --output", "recover --remove"}
+OF_RECOVER = {"recover folder", "recover --output", "recover --remove", "recover --all"}
 # Of `comment`, what only a server sees: the test that shows it, and the file that it is in.
 OF_COMMENT = {
     "comment --from-event": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),

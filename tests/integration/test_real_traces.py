@@ -17,8 +17,8 @@ from support.html.perfetto import perfetto
 from pytest_opprof import load_trace
 from pytest_opprof.analysis.collectives import collectives
 from pytest_opprof.analysis.device_time import DeviceTimes
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # What each file has, counted in it by its category: work of the host, work of devices.
@@ -42,7 +42,7 @@ NO_TRACES = {
     "simple_add_execution_trace.json.gz": "it has no traceEvents",
     "torch_basic_evaluation_events.json": "byte 1: an event that is no object",
 }
-WORK = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
+WORK = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 COLUMNS = (
     "start_ns",
     "duration_ns",
@@ -99,21 +99,24 @@ def test_every_file_of_the_folder_is_known(traces: Path) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_all_work_is_in_the_columns(real_trace: FindTrace, name: str) -> None:
     recording = load_trace(real_trace(name)).recording
-    on_device = sum(OpKind(kind).is_on_device for kind in recording.kind)
+    on_device = sum(EventKind(kind).is_on_device for kind in recording.kind)
     assert (len(recording) - on_device, on_device) == FILES[name]
 
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_work_of_a_device_has_its_launcher(traces: Path, name: str) -> None:
     recording = load_trace(traces / name).recording
-    work = {OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET}
+    work = {EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET}
     launchers = [
         launcher
         for launcher, kind in zip(recording.launcher, recording.kind, strict=True)
-        if OpKind(kind) in work
+        if EventKind(kind) in work
     ]
     assert launchers
-    assert {OpKind(recording.kind[launcher]) for launcher in launchers} <= {OpKind.RUNTIME, OpKind.DRIVER}
+    assert {EventKind(recording.kind[launcher]) for launcher in launchers} <= {
+        EventKind.RUNTIME,
+        EventKind.DRIVER,
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -154,7 +157,7 @@ def test_events_nest_and_self_times_sum_up(real_trace: FindTrace, name: str) -> 
     roots_ns: Counter[int] = Counter()
     selfs_ns: Counter[int] = Counter()
     for row, parent in enumerate(recording.parent):
-        if OpKind(recording.kind[row]).is_on_device:
+        if EventKind(recording.kind[row]).is_on_device:
             assert (parent, recording.self_ns[row]) == (-1, 0)
             continue
         thread = recording.thread[row]
@@ -238,7 +241,7 @@ def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) 
     told = analysis.get_temporal_breakdown(visualize=False).iloc[0]
     overlap = analysis.get_comm_comp_overlap(visualize=False).iloc[0]["comp_comm_overlap_pctg"]
     recording = load_trace(path).recording
-    works = [event for event, kind in enumerate(recording.kind) if OpKind(kind) in WORK]
+    works = [event for event, kind in enumerate(recording.kind) if EventKind(kind) in WORK]
     ends = [recording.start_ns[event] + recording.duration_ns[event] for event in works]
     time = DeviceTimes(recording).within(0, min(recording.start_ns[event] for event in works), max(ends))
     assert time.compute_ns == told["compute_time(us)"] * 1000
