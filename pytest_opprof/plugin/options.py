@@ -142,7 +142,7 @@ OPTIONS: Final = (
     Option(
         name="opprof-instructions",
         metavar="on|off",
-        default="on",
+        default="off",
         help="count the Python instructions of a further call of each measured test, by function",
     ),
     Option(
