@@ -46,7 +46,7 @@ class Rule:
 
     def allows(self, rise: int, *, base: int) -> bool:
         """Whether a change for the worse of ``rise`` over ``base`` is within the rule."""
-        return rise <= max(self.tolerance * base, self.least)
+        return rise <= self.least or rise <= self.tolerance * base
 
     def __str__(self) -> str:
         if self.kind is RuleKind.TOLERANCE:

@@ -419,8 +419,8 @@ def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust
             objection = trust.objection(metric)
             why = f": {objection}" if objection else ""
             told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
-    if why := test.unheard.get(Source.INSTRUCTIONS):
-        told.append(f"{PYTHON_INSTRUCTIONS.label}: {why}: not gated")
+    if refusal := test.unheard.get(Source.INSTRUCTIONS):
+        told.append(f"{PYTHON_INSTRUCTIONS.label}: {refusal}: not gated")
     if before.carried_from is not None:
         origin = before.carried_from
         told.append(

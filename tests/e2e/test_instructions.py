@@ -140,7 +140,7 @@ def slower(make_project: MakeProject) -> Session:
 def test_slower_code_fails_and_its_function_is_named(slower: Session, kind: str) -> None:
     section = slower.failures[f"test_kind[{kind}]"]
     assert "REGRESSED" in section
-    assert f"in {SLOWER[kind][2]}, " in section
+    assert f"instructions rose in {SLOWER[kind][2]}" in section
 
 
 @pytest.mark.parametrize("kind", [kind for kind, (_, _, function) in SLOWER.items() if not function])

@@ -1,5 +1,6 @@
 """Bytecodes as the native counter counts them, on the Python that runs the tests."""
 
+import functools
 import sys
 import threading
 import types
@@ -40,7 +41,7 @@ def test_the_same_call_has_the_same_count() -> None:
 
 
 def test_each_turn_of_a_loop_costs_the_same() -> None:
-    none, once, often = (of(counted(lambda times=times: loop(times)), "loop") for times in (0, 1, 101))
+    none, once, often = (of(counted(functools.partial(loop, times)), "loop") for times in (0, 1, 101))
     assert often - once == 100 * (once - none)
 
 
@@ -55,7 +56,7 @@ def test_generators_count_each_time_they_go_on() -> None:
         return sum(number for number in range(many))
 
     few, more = (
-        of(counted(lambda many=many: numbers(many)), f"{numbers.__qualname__}.<locals>.<genexpr>")
+        of(counted(functools.partial(numbers, many)), f"{numbers.__qualname__}.<locals>.<genexpr>")
         for many in (10, 20)
     )
     assert 0 < few < more

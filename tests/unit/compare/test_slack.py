@@ -89,7 +89,9 @@ def test_a_run_that_counts_nothing_is_judged_without() -> None:
 
 
 def test_why_nothing_was_counted_is_advisory() -> None:
-    head = replace(simple_test({"aten::add": 2}), unheard={"instructions": "coverage holds the trace function"})
+    head = replace(
+        simple_test({"aten::add": 2}), unheard={"instructions": "coverage holds the trace function"}
+    )
     found = compared(with_total(5_000), head)
     assert found.verdict is Verdict.PASS
     assert any("coverage holds the trace function" in advisory for advisory in found.advisories)
