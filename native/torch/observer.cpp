@@ -175,7 +175,7 @@ __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn,
         return nullptr;
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
-    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words, count);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, op_add_words(t, words, count));
     op_note_line(&context->slot, caller_of(fn));
     return context;
 }
@@ -211,12 +211,16 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
             begin_with_args<detail == Detail::kInputs>(fn, window, context, name, aux));
     }
     uint64_t thread = fn.forwardThreadId();
-    uint32_t words[kForwardWords] = {OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1),
-                                     static_cast<uint32_t>(thread),
-                                     static_cast<uint32_t>(thread >> 32)};
+    uint16_t args = 0;
+    if (thread != 0) {
+        uint32_t *words = op_take_words(t, kForwardWords);
+        words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1);
+        words[1] = static_cast<uint32_t>(thread);
+        words[2] = static_cast<uint32_t>(thread >> 32);
+        args = op_publish_words(t, kForwardWords);
+    }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
-    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words,
-                thread != 0 ? kForwardWords : 0);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, args);
     op_note_line(&context->slot, caller_of(fn));
     return std::unique_ptr<at::ObserverContext>(context);
 }

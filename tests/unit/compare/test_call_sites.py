@@ -51,6 +51,29 @@ def test_the_line_whose_calls_rose_is_named(after: Lines, line: int) -> None:
     assert risen(calling(BEFORE), calling(after)) == line_at(f"f, a.py:{line}", after[line][0])
 
 
+def test_an_edited_line_is_to_blame_before_one_that_runs_more_often_for_it() -> None:
+    after = {4: ("x = x * 2", 60), 5: ("y = x * x * x", 6), 9: ("return y * 0.5", 3)}
+    assert risen(calling(BEFORE), calling(after)) == line_at("f, a.py:5", "y = x * x * x")
+
+
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        (
+            {4: ("x = x * 2", 30), 5: ("y = wide * x", 3), 9: ("return y * 0.5", 3)},
+            ("5", "y = wide * x", True),
+        ),
+        ({4: ("x = x * 2", 30), 5: ("y = x * x", 3), 9: ("return y * 0.5", 3)}, ("4", "x = x * 2", False)),
+    ],
+    ids=["one was edited", "none was"],
+)
+def test_the_edited_line_does_more_in_each_call(after: Lines, line: tuple[str, str, bool]) -> None:
+    base, head = calling(BEFORE), calling(after)
+    found = CallSites(base, head).risen(base.ops[0], head.ops[0], by_calls=False)
+    number, text, is_certain = line
+    assert found == line_at(f"f, a.py:{number}", text, is_certain=is_certain)
+
+
 @pytest.mark.parametrize("function", ["renamed, a.py", "f, elsewhere/b.py"])
 def test_a_function_may_have_another_name(function: str) -> None:
     after = {40 + number: line for number, line in BEFORE.items()} | {45: ("y = x * x", 4)}
@@ -83,3 +106,13 @@ def test_without_lines_of_the_base_the_busiest_is_a_candidate() -> None:
 def test_a_new_ops_line_is_certain() -> None:
     head = calling(BEFORE)
     assert risen(simple_test({}), head) == line_at("f, a.py:4", "x = x * 2")
+
+
+def test_a_line_of_another_function_was_not_written_anew() -> None:
+    """As many calls as a line had that is gone explain a new line only in the same function."""
+    stayed, gone, new = (5, BEFORE[5]), (4, BEFORE[4]), (4, ("torch.addcmul(a, b, c)", 30))
+    base = calling(dict([gone, stayed]))
+    here, there = calling(dict([stayed])), calling(dict([new]), function="g, a.py")
+    places = {**here.ops[0].places, **there.ops[0].places}
+    head = replace(base, ops=(replace(base.ops[0], places=places),), lines={**here.lines, **there.lines})
+    assert risen(base, head) == line_at("g, a.py:4", "torch.addcmul(a, b, c)")
