@@ -12,7 +12,7 @@ from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import LimitResult
+    from pytest_opprof.compare.comparison import Change, LimitResult
     from pytest_opprof.compare.judge import Judgement
     from pytest_opprof.compare.trust import Trust
     from pytest_opprof.results.run import Run, TestResult
