@@ -4,6 +4,7 @@
 
 #include "pycall.h"
 #include "pydecorated.h"
+#include "pyinstructions.h"
 #include "pymem.h"
 #include "pyop.h"
 #include "pypush.h"
@@ -48,6 +49,7 @@ static int execute(PyObject *module) {
     if (!state->decorated)
         return -1;
     if (PyModule_AddFunctions(module, op_pycall_functions) ||
+        PyModule_AddFunctions(module, op_pyinstructions_functions) ||
         PyModule_AddFunctions(module, op_pymem_functions) ||
         PyModule_AddFunctions(module, op_pysite_functions))
         return -1;

@@ -26,6 +26,7 @@
 #endif
 #if PY_VERSION_HEX < 0x030C0000
 #include <internal/pycore_gc.h>
+#include <internal/pycore_interp.h>
 #endif
 #pragma GCC diagnostic pop
 
@@ -72,6 +73,11 @@ static inline bool op_frame_is_traced_for(size_t bytes) {
     return bytes == _PyObject_VAR_SIZE(&PyFrame_Type, slots) + sizeof(PyGC_Head);
 #endif
 }
+
+#if PY_VERSION_HEX < 0x030C0000
+/* How many threads of Python's there ever were. */
+static inline uint64_t op_threads_made(void) { return PyInterpreterState_Get()->threads.next_unique_id; }
+#endif
 
 static inline op_frame *op_frame_back(op_frame *f) { return op_frame_complete(f->previous); }
 

@@ -98,7 +98,7 @@ def _key_of(test: TestComparison) -> _Key:
 
 
 def _key(change: Change) -> _Key:
-    if change.op is None:
+    if change.op is None and change.line is None:
         # Nothing says where a total alone rose: only the same rise can have the same cause.
         return (change.metric, change.rise)
     if change.line is not None and change.line.is_certain:

@@ -65,7 +65,7 @@ class CallLine:
     Attributes:
         function: Its qualified name, ``Block.forward``.
         file: As seen from where the tests were started, ``src/model.py``.
-        number: Of the line, in the head.
+        number: Of the line, in the head; 0 where the function is known and no line.
         text: What stands in it; empty where that is unknown.
         is_certain: Whether the base says from where it called the op; else this line calls it most often.
         is_edited: Whether it is new, or was edited, since the base's commit.
@@ -81,12 +81,16 @@ class CallLine:
     @property
     def place(self) -> str:
         """``Block.forward, src/model.py:41``, as rows name it."""
-        return f"{self.function}, {self.file}:{self.number}"
+        return f"{self.function}, {self._where}"
 
     @property
     def location(self) -> str:
         """``src/model.py:41 in Block.forward``."""
-        return f"{self.file}:{self.number} in {self.function}"
+        return f"{self._where} in {self.function}"
+
+    @property
+    def _where(self) -> str:
+        return f"{self.file}:{self.number}" if self.number else self.file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

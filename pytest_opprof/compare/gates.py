@@ -16,6 +16,7 @@ from pytest_opprof.metrics import (
     Metric,
     MetricPath,
     Scope,
+    Slack,
     matches,
     parse_path,
 )
@@ -40,11 +41,12 @@ class Rule:
 
     kind: RuleKind
     tolerance: Fraction = Fraction(0)
+    least: int = 0
     is_asked_for: bool = False
 
     def allows(self, rise: int, *, base: int) -> bool:
         """Whether a change for the worse of ``rise`` over ``base`` is within the rule."""
-        return rise <= self.tolerance * base
+        return rise <= self.least or rise <= self.tolerance * base
 
     def __str__(self) -> str:
         if self.kind is RuleKind.TOLERANCE:
@@ -78,8 +80,14 @@ class Gates:
         if metric.family is Family.TIME:
             return _ADVISORY
         if metric.scope is Scope.TOTAL and metric.watched:
+            if metric.slack is not None:
+                return _within(metric.slack)
             return _BOUNDED if metric.family is Family.BOUNDED else _EXACT
         return _EXACT if metric is COUNT and op in WATCHED_OPS else None
+
+
+def _within(slack: Slack) -> Rule:
+    return Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(slack.percent, 100), least=slack.least)
 
 
 def _is_meant(path: MetricPath, op: str | None) -> bool:

@@ -16,6 +16,7 @@ from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.families import within_families
+from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
@@ -134,6 +135,9 @@ class _Comparer:
             rule = self.gates.rule(None, metric)
             base, head = self.base.totals.get(metric.name), self.head.totals.get(metric.name)
             is_asked_for = rule is not None and rule.is_asked_for
+            is_refused = metric.source in self.head.unheard
+            if metric.slack and head is None and not (is_asked_for or is_refused):
+                continue  # nobody wanted to know, or not yet
             # What the base could not see is no gate yet; what the head lacks is one that did not run.
             is_no_gate = base is None and not (is_asked_for and self._unheard(metric))
             if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
@@ -150,6 +154,8 @@ class _Comparer:
                 ),
                 rule,
             )
+            if change is not None and metric.slack:
+                change = with_grown_functions(change, self.base, self.head)
             if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
                 change = self._unless_only_new_ranges(change, rule)
             yield change
@@ -231,13 +237,18 @@ class _Comparer:
 
     def _weighed(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
         """The verdict on two values: first whether they can be compared, then which is worse."""
+        is_soft = change.is_free or (change.about.slack and not (rule and rule.is_asked_for))
+        unsure = None if is_soft else Verdict.INCONCLUSIVE
+        if is_soft and change.about.slack and base.low == head.low and base.is_constant and head.is_constant:
+            return replace(change, verdict=Verdict.PASS)
         if objection := self._objection(change, base, head):
-            return replace(change, verdict=None if change.is_free else Verdict.INCONCLUSIVE, reason=objection)
+            return replace(change, verdict=unsure, reason=objection)
         if not base.is_constant or _disagrees(self.base, change):
             return self._beside_range(change, rule, base=base, head=head)
         if not head.is_constant or _disagrees(self.head, change):
-            verdict = Verdict.INCONCLUSIVE if rule else None
-            return replace(change, verdict=verdict, reason=self._instability(change, base.low, head))
+            return replace(
+                change, verdict=unsure if rule else None, reason=self._instability(change, base.low, head)
+            )
         if base.low == head.low:
             return replace(change, verdict=Verdict.PASS)
         return self._ruled(change, rule, base=base.low, head=head.low)
@@ -253,7 +264,7 @@ class _Comparer:
             highest: int | None = base.high
         else:
             highest = base.high + reach if reach else None
-        if highest is not None and head.low > highest:
+        if highest is not None and head.low > highest and not change.about.slack:
             return self._ruled(change, rule, base=base.high, head=head.low)
         seen, now = (range_text(side, unit=change.about.unit) for side in (base, head))
         return replace(change, reason=f"the baseline varies: {seen}; now {now}")
@@ -261,6 +272,8 @@ class _Comparer:
     def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
         """The verdict on two values that differ, each the same in every step of its side."""
         rise = change.about.rise(base, head)
+        if change.about.slack and rule and not rule.is_asked_for and rule.allows(abs(rise), base=base):
+            return replace(change, verdict=Verdict.CHANGED, reason=f"within the tolerance of {rule}")
         if rise < 0 or rule is None:
             is_better = rise < 0 and not change.is_free and not self._may_be_views(change)
             return replace(change, verdict=Verdict.IMPROVED if is_better else Verdict.CHANGED)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.phrases import difference, name_of, than_base
 from pytest_opprof.compare.verdicts import Verdict, worst
-from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, parse_path
+from pytest_opprof.metrics import PYTHON_INSTRUCTIONS, TOTAL_SELF_CPU_TIME, WALL_TIME, Source, parse_path
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import LimitResult
+    from pytest_opprof.compare.comparison import Change, LimitResult
     from pytest_opprof.compare.judge import Judgement
     from pytest_opprof.compare.trust import Trust
     from pytest_opprof.results.run import Run, TestResult
@@ -23,7 +23,7 @@ _NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judg
 
 def verdict_of(found: Judgement) -> Verdict | None:
     """The worst of a test's gates. It is IMPROVED only where nothing rose."""
-    work = [change for change in found.changes if not change.is_free]
+    work = [change for change in found.changes if not (change.is_free or _is_slight(change))]
     verdicts = {change.verdict for change in work}
     if Verdict.IMPROVED not in verdicts:
         verdicts |= {change.verdict for change in found.changes}
@@ -52,7 +52,7 @@ def sentence_of(
     elif verdict is Verdict.INCONCLUSIVE and leading is not None:
         sentences.append(f"{name_of(leading)}: {leading.reason}")
     elif verdict is Verdict.CHANGED:
-        told = _moved(found, base) or _of_views(found, base)
+        told = _moved(found, base) or _slight(found, base) or _of_views(found, base)
         sentences.append(told or f"other ops than {base.title}, and no total rose")
     elif verdict is None:
         varies = any(change.reason and change.rule for change in found.changes)
@@ -69,6 +69,19 @@ def _moved(found: Judgement, base: Run) -> str:
         return ""
     more = f"and more in the background ({grown.rise} of {grown.op})"
     return f"{difference(fallen)} in each step than {base.title}, {more}"
+
+
+def _is_slight(change: Change) -> bool:
+    """Whether it is a difference that an edit makes that does no more work."""
+    return change.verdict is Verdict.CHANGED and change.about.slack is not None
+
+
+def _slight(found: Judgement, base: Run) -> str:
+    """What differs where nothing but that does; empty where something else does too."""
+    judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
+    if not all(map(_is_slight, judged)):
+        return ""
+    return f"{difference(judged[0])} in each step than {base.title}, {judged[0].reason}"
 
 
 def _of_views(found: Judgement, base: Run) -> str:
@@ -114,6 +127,8 @@ def advisories_of(found: Judgement, *, before: TestResult, test: TestResult, tru
             objection = trust.objection(metric)
             why = f": {objection}" if objection else ""
             told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
+    if refusal := test.unheard.get(Source.INSTRUCTIONS):
+        told.append(f"{PYTHON_INSTRUCTIONS.label}: {refusal}: not gated")
     if before.carried_from is not None:
         origin = before.carried_from
         told.append(

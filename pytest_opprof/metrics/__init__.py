@@ -18,6 +18,7 @@ from pytest_opprof.metrics.host import (
     VIEWS_COUNT,
     WALL_TIME,
 )
+from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
 from pytest_opprof.metrics.metric import (
     ANSWERS,
     BOUNDED_PERCENT,
@@ -26,6 +27,7 @@ from pytest_opprof.metrics.metric import (
     Metric,
     RowSum,
     Scope,
+    Slack,
     Source,
     Worse,
 )
@@ -53,10 +55,12 @@ __all__ = [
     "FINGERPRINT_FIELDS",
     "FLOPS",
     "FLOPS_TOTAL",
+    "LIBRARY_INSTRUCTIONS",
     "OPS_COUNT",
     "OP_FAMILIES",
     "OP_METRICS",
     "PRESETS",
+    "PYTHON_INSTRUCTIONS",
     "RANGES_COUNT",
     "ROW_METRICS",
     "SELF_CPU_TIME_TOTAL",
@@ -73,6 +77,7 @@ __all__ = [
     "OpFamily",
     "RowSum",
     "Scope",
+    "Slack",
     "Source",
     "Worse",
     "is_pattern",

@@ -65,6 +65,7 @@ class Source(StrEnum):
     MEMORY_CUDA = "memory-cuda"  # of devices: what calls of CUDA take
     TENSORS_CUDA = "memory-cuda-tensors"  # of devices: what torch's allocators give out
     FLOPS = "flops"
+    INSTRUCTIONS = "instructions"  # bytecodes of a further call
 
 
 # What can answer for a metric that asks for the key. Two runs are comparable where the same of these ran.
@@ -76,6 +77,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
         Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
         Source.FLOPS: frozenset({Source.FLOPS}),
+        Source.INSTRUCTIONS: frozenset({Source.INSTRUCTIONS}),
     }
 )
 
@@ -85,10 +87,26 @@ _OF_DEVICES = frozenset({Source.CUDA, Source.MEMORY_CUDA})
 _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
     {
         Source.RANGES: RANGE_FIELDS,
+        Source.INSTRUCTIONS: RANGE_FIELDS,
         Source.MEMORY: MEMORY_FIELDS,
         Source.MEMORY_CUDA: DEVICE_MEMORY_FIELDS,
     }
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slack:
+    """How far an edit that does no more work may move a metric: less than both fails nothing.
+
+    What stands in the way of judging such a metric makes it advisory, and no test inconclusive.
+
+    Attributes:
+        percent: Of the base.
+        least: In its unit.
+    """
+
+    percent: int
+    least: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +144,8 @@ class Metric:
         family: how it may be judged.
         worse: which way is worse.
         is_free: whether more of it costs nothing: a change is shown, and fails a test only where asked for.
+        slack: how far it may rise where no rule is asked for; None for not at all.
+        fields: of the fingerprint, what it depends on beside what its source does.
         is_signed: whether a value may be below zero.
         column: of an op: the collector's column that has it (``op_group_column``); empty where there is none.
         summed: of a total: how it follows from rows or columns; None where whoever measures it says it
@@ -140,6 +160,8 @@ class Metric:
     family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
     is_free: bool = False
+    slack: Slack | None = None
+    fields: frozenset[str] = frozenset()
     is_signed: bool = False
     column: str = ""
     summed: RowSum | ColumnSum | None = None
@@ -149,7 +171,7 @@ class Metric:
         """The fingerprint fields that must agree before two values may be compared."""
         if self.family is Family.TIME:
             return TIME_FIELDS
-        return _FIELDS_OF.get(self.source, COUNT_FIELDS)
+        return _FIELDS_OF.get(self.source, COUNT_FIELDS) | self.fields
 
     @property
     def is_of_devices(self) -> bool:
@@ -204,6 +226,8 @@ def total(
     family: Family = Family.EXACT,
     worse: Worse = Worse.HIGHER,
     is_free: bool = False,
+    slack: Slack | None = None,
+    fields: frozenset[str] = frozenset(),
     summed: RowSum | ColumnSum | None = None,
 ) -> Metric:
     """A total of a test."""
@@ -216,5 +240,7 @@ def total(
         family=family,
         worse=worse,
         is_free=is_free,
+        slack=slack,
+        fields=fields,
         summed=summed,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
 from pytest_opprof.metrics.host import HOST_AMOUNTS, HOST_COUNTS, HOST_METRICS, HOST_TIMES, VIEWS
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +25,15 @@ OP_METRICS: Mapping[str, Metric] = _by_name((*HOST_METRICS, *DEVICE_METRICS))
 # What a row of a test has.
 ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), VIEWS))
 TOTALS: Mapping[str, Metric] = _by_name(
-    (*HOST_COUNTS, *DEVICE_COUNTS, *HOST_AMOUNTS, *DEVICE_AMOUNTS, *HOST_TIMES, *TOTAL_TIMES)
+    (
+        *HOST_COUNTS,
+        *DEVICE_COUNTS,
+        *HOST_AMOUNTS,
+        *DEVICE_AMOUNTS,
+        *INSTRUCTION_TOTALS,
+        *HOST_TIMES,
+        *TOTAL_TIMES,
+    )
 )
 
 # Ready-made limits, by the name that `limits=["no_sync"]` gives.

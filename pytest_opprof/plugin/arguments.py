@@ -32,7 +32,13 @@ _FLAGS: Final = frozenset(
 )
 _PREFIXES: Final = ("--opprof-", "--cov", "--benchmark-", "--alluredir")
 # Of ours, those that say which tests are measured, and how.
-_KEPT: Final = ("--opprof-capture", "--opprof-mark", "--opprof-profile", "--opprof-seed")
+_KEPT: Final = (
+    "--opprof-capture",
+    "--opprof-instructions",
+    "--opprof-mark",
+    "--opprof-profile",
+    "--opprof-seed",
+)
 # What pytest and its plugins would do by themselves or by the ini file's wish, by a name among the options.
 _CALMING: Final = {
     "maxfail": "--maxfail=0",

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.instructions import installed_libraries
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.metrics import WALL_TIME, Source
+from pytest_opprof.metrics.fingerprint import LIBRARIES
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
+from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.build import with_measurement
+from pytest_opprof.results.names import bounded
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
 from pytest_opprof.results.samples import Samples
 
 _LONGEST: Final = 4_096  # of a reason in a document
+_MOST_FUNCTIONS: Final = 200
 
 
 def measured(test: TestResult, stepping: Stepping) -> TestResult:
@@ -37,7 +43,35 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
         last = _once(test, stepping.again, stepping.again.recordings)
         looks.append(last)
     found, *others = (settled(look, last) for look in looks)
-    return functools.reduce(functools.partial(repeated, fresh_process=False), others, found)
+    found = functools.reduce(functools.partial(repeated, fresh_process=False), others, found)
+    return _with_instructions(found, stepping.instructions)
+
+
+def _with_instructions(test: TestResult, calls: CountedCalls) -> TestResult:
+    """The test with the instructions of its counted calls, or why there are none."""
+    if calls.reason:
+        test = replace(test, unheard={**test.unheard, Source.INSTRUCTIONS: calls.reason[:_LONGEST]})
+    counts = calls.counts
+    if not (counts and test.steps and test.is_usable):
+        return test
+    last = counts[-1]
+    of_functions = zip(INSTRUCTION_TOTALS, (last.project, last.libraries), strict=True)
+    return replace(
+        test,
+        sources=(*test.sources, Source.INSTRUCTIONS.value),
+        settings={**test.settings, LIBRARIES: installed_libraries()},
+        totals=dict(test.totals)
+        | {
+            metric.name: Samples.ranging([count.totals[at] for count in counts], steps=test.steps)
+            for at, metric in enumerate(INSTRUCTION_TOTALS)
+        },
+        functions={metric.name: _most(counts) for metric, counts in of_functions if counts},
+    )
+
+
+def _most(counts: Mapping[str, int]) -> Mapping[str, int]:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {bounded(name, length=_LONGEST): count for name, count in ranked[:_MOST_FUNCTIONS]}
 
 
 def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> TestResult:

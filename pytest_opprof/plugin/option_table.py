@@ -129,6 +129,12 @@ OPTIONS: Final = (
         "to save it or before it fails",
     ),
     Option(
+        name="opprof-instructions",
+        metavar="on|off",
+        default="off",
+        help="count the Python instructions of a further call of each measured test, by function",
+    ),
+    Option(
         name="opprof-seed",
         metavar="N|off",
         default="0",

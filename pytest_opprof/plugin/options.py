@@ -52,6 +52,7 @@ class Options:
         save_processes: How many processes measure what is saved; 1 for this one alone.
         capture: Names of sources.
         call_sites: Whether each measurement notes from which lines ops are called.
+        instructions: Whether Python instructions are counted.
         seed: Of random numbers; None to seed nothing.
         rows: Rows of op tables; -1 for all.
         columns: Titles of columns; None for all.
@@ -75,6 +76,7 @@ class Options:
     renames: tuple[str, ...]
     capture: frozenset[str]
     call_sites: bool
+    instructions: bool
     seed: int | None
     sort: str
     columns: tuple[str, ...] | None
@@ -114,8 +116,7 @@ def read_options(config: pytest.Config) -> Options:
         raise pytest.UsageError(
             f"--opprof-capture: unknown source {unknown[0]!r}; known: {', '.join(CAPTURE)}"
         )
-    if values["opprof_call_sites"] not in _ON_OFF:
-        raise pytest.UsageError(f"--opprof-call-sites={values['opprof_call_sites']}: it is on or off")
+    call_sites, instructions = (_is_on(values, name) for name in ("opprof_call_sites", "opprof_instructions"))
     columns = _listed(values["opprof_columns"] or "")
     return Options(
         mode=mode,
@@ -132,7 +133,8 @@ def read_options(config: pytest.Config) -> Options:
         ini_gates=tuple(config.getini("opprof_gate")),
         renames=(*(config.getoption("opprof_rename") or ()), *config.getini("opprof_rename")),
         capture=capture,
-        call_sites=values["opprof_call_sites"] == "on",
+        call_sites=call_sites,
+        instructions=instructions,
         seed=None if values["opprof_seed"] == "off" else _seed(values["opprof_seed"]),
         sort=values["opprof_sort"],
         columns=tuple(columns) or None,
@@ -149,6 +151,12 @@ def read_options(config: pytest.Config) -> Options:
 def calls_no_test(config: pytest.Config) -> bool:
     """Whether pytest only shows what it would run: ``--collect-only``, ``--setup-only``, ``--setup-plan``."""
     return any(config.getoption(name, default=False) for name in ("collectonly", "setuponly", "setupplan"))
+
+
+def _is_on(values: dict[str, Any], dest: str) -> bool:
+    if values[dest] not in _ON_OFF:
+        raise pytest.UsageError(f"--{dest.replace('_', '-')}={values[dest]}: it is on or off")
+    return bool(values[dest] == "on")
 
 
 def _value(config: pytest.Config, option: Option) -> Any:

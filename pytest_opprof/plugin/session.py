@@ -29,6 +29,7 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
+from pytest_opprof.plugin.counting import CountedCalls, certified_counts
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.heap import RestingHeap
@@ -51,7 +52,9 @@ from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.names import canonical_node_id
 from pytest_opprof.results.run import (
+    CERTIFICATE,
     Environment,
     MeasurementStatus,
     Outcome,
@@ -195,10 +198,17 @@ class OpprofSession:
         if fixture is not None:
             return BenchmarkStepping(request, fixture=fixture, **common)
         common |= {
+            "counted": self._counted_calls(item),
             "looks": self._looks.before_all(item, request),
             "answers": partial(self._looks.is_as_before, item),
         }
         return Stepping(request, keep_events=self.traces.kept_events(request), **common)
+
+    def _counted_calls(self, item: pytest.Item) -> CountedCalls:
+        before = self.before.get(canonical_node_id(item.nodeid))
+        least = 1 if first_run(self.config) is not None else CERTIFICATE
+        expected = certified_counts(before) if before is not None and before.processes >= least else None
+        return CountedCalls(is_wanted=self.options.instructions, expected=expected)
 
     @property
     def _sources(self) -> frozenset[str]:

@@ -21,6 +21,7 @@ from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
+from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.quiet_machine import Calm, CalmRecorder
 from pytest_opprof.plugin.seeds import Seeds
@@ -46,6 +47,7 @@ class Stepping:
         looks: Requests for less than `request`, which are tried first, in order.
         answers: Whether what was measured of one of these is enough.
         timed: Steps to time, without a profiler, after those of the schedule.
+        counted: Calls whose Python instructions are counted, before those.
         calm: Waits for an undisturbed moment before each recorded step.
         seeds: Have each call draw the same random numbers.
         keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
@@ -63,6 +65,7 @@ class Stepping:
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
         timed: The steps without a profiler.
+        instructions: The calls whose Python instructions were counted.
         has_failed_parts: A subtest failed in the first call, for which pytest fails the test later.
         unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.
     """
@@ -76,12 +79,14 @@ class Stepping:
         looks: Sequence[ProfileRequest] = (),
         answers: Callable[[Stepping], bool] = lambda _: False,
         timed: TimedSteps | None = None,
+        counted: CountedCalls | None = None,
         calm: Calm | None = None,
         seeds: Seeds | None = None,
         keep_events: int = 0,
     ) -> None:
         self.request = request
         self.timed = timed or TimedSteps(0)
+        self.instructions = counted or CountedCalls(is_wanted=False)
         self.recordings: list[Recording] = []
         self.one_step: list[Recording] = []
         self.problem: str | None = None
@@ -180,7 +185,8 @@ class Stepping:
     def is_as_seen(self) -> bool:
         """Whether nothing was measured or found out since somebody last looked at the recordings."""
         is_final = self.problem is None and self.again is None
-        return is_final and not (self.compile_cache or self.timed.durations_ns)
+        added = self.compile_cache or self.timed.durations_ns or self.instructions.has_been_asked
+        return is_final and not added
 
     # ---- the test's calls --------------------------------------------------------------------
 
@@ -219,6 +225,7 @@ class Stepping:
         if self.request.steps_itself:
             self.timed.end()
         elif self._is_sound():
+            yield from self.instructions.calls()
             yield from self.timed.calls()
 
     @contextlib.contextmanager

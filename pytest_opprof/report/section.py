@@ -14,7 +14,7 @@ from pytest_opprof.report.text import escaped, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.compare.comparison import Change, TestComparison
     from pytest_opprof.report.rows import Row
 
 _MOST_ROWS = 15
@@ -67,14 +67,23 @@ def change_lines(test: TestComparison, *, width: int) -> list[str]:
     shown = [row for row in change_rows(test) if row.source is not None]
     ops = [row for row in shown if row.source and not row.is_total and not is_in_a_block(row.source)]
     totals = [
-        (f"all {row.source.about.label}", row.source, row.why) for row in shown if row.is_total and row.source
+        (f"all {row.source.about.label}", row.source, "" if row.source.line else row.why)
+        for row in shown
+        if row.is_total and row.source
     ]
     parts = [
         *blocks_in_lines(test, width=width),
         _table(ops, width=width) if ops else [],
+        _functions([change for _, change, _ in totals], width=width),
         number_rows(totals, width=width),
     ]
     return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
+    """The functions in which a total rose: never cut, as the words behind numbers are."""
+    told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
+    return [line for text in told for line in _wrapped(escaped(text), width=width, first="", rest="    ")]
 
 
 def _table(ops: Sequence[Row], *, width: int) -> list[str]:

@@ -105,6 +105,7 @@ def result_to_document(test: TestResult) -> Document:
         "ops": [_op_to_document(row) for row in test.ops],
         "ops_omitted": test.ops_omitted,
         **({"accepted": moments} if moments else {}),
+        **({"functions": _functions(test)} if test.functions else {}),
         **({"lines": dict(test.lines)} if test.lines else {}),
         # Not by asdict, which copies deeply: a test has thousands of nodes, and it took half of all time.
         "tree": [
@@ -119,6 +120,10 @@ def result_to_document(test: TestResult) -> Document:
             "commit": carried.commit,
         },
     }
+
+
+def _functions(test: TestResult) -> Document:
+    return {total: dict(sorted(counts.items())) for total, counts in test.functions.items()}
 
 
 def run_from_document(document: Document, *, where: str) -> Run:
@@ -211,6 +216,7 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         },
         ops=ops,
         ops_omitted=document["ops_omitted"],
+        functions=document.get("functions", {}),
         lines=dict(document.get("lines", {})),
         tree=tuple(
             _node_from_document(node, index, where=where, path=f"{path}.tree[{index}]")

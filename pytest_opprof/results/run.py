@@ -288,6 +288,7 @@ class TestResult:
         limits: the budgets the marker set, path to limit.
         accepted: the rises that were accepted in the measured code, path to when. A baseline ends them.
         totals: by the names of `metrics.TOTALS`; only what the sources can answer for.
+        functions: by such a total, what each function has of it, as places name them without a line.
         ops: costliest first.
         ops_omitted: rows past the cap.
         lines: what stands in the lines that ``places`` of the ops name, by the place.
@@ -315,6 +316,7 @@ class TestResult:
     limits: Mapping[str, int | str] = field(default_factory=dict)
     accepted: Mapping[str, datetime] = field(default_factory=dict)
     totals: Mapping[str, Samples] = field(default_factory=dict)
+    functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     ops: tuple[OpRow, ...] = ()
     ops_omitted: int = 0
     lines: Mapping[str, str] = field(default_factory=dict)

@@ -47,6 +47,11 @@ class Samples:
         """The same value in each of ``steps`` steps."""
         return cls(steps=steps, total=value * steps, low=value, high=value)
 
+    @classmethod
+    def ranging(cls, values: Sequence[int], *, steps: int) -> Samples:
+        """What calls beside the steps measured: the last of them stands for each step, within their range."""
+        return cls(steps=steps, total=values[-1] * steps, low=min(values), high=max(values))
+
     def zeros(self) -> Samples:
         """As many steps, with nothing in any."""
         return _zeros(self.steps)

@@ -1,0 +1,149 @@
+"""Bytecodes that one thread runs, by function, without an object of Python's for any of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_opprof.capture.call_sites import library_folders
+from pytest_opprof.capture.native import fast
+from pytest_opprof.errors import CaptureUnavailableError
+
+_MONITORING: Final[Any] = getattr(sys, "monitoring", None)  # since 3.12
+# The others are debuggers', coverage's, profilers' and optimizers'. Call events take the first free one.
+_TOOL_IDS: Final = (4, 3)
+_TOOL_NAME: Final = "pytest-opprof instructions"
+_OWN: Final = str(Path(__file__).parents[1]) + os.sep
+_THREADS: Final = "other threads ran Python code meanwhile, and how much of it depends on the machine"
+_DISPLACED: Final = "the test set a trace function of its own, of which Python 3.11 has one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instructions:
+    """The bytecodes of a stretch of code.
+
+    Attributes:
+        project: By function of the project's own files, as places name them: ``Block.forward, model.py``.
+        libraries: By function of the interpreter's and of installed files, and of code without a file.
+        doubt: Why they may differ the next time; empty where nothing says so.
+    """
+
+    project: Mapping[str, int] = field(default_factory=dict)
+    libraries: Mapping[str, int] = field(default_factory=dict)
+    doubt: str = ""
+
+    @property
+    def totals(self) -> tuple[int, int]:
+        """Of the project, and of libraries."""
+        return sum(self.project.values()), sum(self.libraries.values())
+
+
+class InstructionCounter:
+    """Counts the bytecodes of the calling thread between `start` and `stop`; ours are left out.
+
+    Raises:
+        CaptureUnavailableError: Another tool holds what it needs.
+    """
+
+    def __init__(self) -> None:
+        self._tool = -1
+        if _MONITORING is None:
+            self._refuse_tracers()
+        else:
+            self._tool = self._free_tool()
+
+    def start(self) -> None:
+        """Count from here on.
+
+        Raises:
+            CaptureUnavailableError: Another tool took what it needs.
+        """
+        try:
+            fast.instructions_start()
+        except RuntimeError as error:
+            raise CaptureUnavailableError(f"Python instructions cannot be counted: {error}") from error
+        if _MONITORING is not None:
+            _MONITORING.use_tool_id(self._tool, _TOOL_NAME)
+            _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, fast.on_instruction)
+            _MONITORING.set_events(self._tool, _MONITORING.events.INSTRUCTION)
+
+    def stop(self) -> Instructions:
+        """Count no more."""
+        if _MONITORING is not None:
+            _MONITORING.set_events(self._tool, 0)
+            _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, None)
+            _MONITORING.free_tool_id(self._tool)
+        rows, has_others, is_whole = fast.instructions_stop()
+        project, libraries = Counter[str](), Counter[str]()
+        for file, function, count in rows:
+            if not file.startswith(_OWN):
+                (project if _is_of_project(file) else libraries)[_named(file, function)] += count
+        doubt = _THREADS if has_others else "" if is_whole else _DISPLACED
+        return Instructions(project=project, libraries=libraries, doubt=doubt)
+
+    @staticmethod
+    def _refuse_tracers() -> None:
+        tracer = sys.gettrace()
+        if tracer is not None:
+            module = getattr(tracer, "__module__", None) or type(tracer).__module__
+            raise CaptureUnavailableError(
+                f"Python instructions cannot be counted beside {module.partition('.')[0]}, which holds the "
+                "trace function, of which Python 3.11 has one; Python 3.12 and later count beside it"
+            )
+
+    @staticmethod
+    def _free_tool() -> int:
+        taken = {number: _MONITORING.get_tool(number) for number in _TOOL_IDS}
+        free = [number for number, owner in taken.items() if owner is None]
+        if not free:
+            raise CaptureUnavailableError(
+                f"Python instructions cannot be counted: {' and '.join(map(repr, taken.values()))} hold the "
+                f"tool numbers {' and '.join(map(str, taken))} of sys.monitoring; stop one of them"
+            )
+        return free[0]
+
+
+@cache
+def installed_libraries() -> str:
+    """The interpreter's version, and a digest of the distributions that are installed from an index.
+
+    What is installed from a folder is what is being worked on: its version may change with each commit.
+    """
+    text = "\n".join(sorted(_distributions()))
+    return f"{platform.python_version()} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _distributions() -> Iterator[str]:
+    for folder in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for entry in Path(folder).glob("*.dist-info"):
+            if not (entry / "direct_url.json").exists():
+                yield entry.name
+
+
+@cache
+def _is_of_project(file: str) -> bool:
+    # As of `<frozen importlib>` and of what dataclasses make: they are in no file.
+    return bool(file) and not file.startswith(("<", *library_folders()))
+
+
+@cache
+def _named(file: str, function: str) -> str:
+    """``Block.forward, model.py``: no line, as a comment above the function must change nothing."""
+    if not _is_of_project(file):
+        folder = next((folder for folder in _longest_first() if file.startswith(folder)), "")
+        return f"{function}, {file.removeprefix(folder)}"
+    return f"{function}, {file.removeprefix(f'{Path.cwd()}{os.sep}')}"
+
+
+@cache
+def _longest_first() -> tuple[str, ...]:
+    return tuple(sorted(library_folders(), key=len, reverse=True))

@@ -1,0 +1,60 @@
+"""Which functions run more instructions than before, where their total rose."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.units import format_change
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.results.run import TestResult
+
+_MOST_TOLD = 3
+
+
+def with_grown_functions(change: Change, base: TestResult, head: TestResult) -> Change:
+    """A total that rose with the function that grew most as its line, and the first few in words.
+
+    A function is found again in another file, and by what it runs under another name.
+    """
+    risen = _risen(base.functions.get(change.metric, {}), head.functions.get(change.metric, {}))
+    if change.rise <= 0 or not risen:
+        return change
+    (first, _), *_ = risen
+    function, _, file = first.rpartition(", ")
+    told = [f"{name} ({format_change(rise, unit=change.about.unit)})" for name, rise in risen[:_MOST_TOLD]]
+    more = [f"{len(risen) - _MOST_TOLD} more"] if len(risen) > _MOST_TOLD else []
+    return replace(
+        change, line=CallLine(function=function, file=file, number=0), cause="in " + "; ".join(told + more)
+    )
+
+
+def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The functions that run more, by how much; those of one qualified name are one function that moved."""
+    base, head = _by_function(before), _by_function(after)
+    gone = Counter(count for function, count in base.items() if function not in head)
+    risen: dict[str, int] = {}
+    places = sorted(after, key=lambda name: (before.get(name, 0) - after[name], name))
+    for name in places:
+        function = name.rpartition(", ")[0]
+        rise = head[function] - base[function]
+        if rise <= 0 or any(name.rpartition(", ")[0] == function for name in risen):
+            continue
+        if function not in base and gone[head[function]]:
+            gone[head[function]] -= 1  # it has another name now
+            continue
+        risen[name] = rise
+    return sorted(risen.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _by_function(counts: Mapping[str, int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, count in counts.items():
+        found[name.rpartition(", ")[0]] += count
+    return found

@@ -1,0 +1,122 @@
+"""Bytecodes as the native counter counts them, on the Python that runs the tests."""
+
+import functools
+import sys
+import threading
+import types
+from collections.abc import Callable
+
+import pytest
+
+from pytest_opprof.capture.instructions import InstructionCounter, Instructions
+from pytest_opprof.errors import CaptureUnavailableError
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12) and sys.gettrace() is not None, reason="coverage holds the trace function"
+)
+
+
+def counted(function: Callable[[], object]) -> Instructions:
+    counter = InstructionCounter()
+    counter.start()
+    function()
+    return counter.stop()
+
+
+def loop(times: int) -> int:
+    total = 0
+    for number in range(times):
+        total += number
+    return total
+
+
+def of(found: Instructions, function: str) -> int:
+    return sum(count for name, count in found.project.items() if name.partition(", ")[0] == function)
+
+
+def test_the_same_call_has_the_same_count() -> None:
+    first, second = (counted(lambda: loop(1_000)) for _ in range(2))
+    assert first.project == second.project
+    assert first.doubt == second.doubt == ""
+
+
+def test_each_turn_of_a_loop_costs_the_same() -> None:
+    none, once, often = (of(counted(functools.partial(loop, times)), "loop") for times in (0, 1, 101))
+    assert often - once == 100 * (once - none)
+
+
+def test_a_function_is_named_without_its_line() -> None:
+    found = counted(lambda: loop(3))
+    (name,) = [name for name in found.project if name.startswith("loop, ")]
+    assert name.endswith("test_instructions.py")
+
+
+def test_generators_count_each_time_they_go_on() -> None:
+    def numbers(many: int) -> object:
+        return sum(number for number in range(many))
+
+    few, more = (
+        of(counted(functools.partial(numbers, many)), f"{numbers.__qualname__}.<locals>.<genexpr>")
+        for many in (10, 20)
+    )
+    assert 0 < few < more
+
+
+def test_many_functions_have_a_row_each() -> None:
+    names = [f"function_{number}" for number in range(3_000)]
+    module = types.ModuleType("made")
+    text = "\n".join(f"def {name}(): return {at}" for at, name in enumerate(names))
+    exec(compile(text, "/nowhere/made.py", "exec"), vars(module))  # noqa: S102  # the text is ours
+    found = counted(lambda: [vars(module)[name]() for name in names])
+    rows = [count for name, count in found.project.items() if name.endswith("/nowhere/made.py")]
+    assert len(rows) == len(names)
+    assert len(set(rows)) == 1
+
+
+def test_libraries_are_apart() -> None:
+    import textwrap
+
+    found = counted(lambda: textwrap.wrap("some words " * 9, width=20))
+    assert any(name.endswith(", textwrap.py") for name in found.libraries)
+    assert not any("textwrap" in name for name in found.project)
+
+
+def test_other_threads_are_told() -> None:
+    def work() -> None:
+        thread = threading.Thread(target=loop, args=(9,))
+        thread.start()
+        thread.join()
+
+    assert "other threads" in counted(work).doubt
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring lets tools run side by side")
+def test_a_debugger_keeps_the_trace_function() -> None:
+    def trace(*_: object) -> None:
+        return None
+
+    sys.settrace(trace)
+    try:
+        with pytest.raises(CaptureUnavailableError, match="which holds the trace function"):
+            InstructionCounter()
+        assert sys.gettrace() is trace
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="there is no sys.monitoring")
+def test_it_counts_beside_a_trace_function() -> None:
+    sys.settrace(lambda *_: None)
+    try:
+        assert of(counted(lambda: loop(5)), "loop") > 0
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there is one trace function in 3.11 alone")
+def test_a_trace_function_that_the_call_sets_is_told() -> None:
+    try:
+        found = counted(lambda: sys.settrace(lambda *_: None))
+        assert "trace function" in found.doubt
+    finally:
+        sys.settrace(None)

@@ -1,0 +1,97 @@
+"""How instructions are judged: small rises change nothing that fails, and doubts are advisory."""
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from support.documents.strategies import simple_run, simple_test
+
+from pytest_opprof.compare.comparison import TestComparison
+from pytest_opprof.compare.gates import parse_gates
+from pytest_opprof.compare.sessions import Policy, compare_test
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric
+from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
+
+NOTHING = MappingProxyType[str, str]({})
+
+
+def with_total(
+    low: int, high: int | None = None, *, metric: Metric = PYTHON_INSTRUCTIONS, libraries: str = "3.11.7 a"
+) -> TestResult:
+    test = simple_test({"aten::add": 2})
+    counts = Samples.ranging([high or low, low], steps=test.steps)
+    return replace(
+        test,
+        processes=2,
+        sources=(*test.sources, "instructions"),
+        settings={"libraries": libraries},
+        totals={**test.totals, metric.name: counts},
+    )
+
+
+def compared(
+    base: TestResult, head: TestResult, *, gates: MappingProxyType[str, str] = NOTHING
+) -> TestComparison:
+    policy = Policy(command_line=parse_gates(gates, where="gates"))
+    return compare_test(head, base, base=simple_run(base, name="main"), head=simple_run(head), policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        (50_000, 50_000, Verdict.PASS),
+        (50_000, 50_500, Verdict.CHANGED),
+        (50_000, 50_501, Verdict.REGRESSED),
+        (50_000, 49_990, Verdict.CHANGED),
+        (50_000, 40_000, Verdict.IMPROVED),
+        (100, 300, Verdict.CHANGED),
+        (100, 301, Verdict.REGRESSED),
+    ],
+)
+def test_a_rise_fails_above_both_thresholds(base: int, head: int, verdict: Verdict) -> None:
+    assert compared(with_total(base), with_total(head)).verdict is verdict
+
+
+def test_an_exact_gate_has_no_floor() -> None:
+    gates = MappingProxyType({"python.instructions": "exact"})
+    assert compared(with_total(50_000), with_total(50_001), gates=gates).verdict is Verdict.REGRESSED
+
+
+def test_a_small_rise_says_how_small() -> None:
+    found = compared(with_total(50_000), with_total(50_100))
+    assert found.reason == "100 more Python instructions in each step than main, within the tolerance of 1%"
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [(with_total(100, 900), with_total(90_000)), (with_total(100), with_total(90_000, 99_000))],
+)
+def test_what_varies_is_advisory(base: TestResult, head: TestResult) -> None:
+    found = compared(base, head)
+    assert found.verdict is Verdict.PASS
+    assert any("Python instructions" in advisory for advisory in found.advisories)
+
+
+def test_other_libraries_make_their_total_advisory() -> None:
+    base = with_total(5_000, metric=LIBRARY_INSTRUCTIONS)
+    head = with_total(9_000, metric=LIBRARY_INSTRUCTIONS, libraries="3.11.7 b")
+    found = compared(base, head)
+    assert found.verdict is Verdict.PASS
+    assert any("installed libraries 3.11.7 a -> 3.11.7 b" in advisory for advisory in found.advisories)
+    same = with_total(9_000, metric=LIBRARY_INSTRUCTIONS)
+    assert compared(base, same).verdict is Verdict.REGRESSED
+
+
+def test_a_run_that_counts_nothing_is_judged_without() -> None:
+    assert compared(with_total(5_000), simple_test({"aten::add": 2})).verdict is Verdict.PASS
+
+
+def test_why_nothing_was_counted_is_advisory() -> None:
+    head = replace(
+        simple_test({"aten::add": 2}), unheard={"instructions": "coverage holds the trace function"}
+    )
+    found = compared(with_total(5_000), head)
+    assert found.verdict is Verdict.PASS
+    assert any("coverage holds the trace function" in advisory for advisory in found.advisories)
