@@ -158,6 +158,13 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
         group->flops += g->r->flops[row];
         group->counted_flops += g->r->flops[c->count + row];
     }
+    if (g->r->work) {
+        const op_work *work = &g->r->work[row];
+        group->bytes += work->bytes;
+        group->counted_bytes += work->bytes - work->inner_bytes;
+        group->nodes += work->nodes;
+        group->counted_nodes += work->nodes - work->inner_nodes;
+    }
     if (c->duration_ns[row] >= 0) {
         group->total_ns += on_device ? 0 : c->duration_ns[row];
         if (c->duration_ns[row] < group->min_ns)
@@ -184,6 +191,13 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
     }
     if (op_is_on_device(c->kind[row]))
         return;
+    if (g->r->work) {
+        const op_work *work = &g->r->work[row];
+        cell[10 * steps] += work->bytes;
+        cell[11 * steps] += work->bytes - work->inner_bytes;
+        cell[12 * steps] += work->nodes;
+        cell[13 * steps] += work->nodes - work->inner_nodes;
+    }
     if (c->duration_ns[row] >= 0)
         cell[steps] += c->duration_ns[row];
     cell[2 * steps] += c->self_ns[row];

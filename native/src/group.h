@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#define OP_STEP_COLUMNS 10 /* as op_result_groups() has them */
+#define OP_STEP_COLUMNS 14 /* as op_result_groups() has them */
 
 typedef struct op_grouping {
     op_result *r;

@@ -12,7 +12,24 @@ from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_kind import OpKind
 
-_STEP_COLUMNS: Final = 10  # of a row's samples, in the order of `op_result_groups`
+# A row's samples, in the order of `op_result_groups`.
+_OF_STEPS: Final = (
+    "step_counts",
+    "step_total_ns",
+    "step_self_ns",
+    "step_device_total_ns",
+    "step_self_device_ns",
+    "step_cpu_memory",
+    "step_flops",
+    "step_counted_flops",
+    "step_device_memory",
+    "step_views",
+    "step_bytes",
+    "step_counted_bytes",
+    "step_nodes",
+    "step_counted_nodes",
+)
+_STEP_COLUMNS: Final = len(_OF_STEPS)
 _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q", "int64_t": "q"}
 
 
@@ -51,6 +68,15 @@ class OpGroup:
         step_counted_flops: Per step of the recording.
         views: Of `count`, how many by torch's schema gave back what they were given, and ran no other op.
         step_views: Per step of the recording.
+        bytes: Bytes of the tensors that the events were given, or those inside them, whichever is more; 0
+            where work was not recorded.
+        counted_bytes: What of these is not also in an event around: these add up to a whole.
+        nodes: Nodes of autograd's graph that were made in the events.
+        counted_nodes: What of these is not also in an event around.
+        step_bytes: Per step of the recording.
+        step_counted_bytes: Per step of the recording.
+        step_nodes: Per step of the recording.
+        step_counted_nodes: Per step of the recording.
     """
 
     name: str
@@ -86,6 +112,14 @@ class OpGroup:
     step_counted_flops: tuple[int, ...] = ()
     views: int = 0
     step_views: tuple[int, ...] = ()
+    bytes: int = 0
+    counted_bytes: int = 0
+    nodes: int = 0
+    counted_nodes: int = 0
+    step_bytes: tuple[int, ...] = ()
+    step_counted_bytes: tuple[int, ...] = ()
+    step_nodes: tuple[int, ...] = ()
+    step_counted_nodes: tuple[int, ...] = ()
 
 
 def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> list[OpGroup]:
@@ -139,9 +173,6 @@ def sum_up(result: Any, by: int, *, stack_depth: int = 0) -> tuple[Any, int, Any
 
 def _group(told: dict[str, Any], of_steps: tuple[tuple[int, ...], ...]) -> OpGroup:
     del told["start_ns"]
-    counts, total, own, device_total, own_device, cpu_memory, flops, counted_flops, device_memory, views = (
-        of_steps
-    )
     return OpGroup(
         **told
         | {
@@ -151,14 +182,5 @@ def _group(told: dict[str, Any], of_steps: tuple[tuple[int, ...], ...]) -> OpGro
             "background": bool(told["background"]),
             "is_async": bool(told["is_async"]),
         },
-        step_counts=counts,
-        step_total_ns=total,
-        step_self_ns=own,
-        step_device_total_ns=device_total,
-        step_self_device_ns=own_device,
-        step_cpu_memory=cpu_memory,
-        step_device_memory=device_memory,
-        step_flops=flops,
-        step_counted_flops=counted_flops,
-        step_views=views,
+        **dict(zip(_OF_STEPS, of_steps, strict=True)),
     )
