@@ -236,6 +236,7 @@ void op_imported_free(op_imported *i) {
     if (!i)
         return;
     op_texts_free(&i->texts);
+    op_names_return(&i->names);
     free(i->lanes);
     free(i->category);
     free(i->extras);

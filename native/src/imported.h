@@ -4,6 +4,7 @@
 #define OP_IMPORTED_H
 
 #include "json_in.h"
+#include "names.h"
 #include "opprof.h"
 #include "texts.h"
 
@@ -34,6 +35,7 @@ enum { OP_TEXT_PLAIN = 'p', OP_TEXT_ARG = 'a', OP_TEXT_MEMBER = 'm' };
 
 typedef struct op_imported {
     op_texts texts;
+    op_name_loans names; /* of its events, beside the process's */
     op_lane *lanes;
     uint32_t lane_count;
     uint8_t *category; /* by row */

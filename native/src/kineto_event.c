@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define MOST_NAMES (OP_NAME_MAX_COUNT / 4 * 3) /* the table is the process's, and is never emptied */
-
 static int keep_as_it_stands(op_trace_reader *r, const op_span *event) {
     if (op_extras_add_all(r->imported, &r->imported->others, event, r->scan.has_constant))
         return op_trace_no_memory();
@@ -117,9 +115,26 @@ static int add_event(op_trace_reader *r, op_read_event **out) {
     return OP_OK;
 }
 
-static uint32_t interned(const op_read_event *e, const op_span *name) {
-    return e->kind == OP_PYTHON_CALL ? op_names_intern_call(name->text, name->length)
-                                     : op_names_intern(name->text, name->length);
+/* A name is asked for once: the reader keeps which id its text has. */
+static int take_name(op_trace_reader *r, op_read_event *e, const op_span *name) {
+    bool is_call = e->kind == OP_PYTHON_CALL;
+    uint32_t text = op_texts_intern(&r->names, is_call ? 'c' : 'n', name->text, name->length);
+    if (!text)
+        return op_trace_no_memory();
+    uint32_t known = (uint32_t)(r->name_ids.used / 4);
+    if (text > known) { /* texts are numbered from 1, one after the other */
+        uint32_t id = is_call ? op_names_lend_call(name->text, name->length, &r->imported->names)
+                              : op_names_lend(name->text, name->length, &r->imported->names);
+        if (id == OP_NAME_OVERFLOW)
+            return op_error_set(OP_ELIMIT,
+                                "this process holds traces with %u distinct names, and more "
+                                "cannot be read before they are closed",
+                                op_names_count());
+        if (id == OP_NAME_NONE || op_buffer_add(&r->name_ids, &id, 4))
+            return op_trace_no_memory();
+    }
+    memcpy(&e->name, r->name_ids.bytes + ((size_t)text - 1) * 4, 4);
+    return OP_OK;
 }
 
 static int take_event(op_trace_reader *r, const op_members *m, const op_span *name,
@@ -135,11 +150,8 @@ static int take_event(op_trace_reader *r, const op_members *m, const op_span *na
     if (rc != OP_OK)
         return rc;
     *e = *is;
-    e->name = interned(e, name);
-    if (op_names_count() > MOST_NAMES)
-        return op_error_set(OP_ELIMIT, "more than %u distinct names", MOST_NAMES);
-    if (e->name == OP_NAME_OVERFLOW)
-        return op_trace_no_memory();
+    if ((rc = take_name(r, e, name)) != OP_OK)
+        return rc;
     refine_kind(r, name, e);
     if ((rc = op_trace_find_lane(r, &m->pid, &m->tid, op_categories[e->category].device_type,
                                  &e->lane)) ||
@@ -172,10 +184,9 @@ static int end_async(op_trace_reader *r, const op_members *m, const op_span *nam
     *found = false;
     if (m->others != 1 || m->args.length)
         return OP_OK;
-    end->name = interned(end, name);
-    if (end->name == OP_NAME_OVERFLOW)
-        return op_trace_no_memory();
-    int rc = op_trace_find_lane(r, &m->pid, &m->tid, 0, &end->lane);
+    int rc = take_name(r, end, name);
+    if (rc == OP_OK)
+        rc = op_trace_find_lane(r, &m->pid, &m->tid, 0, &end->lane);
     for (uint32_t k = r->pending_count; rc == OP_OK && k-- > 0;) {
         op_read_event *e = &r->read.events[r->pending[k]];
         if (e->name != end->name || e->category != end->category || e->lane != end->lane ||

@@ -52,6 +52,8 @@ void op_trace_close(op_trace_reader *r) {
     op_buffer_free(&r->blocks);
     op_buffer_free(&r->labels);
     op_buffer_free(&r->name);
+    op_texts_free(&r->names);
+    op_buffer_free(&r->name_ids);
     free(r->read.events);
     free(r->slots);
     free(r->pending);

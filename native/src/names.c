@@ -1,26 +1,30 @@
 /* Lock: `names.lock` guards every write; readers see a table or entry only after its release
- * store. Taken alone or inside the collector's lock, never around it. */
+ * store. Taken alone or inside the collector's lock, never around it.
+ * A name is the process's or on loan. The first are found without the lock, so they are never freed.
+ * The second are found and counted under it, so their last holder's return frees text and id. */
 #include "names.h"
 
 #include "fault.h"
 #include "held.h"
+#include "name_text.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define BLOCK_ENTRIES 4096u
 #define BLOCKS (OP_NAME_MAX_COUNT / BLOCK_ENTRIES)
 #define ARENA_BYTES (64u << 10)
+#define LOANS_MOST (OP_NAME_MAX_COUNT / 4 * 3) /* ids: the rest is for what is recorded */
 
 typedef struct entry {
     const char *text;
     uint32_t length, hash;
-    uint32_t given; /* the group that it was interned in; 0: none */
-    uint32_t group; /* 0 until asked for */
+    uint32_t given;   /* the group that it was interned in; 0: none */
+    uint32_t group;   /* 0 until asked for */
+    uint32_t holders; /* of a name on loan */
+    uint32_t next;    /* of those on loan in one bucket; of those that are free */
 } entry;
 
 typedef struct table {
@@ -33,32 +37,20 @@ static struct {
     pthread_mutex_t lock;
     table *table;
     entry *blocks[BLOCKS];
-    uint32_t count;
+    uint32_t count; /* ids that were ever given */
+    uint32_t kept;  /* the process's */
     char *arena;
     size_t arena_left;
     op_held log;
     bool log_broken;
+    uint32_t *loans; /* buckets: the first id, 0: empty */
+    uint32_t loan_count, loan_mask, free;
 } names = {.lock = PTHREAD_MUTEX_INITIALIZER, .log = {.fd = -1}};
 
 static const char overflow_text[] = "(overflow)";
 
-static uint64_t mixed(const char *text, size_t length) {
-    uint64_t h = 0xcbf29ce484222325u ^ length; /* FNV-1a over words, then folded */
-    while (length >= 8) {
-        uint64_t word;
-        memcpy(&word, text, 8);
-        h = (h ^ word) * 0x9e3779b97f4a7c15u;
-        h ^= h >> 32;
-        text += 8;
-        length -= 8;
-    }
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
-    return h;
-}
-
 static uint32_t hash_of(const char *text, size_t length) {
-    uint64_t h = mixed(text, length);
+    uint64_t h = op_name_digest(text, length);
     return (uint32_t)(h ^ (h >> 29));
 }
 
@@ -67,14 +59,19 @@ static entry *entry_of(uint32_t id) {
     return &block[id % BLOCK_ENTRIES];
 }
 
+static bool is_same(const entry *e, const entry *wanted) {
+    return e->hash == wanted->hash && e->length == wanted->length && e->given == wanted->given &&
+           memcmp(e->text, wanted->text, wanted->length) == 0;
+}
+
+static bool is_kept(const entry *e) { return e->text && !e->holders; }
+
 static uint32_t find(const table *t, const entry *wanted) {
     for (uint32_t i = wanted->hash & t->mask;; i = (i + 1) & t->mask) {
         uint32_t id = __atomic_load_n(&t->ids[i], __ATOMIC_ACQUIRE);
         if (id == 0)
             return 0;
-        const entry *e = entry_of(id);
-        if (e->hash == wanted->hash && e->length == wanted->length && e->given == wanted->given &&
-            memcmp(e->text, wanted->text, wanted->length) == 0)
+        if (is_same(entry_of(id), wanted))
             return id;
     }
 }
@@ -95,7 +92,8 @@ static bool grow(void) {
     bigger->older = names.table;
     bigger->mask = slots - 1;
     for (uint32_t id = 1; id <= names.count; id++)
-        place(bigger, id, entry_of(id)->hash);
+        if (is_kept(entry_of(id)))
+            place(bigger, id, entry_of(id)->hash);
     __atomic_store_n(&names.table, bigger, __ATOMIC_RELEASE);
     return true;
 }
@@ -131,21 +129,21 @@ static void log_name(uint32_t id, const entry *e) {
         names.log_broken = true; /* ids after a torn record would be read wrongly */
 }
 
+static bool has_block(uint32_t id) {
+    entry **block = &names.blocks[id / BLOCK_ENTRIES];
+    entry *fresh = *block ? *block : op_calloc(BLOCK_ENTRIES, sizeof(entry));
+    __atomic_store_n(block, fresh, __ATOMIC_RELEASE);
+    return fresh != NULL;
+}
+
 /* With the lock held. */
 static uint32_t add(const entry *wanted) {
     if (names.count + 1 >= OP_NAME_MAX_COUNT)
         return 0;
-    if ((!names.table || (names.count + 1) * 4 > (names.table->mask + 1) * 3) && !grow())
+    if ((!names.table || (names.kept + 1) * 4 > (names.table->mask + 1) * 3) && !grow())
         return 0;
     uint32_t id = names.count + 1;
-    entry **block = &names.blocks[id / BLOCK_ENTRIES];
-    if (!*block) {
-        entry *fresh = op_calloc(BLOCK_ENTRIES, sizeof(entry));
-        if (!fresh)
-            return 0;
-        __atomic_store_n(block, fresh, __ATOMIC_RELEASE);
-    }
-    char *copy = arena_take((size_t)wanted->length + 1);
+    char *copy = has_block(id) ? arena_take((size_t)wanted->length + 1) : NULL;
     if (!copy)
         return 0;
     memcpy(copy, wanted->text, wanted->length);
@@ -153,11 +151,105 @@ static uint32_t add(const entry *wanted) {
     entry *e = entry_of(id);
     *e = *wanted;
     e->text = copy;
+    names.kept++;
     __atomic_store_n(&names.count, id, __ATOMIC_RELEASE);
     log_name(id, e);
     place(names.table, id, wanted->hash);
     return id;
 }
+
+/* ---- names on loan, all with the lock held ----------------------------------------------------- */
+
+/* What points to the name, or to where it would be. */
+static uint32_t *loan_link(const entry *wanted) {
+    uint32_t *link = &names.loans[wanted->hash & names.loan_mask];
+    while (*link && !is_same(entry_of(*link), wanted))
+        link = &entry_of(*link)->next;
+    return link;
+}
+
+static bool has_buckets(void) {
+    if (names.loans && names.loan_count <= names.loan_mask)
+        return true;
+    uint32_t mask = names.loans ? names.loan_mask * 2 + 1 : 4095, *old = names.loans;
+    uint32_t *heads = op_calloc((size_t)mask + 1, sizeof *heads);
+    if (!heads)
+        return false;
+    for (uint32_t bucket = 0; old && bucket <= names.loan_mask; bucket++)
+        for (uint32_t id = old[bucket], next; id; id = next) {
+            entry *e = entry_of(id);
+            next = e->next;
+            e->next = heads[e->hash & mask];
+            heads[e->hash & mask] = id;
+        }
+    free(old);
+    names.loans = heads;
+    names.loan_mask = mask;
+    return true;
+}
+
+static uint32_t lend_new(const entry *wanted) {
+    uint32_t id = names.free ? names.free : names.count + 1;
+    if (id > LOANS_MOST)
+        return OP_NAME_OVERFLOW;
+    char *copy = has_buckets() && has_block(id) ? op_malloc((size_t)wanted->length + 1) : NULL;
+    if (!copy)
+        return OP_NAME_NONE;
+    memcpy(copy, wanted->text, wanted->length);
+    copy[wanted->length] = 0;
+    entry *e = entry_of(id);
+    if (names.free)
+        names.free = e->next;
+    else
+        __atomic_store_n(&names.count, id, __ATOMIC_RELEASE);
+    *e = *wanted;
+    e->text = copy;
+    uint32_t *head = &names.loans[wanted->hash & names.loan_mask];
+    e->next = *head;
+    *head = id;
+    names.loan_count++;
+    return id;
+}
+
+static uint32_t lend(const entry *wanted, op_name_loans *to) {
+    uint32_t id = names.loans ? *loan_link(wanted) : 0;
+    if (to->count == to->capacity) {
+        uint32_t capacity = to->capacity ? to->capacity * 2 : 64;
+        uint32_t *grown = op_realloc(to->ids, capacity * sizeof *grown);
+        if (!grown)
+            return OP_NAME_NONE;
+        to->ids = grown;
+        to->capacity = capacity;
+    }
+    if (!id && (id = lend_new(wanted)) <= OP_NAME_OVERFLOW)
+        return id;
+    entry_of(id)->holders++;
+    return to->ids[to->count++] = id;
+}
+
+static void give_back(uint32_t id) {
+    entry *e = entry_of(id);
+    if (--e->holders)
+        return;
+    *loan_link(e) = e->next;
+    free((char *)(uintptr_t)e->text);
+    *e = (entry){.next = names.free};
+    names.free = id;
+    names.loan_count--;
+}
+
+void op_names_return(op_name_loans *loans) {
+    if (loans->count) {
+        pthread_mutex_lock(&names.lock);
+        for (uint32_t i = 0; i < loans->count; i++)
+            give_back(loans->ids[i]);
+        pthread_mutex_unlock(&names.lock);
+    }
+    free(loans->ids);
+    *loans = (op_name_loans){0};
+}
+
+/* ---- both ------------------------------------------------------------------------------------- */
 
 /* With the lock held: the overflow name must exist before it is needed. */
 static bool ready(void) {
@@ -169,29 +261,21 @@ static bool ready(void) {
     return add(&overflow) == OP_NAME_OVERFLOW;
 }
 
-/* The beginning of a name that is too long, cut at a character, and a digest of all of it: names that
- * begin alike stay apart. */
-static size_t shortened(char out[OP_NAME_MAX_BYTES + 1], const char *text, size_t length) {
-    const size_t digest = 17;
-    size_t kept = OP_NAME_MAX_BYTES - digest;
-    while (kept > 0 && ((uint8_t)text[kept] & 0xc0) == 0x80)
-        kept--;
-    memcpy(out, text, kept);
-    snprintf(out + kept, digest + 1, "~%016" PRIx64, mixed(text, length));
-    return kept + digest;
-}
+static uint32_t intern(const char *utf8, size_t bytes, uint32_t group, op_name_loans *loans);
 
 /* Out of line: its array would be every name's stack frame. */
-__attribute__((noinline)) static uint32_t intern_long(const char *utf8, size_t bytes, uint32_t group) {
+__attribute__((noinline)) static uint32_t intern_long(const char *utf8, size_t bytes, uint32_t group,
+                                                      op_name_loans *loans) {
     char text[OP_NAME_MAX_BYTES + 1];
-    return op_names_intern_in(text, shortened(text, utf8, bytes), group);
+    return intern(text, op_name_shortened(text, utf8, bytes), group, loans);
 }
 
-uint32_t op_names_intern_in(const char *utf8, size_t bytes, uint32_t group) {
+/* The process's name; where there is none, one on loan to `loans`, or without them a new one. */
+static uint32_t intern(const char *utf8, size_t bytes, uint32_t group, op_name_loans *loans) {
     if (group == OP_NAME_OVERFLOW)
         return OP_NAME_OVERFLOW;
     if (bytes > OP_NAME_MAX_BYTES)
-        return intern_long(utf8, bytes, group);
+        return intern_long(utf8, bytes, group, loans);
     uint32_t length = (uint32_t)bytes;
     const entry wanted = {.text = utf8,
                           .length = length,
@@ -208,46 +292,48 @@ uint32_t op_names_intern_in(const char *utf8, size_t bytes, uint32_t group) {
     if (ready()) {
         id = find(names.table, &wanted);
         if (!id)
-            id = add(&wanted);
+            id = loans ? lend(&wanted, loans) : add(&wanted);
     }
     pthread_mutex_unlock(&names.lock);
     pthread_setcancelstate(cancelling, NULL);
+    return id;
+}
+
+uint32_t op_names_intern_in(const char *utf8, size_t bytes, uint32_t group) {
+    uint32_t id = intern(utf8, bytes, group, NULL);
     return id ? id : OP_NAME_OVERFLOW;
+}
+
+uint32_t op_names_lend(const char *utf8, size_t bytes, op_name_loans *loans) {
+    return intern(utf8, bytes, OP_NAME_NONE, loans);
 }
 
 uint32_t op_names_intern(const char *utf8, size_t bytes) {
     return op_names_intern_in(utf8, bytes, OP_NAME_NONE);
 }
 
-/* Where the last `(LINE): ` of a text begins, and where it ends; false where it has none. */
-static bool find_line(const char *text, size_t bytes, size_t *begin, size_t *end) {
-    for (size_t at = bytes; at-- > 3;) {
-        if (memcmp(text + at - 2, "): ", 3) != 0)
-            continue;
-        size_t digit = at - 2;
-        while (digit > 0 && text[digit - 1] >= '0' && text[digit - 1] <= '9')
-            digit--;
-        if (digit == at - 2 || digit == 0 || text[digit - 1] != '(')
-            continue;
-        *begin = digit - 1;
-        *end = at - 1;
-        return true;
-    }
-    return false;
-}
-
-uint32_t op_names_intern_call(const char *utf8, size_t bytes) {
+static uint32_t intern_call(const char *utf8, size_t bytes, op_name_loans *loans) {
     char shorter[OP_NAME_MAX_BYTES + 1], group[OP_NAME_MAX_BYTES];
     size_t begin, end;
     if (bytes > OP_NAME_MAX_BYTES) {
-        bytes = shortened(shorter, utf8, bytes);
+        bytes = op_name_shortened(shorter, utf8, bytes);
         utf8 = shorter;
     }
-    if (!find_line(utf8, bytes, &begin, &end))
-        return op_names_intern(utf8, bytes);
+    if (!op_name_find_line(utf8, bytes, &begin, &end))
+        return intern(utf8, bytes, OP_NAME_NONE, loans);
     memcpy(group, utf8, begin);
     memcpy(group + begin, utf8 + end, bytes - end);
-    return op_names_intern_in(utf8, bytes, op_names_intern(group, begin + bytes - end));
+    uint32_t id = intern(group, begin + bytes - end, OP_NAME_NONE, loans);
+    return id ? intern(utf8, bytes, id, loans) : id;
+}
+
+uint32_t op_names_intern_call(const char *utf8, size_t bytes) {
+    uint32_t id = intern_call(utf8, bytes, NULL);
+    return id ? id : OP_NAME_OVERFLOW;
+}
+
+uint32_t op_names_lend_call(const char *utf8, size_t bytes, op_name_loans *loans) {
+    return intern_call(utf8, bytes, loans);
 }
 
 const char *op_names_text(uint32_t id, uint32_t *length) {
@@ -257,7 +343,7 @@ const char *op_names_text(uint32_t id, uint32_t *length) {
     }
     const entry *e = entry_of(id);
     *length = e->length;
-    return e->text;
+    return e->text ? e->text : "";
 }
 
 uint32_t op_names_group(uint32_t id) {
@@ -283,7 +369,8 @@ int op_names_log(int fd) {
     names.log_broken = fd >= 0 && names.log.fd < 0;
     if (fd >= 0)
         for (uint32_t id = 1; id <= names.count; id++)
-            log_name(id, entry_of(id));
+            if (is_kept(entry_of(id)))
+                log_name(id, entry_of(id));
     int broken = names.log_broken;
     pthread_mutex_unlock(&names.lock);
     return broken ? -1 : 0;

@@ -1,4 +1,6 @@
-/* Interned names: one table for the process, ids never freed, a hit takes no lock. */
+/* Interned names, one table of ids for the process. What is recorded has names that are never freed,
+ * and a hit takes no lock. A trace that is read has the rest of its names on loan, freed with their
+ * last holder: a process may read any number of traces. */
 #ifndef OP_NAMES_H
 #define OP_NAMES_H
 
@@ -23,11 +25,24 @@ uint32_t op_names_intern_in(const char *utf8, size_t length, uint32_t group);
 /* The name of a Python call, `file(line): function` as torch writes it. Its group is without the line,
  * which moves when code above it changes; a text without a line has no group. */
 uint32_t op_names_intern_call(const char *utf8, size_t length);
+
+/* Names on loan to one holder. */
+typedef struct op_name_loans {
+    uint32_t *ids;
+    uint32_t count, capacity;
+} op_name_loans;
+
+/* As op_names_intern and op_names_intern_call, but what is new is on loan. A second loan of a name to
+ * one holder is counted twice, so ask once. OP_NAME_NONE: no memory. */
+uint32_t op_names_lend(const char *utf8, size_t length, op_name_loans *loans);
+uint32_t op_names_lend_call(const char *utf8, size_t length, op_name_loans *loans);
+void op_names_return(op_name_loans *loans); /* none of its ids may be asked for any more */
+
 const char *op_names_text(uint32_t id, uint32_t *length);
 /* The id under which events of this name are grouped: `ProfilerStep#7` is `ProfilerStep*`, a call its
  * function. */
 uint32_t op_names_group(uint32_t id);
-uint32_t op_names_count(void);
+uint32_t op_names_count(void); /* no id is greater */
 
 /* Append every name, known and new, to a file (a reader of a dead process needs them); -1 ends it.
  * A record is the id, the length of the text and the group, 0 for none; then the text. */

@@ -19,11 +19,13 @@ struct op_trace_reader {
     uint64_t max_events, max_bytes;
     op_imported *imported;
     op_read_events read;
-    op_buffer words;  /* argument blocks */
-    op_buffer blocks; /* by the id of the text of shapes: its block, a word each */
-    op_buffer labels; /* op_lane each: what the file calls threads */
-    op_buffer name;   /* unescaped */
-    uint32_t *slots;  /* lanes + 1 by hash */
+    op_buffer words;    /* argument blocks */
+    op_buffer blocks;   /* by the id of the text of shapes: its block, a word each */
+    op_buffer labels;   /* op_lane each: what the file calls threads */
+    op_buffer name;     /* unescaped */
+    op_texts names;     /* of events: of calls, and others */
+    op_buffer name_ids; /* by the id of such a text less 1: the name's, a word each */
+    uint32_t *slots;    /* lanes + 1 by hash */
     uint32_t lane_capacity, slot_mask;
     uint64_t *pending; /* indexes of async events, the latest last */
     uint32_t pending_count;

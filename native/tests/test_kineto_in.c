@@ -73,8 +73,10 @@ static op_result *read_text(const char *text) {
 }
 
 static void check_named(const op_columns *c, uint64_t row, const char *name) {
+    uint32_t length;
     CHECK(row < c->count);
-    CHECK_EQ(c->name[row], name_id(name));
+    const char *text = op_names_text(c->name[row], &length);
+    CHECK(length == strlen(name) && memcmp(text, name, length) == 0);
 }
 
 static void check_step(const op_result *r) {

@@ -88,7 +88,7 @@ class Recording:
 
     def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
         """Take ownership of a native ``op_result``."""
-        self._result = ffi.gc(result, lib.op_result_free)
+        self._result = ffi.gc(result, self._free)
         self.sources = sources
         self._lock = threading.Lock()  # of what the native result keeps until it is asked again
         columns = ffi.new("op_columns *")
@@ -116,6 +116,10 @@ class Recording:
 
     def __len__(self) -> int:
         return self._count
+
+    @staticmethod
+    def _free(result: Any) -> None:
+        lib.op_result_free(result)
 
     def _view(self, pointer: Any, code: Literal["q", "I", "i", "H", "B"]) -> memoryview[int]:
         item = {"q": 8, "I": 4, "i": 4, "H": 2, "B": 1}[code]

@@ -11,6 +11,8 @@ from pytest_opprof.cli.output import print_lines, width
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_opprof.traces.imported_recording import ImportedRecording
+
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
@@ -27,6 +29,15 @@ def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
     parser.add_argument("--steps", action="store_true", help="a line for each step, too")
+    parser.add_argument(
+        "--collectives", action="store_true", help="each NCCL collective with its size and bandwidth, too"
+    )
+    parser.add_argument(
+        "--overlap", action="store_true", help="compute, communication and their overlap in each step, too"
+    )
+    parser.add_argument(
+        "--idle", action="store_true", help="why each device was idle in each step, and peak memory, too"
+    )
 
 
 def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,7 +84,23 @@ def _show(args: argparse.Namespace) -> None:
     print_lines([trace_title(trace)])
     if args.steps:
         print_lines(step_lines(trace, width=width()))
+    _show_devices(trace.recording, args)
     print_lines(map(escaped, table.splitlines()))
+
+
+def _show_devices(recording: ImportedRecording, args: argparse.Namespace) -> None:
+    from pytest_opprof.analysis.collectives import collectives  # noqa: PLC0415
+    from pytest_opprof.analysis.device_time import device_times, peak_memory  # noqa: PLC0415
+    from pytest_opprof.report import device_tables  # noqa: PLC0415
+
+    if args.collectives:
+        print_lines(device_tables.collective_lines(collectives(recording), rows=args.rows, width=width()))
+    times = device_times(recording) if args.overlap or args.idle else []
+    if args.overlap:
+        print_lines(device_tables.overlap_lines(times, width=width()))
+    if args.idle:
+        print_lines(device_tables.idle_lines(times, width=width()))
+        print_lines(device_tables.peak_memory_lines(recording, peak_memory(recording)))
 
 
 def _diff(args: argparse.Namespace) -> None:

@@ -85,6 +85,11 @@ def difference_lines(found: TraceDifference, *, rows: int, width: int) -> Iterat
         yield "of the whole of each trace"
     if shown:
         yield from table(_TITLES, [_cells(op) for op in shown], width=width, names=0, right=_TITLES[1:])
+    if any(op.is_collective and op.change_ns for op in shown):
+        yield (
+            "Collectives wait for the slowest rank, and a straggler waits the least: "
+            "less time in them is not an improvement"
+        )
     left_out = len(changed) - len(shown)
     same = len(found.ops) - len(changed)
     ends = [*([f"{left_out:,} more changed"] if left_out else []), f"{same:,} the same"]
@@ -103,7 +108,7 @@ def _cells(op: OpDifference) -> list[str]:
         _arrow(format_duration(base.self_device_ns), format_duration(head.self_device_ns))
         if base.self_device_ns or head.self_device_ns
         else "",
-        f"{sign}{format_duration(abs(op.change_ns))}",
+        f"{sign}{format_duration(abs(op.change_ns))}" + (" with waiting" if op.is_collective else ""),
     ]
 
 

@@ -15,6 +15,7 @@ from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.names import bounded
 from pytest_opprof.results.run import CaptureStats, Environment, Run, TestResult
+from pytest_opprof.results.shards import RANK, WORLD_SIZE
 from pytest_opprof.units import NS_IN_S, parts_per_million
 
 if TYPE_CHECKING:
@@ -107,7 +108,11 @@ def _environment(trace: TraceFile) -> Environment:
     }
     return Environment(
         fingerprint={name: bounded(value, length=_LONGEST_FIELD) for name, value in fields.items() if value},
-        details={"devices": bounded(names, length=_LONGEST_FIELD)} if names else {},
+        details={
+            **({"devices": bounded(names, length=_LONGEST_FIELD)} if names else {}),
+            **({RANK: str(trace.rank)} if trace.rank is not None else {}),
+            **({WORLD_SIZE: str(trace.world_size)} if trace.world_size is not None else {}),
+        },
     )
 
 

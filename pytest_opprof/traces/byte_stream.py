@@ -24,18 +24,28 @@ def pieces_of(path: Path) -> Iterator[bytes]:
     """
     try:
         with open_regular(path) as file:
-            head = file.read(len(_GZIP_MAGIC))
-            if head == _GZIP_MAGIC:
-                yield from _inflated(file, head, where=path)
-            else:
-                yield head
-                while piece := file.read(_PIECE):
-                    yield piece
+            yield from pieces_of_file(file, where=path)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _inflated(file: BinaryIO, head: bytes, *, where: Path) -> Iterator[bytes]:
+def pieces_of_file(file: BinaryIO, *, where: Path | str) -> Iterator[bytes]:
+    """The same of an open file.
+
+    Raises:
+        OSError: The file cannot be read.
+        DocumentError: The gzip data is damaged or cut off.
+    """
+    head = file.read(len(_GZIP_MAGIC))
+    if head == _GZIP_MAGIC:
+        yield from _inflated(file, head, where=where)
+        return
+    yield head
+    while piece := file.read(_PIECE):
+        yield piece
+
+
+def _inflated(file: BinaryIO, head: bytes, *, where: Path | str) -> Iterator[bytes]:
     packed = head + file.read(_PIECE)
     while packed:  # gzip files one after the other are one file
         inflater = zlib.decompressobj(_GZIP_WINDOW)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_opprof.analysis.collectives import is_collective
+
 if TYPE_CHECKING:
     from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.events.recording_view import RecordingView
@@ -42,6 +44,11 @@ class OpDifference:
     is_annotation: bool
     base: OpFigures
     head: OpFigures
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether its time on the device holds the wait for the last of the other ranks."""
+        return self.is_on_device and (is_collective(self.name) or self.name.startswith("nccl:"))
 
     @property
     def change_ns(self) -> float:

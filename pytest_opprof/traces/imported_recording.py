@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pytest_opprof.capture.cpp_stacks import CppFrame
 from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_groups import OpGroup
@@ -26,6 +27,12 @@ class ImportedRecording(Recording):
 
     An event's arguments stay what they were in the file: `args` gives all of them.
     """
+
+    @staticmethod
+    def _free(result: Any) -> None:
+        """Also free its names, whose numbers are given again to those of another trace."""
+        name_text.cache_clear()
+        lib.op_result_free(result)
 
     @property
     def native(self) -> Any:

@@ -18,6 +18,8 @@ from pytest_opprof.traces.byte_stream import pieces_of
 from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pytest_opprof.events.columns import Compat
     from pytest_opprof.events.key_averages import Grouping, KeyAverages
 
@@ -69,6 +71,21 @@ class TraceFile(Averaged):
         return parse_members(self.recording.metadata_text, where=str(self.path))
 
     @property
+    def rank(self) -> int | None:
+        """Which rank of a distributed program recorded it; None where the file does not say."""
+        return self._distributed("rank", least=0)
+
+    @property
+    def world_size(self) -> int | None:
+        """How many ranks that program had; None where the file does not say."""
+        return self._distributed("world_size", least=1)
+
+    def _distributed(self, key: str, *, least: int) -> int | None:
+        info = self.metadata.get("distributedInfo")
+        value = info.get(key) if isinstance(info, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) and value >= least else None
+
+    @property
     def other_events(self) -> int:
         """Events that are no work of the host or of a device: flows, counters, names of threads."""
         return self.recording.other_events
@@ -104,10 +121,28 @@ def load_trace(
         CollectorError: There is no memory for it.
     """
     where = Path(path)
+    return read_trace(pieces_of(where), where=where, max_events=max_events, max_bytes=max_bytes)
+
+
+def read_trace(
+    pieces: Iterable[bytes], *, where: Path, max_events: int = MOST_EVENTS, max_bytes: int = MOST_BYTES
+) -> TraceFile:
+    """The same from the bytes of a file, unpacked, in pieces of any length.
+
+    Args:
+        pieces: One after the other.
+        where: What the trace and errors call it.
+        max_events: A trace with more is refused.
+        max_bytes: A trace of more JSON is refused.
+
+    Raises:
+        DocumentError: It is no such trace, is damaged, or is larger than allowed.
+        CollectorError: There is no memory for it.
+    """
     holder = ffi.new("op_trace_reader **")
     check(lib.op_trace_open(holder, max_events, max_bytes))
     reader = ffi.gc(holder[0], lib.op_trace_close)
-    for piece in pieces_of(where):
+    for piece in pieces:
         _check(lib.op_trace_feed(reader, ffi.from_buffer(piece), len(piece)), where=where)
     result = ffi.new("op_result **")
     _check(lib.op_trace_finish(reader, result), where=where)

@@ -40,11 +40,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def rows_of(text: str) -> dict[str, list[str]]:
-    """The cells of a table's lines, by their first."""
+def cells_of(text: str) -> list[list[str]]:
+    """The cells of a table's lines."""
     lines = [line.split("  ") for line in text.splitlines()]
-    cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    return {row[0]: row[1:] for row in cells if row}
+    return [[cell.strip() for cell in line if cell.strip()] for line in lines]
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    """The same by their first."""
+    return {row[0]: row[1:] for row in cells_of(text) if row}
 
 
 @pytest.mark.usefixtures("files")
@@ -204,3 +208,48 @@ def test_hostile_names_are_escaped(files: Path, capsys: pytest.CaptureFixture[st
     assert main(["trace", "show", "hostile.json"]) == 0
     assert main(["trace", "diff", "before.json", "hostile.json"]) == 0
     assert "\x1b" not in capsys.readouterr().out
+
+
+def nccl(duration_us: float, *, rank: int) -> dict[str, Any]:
+    """A rank that waits so long for the others."""
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    args = {"Collective name": "allreduce", "In msg nelems": 250_000, "Group size": 2, "dtype": "Float"}
+    events = [
+        slice_("ProfilerStep#0", 0, 1000, cat="user_annotation"),
+        slice_(name, 900 - duration_us, duration_us, cat="kernel", pid=0, tid=20, args=args),
+    ]
+    return {"distributedInfo": {"rank": rank, "world_size": 2}, "traceEvents": events}
+
+
+def test_less_waiting_is_no_improvement(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "rank0.json").write_text(json.dumps(nccl(500, rank=0)), encoding="utf-8")
+    (files / "rank1.json").write_text(json.dumps(nccl(100, rank=1)), encoding="utf-8")
+    assert main(["trace", "diff", "rank0.json", "rank1.json"]) == 0
+    told = capsys.readouterr().out
+    assert "-400.0 µs with waiting" in told
+    assert "less time in them is not an improvement" in told
+
+
+def test_missing_ranks_of_traces_are_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "rank1.json").write_text(json.dumps(nccl(100, rank=1)), encoding="utf-8")
+    assert main(["trace", "to-run", "rank1.json", "-o", "rank1.run.json"]) == 0
+    assert read_run(files / "rank1.run.json").environment.details == {"rank": "1", "world_size": "2"}
+    assert main(["merge", "rank1.run.json", "-o", "all.json"]) == 1
+    assert "missing: rank 0 of 2" in capsys.readouterr().out
+
+
+def test_show_tells_where_device_time_went(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "rank0.json").write_text(json.dumps(nccl(500, rank=0)), encoding="utf-8")
+    assert main(["trace", "show", "rank0.json", "--collectives", "--overlap", "--idle"]) == 0
+    told = capsys.readouterr().out
+    rows = rows_of(told)
+    assert rows["allreduce"] == ["0", "400.0 µs", "500.0 µs", "1.0 MiB", "2", "1.9 GiB/s", "1.9 GiB/s"]
+    assert ["1.0 ms", "0 ns", "500.0 µs", "0%", "500.0 µs", "0 ns"] in [row[2:] for row in cells_of(told)]
+    assert "a lower bound" in told
+    assert "peak memory unknown" in told
+
+
+@pytest.mark.usefixtures("files")
+def test_show_says_what_a_trace_has_nothing_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "show", "before.json", "--collectives"]) == 0
+    assert "no collectives: the trace has no kernels of NCCL or RCCL" in capsys.readouterr().out

@@ -1,0 +1,139 @@
+"""Collectives that a trace has on a device: what each moved, and at what bandwidth."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.capture.op_kind import OpKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_opprof.traces.imported_recording import ImportedRecording
+
+# Kernels of NCCL and RCCL: `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...`.
+_KERNEL: Final = re.compile(r"nccl(?:Dev)?Kernel_(\w+?)_|(?:nccl|mscclpp)\w*[Kk]ernel")
+_BYTES: Final = {
+    **dict.fromkeys(("byte", "char", "signed char", "int8", "uint8", "unsigned char", "bool"), 1),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 1),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "c10::bfloat16", "c10::half", "int16"), 2),
+    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
+    **dict.fromkeys(("double", "float64", "long", "int64", "long int"), 8),
+}
+# After these all members of the group end together: none ends before the last has come.
+_JOINT: Final = frozenset({"allreduce", "allgather", "reducescatter", "barrier", "alltoall"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One collective, as one rank saw it.
+
+    Attributes:
+        event: Index of its kernel.
+        step: Index of the step that launched it; -1 for none.
+        name: In lower case without underscores: ``allreduce``, ``allgather``, ``sendrecv``.
+        start_ns: When its kernel began; from the trace's start.
+        duration_ns: How long its kernel ran; waiting for the other ranks is part of it.
+        device: Torch's number of the device.
+        group: The process group's name; "" where the trace does not say.
+        group_size: How many ranks take part; 0 where the trace does not say.
+        ranks: Those ranks; empty where the trace does not say.
+        sequence: The collective's number in its group; -1 where the trace does not say.
+        nbytes: The larger of what this rank put in and got out; 0 where the trace does not say.
+    """
+
+    event: int
+    step: int
+    name: str
+    start_ns: int
+    duration_ns: int
+    device: int
+    group: str = ""
+    group_size: int = 0
+    ranks: tuple[int, ...] = ()
+    sequence: int = -1
+    nbytes: int = 0
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether no member of the group can end before the last one has begun."""
+        return self.name in _JOINT
+
+    @property
+    def algorithm_bandwidth(self) -> float:
+        """Bytes a second, as nccl-tests defines it; 0 for unknown. Waiting makes it a lower bound."""
+        return self.nbytes * 1e9 / self.duration_ns if self.duration_ns > 0 else 0.0
+
+    @property
+    def bus_bandwidth(self) -> float:
+        """What of it each link carries, as nccl-tests defines it (doc/PERFORMANCE.md there)."""
+        size = self.group_size
+        if size < 1:
+            return 0.0
+        shared = (size - 1) / size
+        factors = {"allreduce": 2 * shared} | dict.fromkeys(
+            ("allgather", "reducescatter", "alltoall"), shared
+        )
+        return self.algorithm_bandwidth * factors.get(self.name, 1.0)
+
+
+def is_collective(kernel_name: str) -> bool:
+    """Whether a kernel of this name is a collective, or a send or receive, of NCCL or RCCL."""
+    return "nccl" in kernel_name and _KERNEL.match(kernel_name) is not None
+
+
+def collectives(recording: ImportedRecording) -> list[Collective]:
+    """The collectives of a trace, in the order in which they began."""
+    kernels = (event for event, kind in enumerate(bytes(recording.kind)) if kind == OpKind.KERNEL)
+    found = [
+        _collective(recording, event)
+        for event in kernels
+        if recording.duration_ns[event] >= 0 and is_collective(recording.name(event))
+    ]
+    found.sort(key=lambda one: (one.start_ns, one.event))
+    return found
+
+
+def _collective(recording: ImportedRecording, event: int) -> Collective:
+    args = recording.args(event)
+    launcher = recording.launcher[event]
+    ranks = _ranks(args.get("Process Group Ranks"))
+    return Collective(
+        event=event,
+        step=recording.step[launcher if launcher >= 0 else event],
+        name=_name(args.get("Collective name"), recording.name(event)),
+        start_ns=recording.start_ns[event],
+        duration_ns=recording.duration_ns[event],
+        device=recording.threads[recording.thread[event]].device_index,
+        group=str(args.get("Process Group Name", "")),
+        group_size=_number(args, "Group size") or len(ranks),
+        ranks=ranks,
+        sequence=_number(args, "Seq", otherwise=-1),
+        nbytes=max(_number(args, "In msg nelems"), _number(args, "Out msg nelems"))
+        * _BYTES.get(str(args.get("dtype", "")).lower(), 0),
+    )
+
+
+def _name(told: object, kernel: str) -> str:
+    matched = _KERNEL.match(kernel)
+    text = told if isinstance(told, str) and told else (matched and matched[1]) or kernel
+    return text.lower().strip("_").replace("_", "").removesuffix("base")
+
+
+def _number(args: Mapping[str, Any], key: str, *, otherwise: int = 0) -> int:
+    value = args.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+
+
+def _ranks(told: object) -> tuple[int, ...]:
+    """The ranks of a group; empty where the text is none, or was cut (``[0, 1, ..., 511]``)."""
+    try:
+        ranks = json.loads(told) if isinstance(told, str) else told
+    except ValueError:
+        return ()
+    if not isinstance(ranks, list) or not all(isinstance(rank, int) for rank in ranks):
+        return ()
+    return tuple(ranks)

@@ -1,0 +1,79 @@
+"""Collectives and their bandwidth, by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_opprof.analysis.collectives import Collective, collectives, is_collective
+from pytest_opprof.traces.kineto import load_trace
+
+
+def collective(tmp_path: Path, name: str, **args: Any) -> Collective:
+    kernel = {
+        "ph": "X", "cat": "kernel", "name": name, "pid": 3, "tid": 20, "ts": 100, "dur": 1000,
+        "args": {"device": 3, "stream": 20, **args},
+    }  # fmt: skip
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": [kernel]}))
+    (found,) = collectives(load_trace(path).recording)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kernel", "is_one"),
+    [
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)", True),
+        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", True),
+        ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", True),
+        ("void my_nccl_like_gemm(float*)", False),
+        ("gemm", False),
+    ],
+)
+def test_a_kernel_is_told_by_its_name(kernel: str, *, is_one: bool) -> None:
+    assert is_collective(kernel) is is_one
+
+
+def test_parameters_are_those_of_nccl(tmp_path: Path) -> None:
+    found = collective(
+        tmp_path,
+        "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        **{
+            "Collective name": "_allgather_base",
+            "In msg nelems": 1000,
+            "Out msg nelems": 4000,
+            "Group size": 4,
+            "dtype": "BFloat16",
+            "Process Group Name": "7",
+            "Process Group Ranks": "[0, 2, 4, 6]",
+            "Seq": 12,
+        },
+    )
+    assert (found.name, found.group, found.group_size, found.ranks) == ("allgather", "7", 4, (0, 2, 4, 6))
+    assert (found.device, found.sequence, found.nbytes) == (3, 12, 8000)
+    # 8,000 bytes in a millisecond; each link carries three quarters of it.
+    assert found.algorithm_bandwidth == pytest.approx(8e6)
+    assert found.bus_bandwidth == pytest.approx(6e6)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor"),
+    [("allreduce", 1.5), ("reduce_scatter", 0.75), ("all_to_all", 0.75), ("broadcast", 1), ("send", 1)],
+)
+def test_bus_bandwidth_is_as_nccl_tests_defines_it(tmp_path: Path, name: str, factor: float) -> None:
+    args = {"Collective name": name, "In msg nelems": 500, "Group size": 4, "dtype": "Long"}
+    found = collective(tmp_path, "ncclDevKernel_X_RING(int)", **args)
+    assert found.bus_bandwidth == pytest.approx(4e6 * factor)
+
+
+def test_what_a_trace_does_not_say_is_unknown(tmp_path: Path) -> None:
+    found = collective(tmp_path, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)")
+    assert (found.name, found.nbytes, found.group_size, found.sequence) == ("allreduce", 0, 0, -1)
+    assert found.bus_bandwidth == found.algorithm_bandwidth == 0
+
+
+def test_a_cut_list_of_ranks_is_no_list(tmp_path: Path) -> None:
+    args = {"Group size": 512, "Process Group Ranks": "[0, 1, 2, ..., 511]"}
+    found = collective(tmp_path, "ncclDevKernel_AllReduce_Sum(int)", **args)
+    assert (found.ranks, found.group_size) == ((), 512)
