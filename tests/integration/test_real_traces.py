@@ -11,8 +11,8 @@ import pytest
 from support.html.perfetto import perfetto
 
 from pytest_opprof import load_trace
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # What each file has, counted in it by its category: work of the host, work of devices.
@@ -78,21 +78,24 @@ def test_every_file_of_the_folder_is_known(traces: Path) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_all_work_is_in_the_columns(traces: Path, name: str) -> None:
     recording = load_trace(traces / name).recording
-    on_device = sum(OpKind(kind).is_on_device for kind in recording.kind)
+    on_device = sum(EventKind(kind).is_on_device for kind in recording.kind)
     assert (len(recording) - on_device, on_device) == FILES[name]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_work_of_a_device_has_its_launcher(traces: Path, name: str) -> None:
     recording = load_trace(traces / name).recording
-    work = {OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET}
+    work = {EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET}
     launchers = [
         launcher
         for launcher, kind in zip(recording.launcher, recording.kind, strict=True)
-        if OpKind(kind) in work
+        if EventKind(kind) in work
     ]
     assert launchers
-    assert {OpKind(recording.kind[launcher]) for launcher in launchers} <= {OpKind.RUNTIME, OpKind.DRIVER}
+    assert {EventKind(recording.kind[launcher]) for launcher in launchers} <= {
+        EventKind.RUNTIME,
+        EventKind.DRIVER,
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -133,7 +136,7 @@ def test_events_nest_and_self_times_sum_up(traces: Path, name: str) -> None:
     roots_ns: Counter[int] = Counter()
     selfs_ns: Counter[int] = Counter()
     for row, parent in enumerate(recording.parent):
-        if OpKind(recording.kind[row]).is_on_device:
+        if EventKind(recording.kind[row]).is_on_device:
             assert (parent, recording.self_ns[row]) == (-1, 0)
             continue
         thread = recording.thread[row]
