@@ -115,9 +115,10 @@ class Session:
 
     @property
     def told(self) -> list[str]:
-        """What the plugin said in sentences of its own."""
+        """What the plugin said in sentences of its own, besides how far a save is."""
         both = [*self.stdout.splitlines(), *self.stderr.splitlines()]
-        return [line for line in both if line.startswith(("opprof: ", "ERROR: opprof: "))]
+        said = [line for line in both if line.startswith(("opprof: ", "ERROR: opprof: "))]
+        return [line for line in said if not line.startswith("opprof: certifying ")]
 
     @cached_property
     def outcomes(self) -> dict[str, str]:

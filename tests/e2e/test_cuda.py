@@ -133,7 +133,7 @@ def test_a_test_has_the_device_memory_of_its_steps(project: Project) -> None:
     project.pytest("--opprof-save=main")
     project.replace("test_it.py", "bytes=100", "bytes=200")
     compared = project.pytest("--opprof-baseline=main")
-    assert "REGRESSED: 100 more allocated CUDA memory in each step" in compared.failures["test_step"]
+    assert "REGRESSED: 100 B more allocated CUDA memory in each step" in compared.failures["test_step"]
 
 
 def test_device_memory_that_was_not_recorded_proves_nothing(project: Project) -> None:

@@ -204,7 +204,7 @@ TABLES: Final = (
         name="measured tests that are not shown",
         tells="How many tests a summary folds.",
         file="pytest_opprof/report/terminal.py",
-        text="    if folded:",
+        text="    if verbosity == 0 and len(in_table) > _MOST_MEASURED:",
         without="    if False:",
         test="tests/unit/report/test_terminal.py::test_many_measured_tests_are_cut_short",
     ),
