@@ -25,8 +25,9 @@ from pytest_opprof.history.record import (
     record_of,
 )
 from pytest_opprof.history.trend import trend_of, wanted_metrics
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.files import write_run
-from pytest_opprof.results.run import Commit, OpKind, OpRow, Run, TestResult
+from pytest_opprof.results.run import Commit, OpRow, Run, TestResult
 from pytest_opprof.results.samples import Samples
 
 _RUNS: Final = 10_000
@@ -181,9 +182,11 @@ def _run(number: int) -> Run:
         OpRow(
             name=f"aten::op_{op}",
             kind=OpKind.OP,
-            count=samples(op),
-            cpu_time_total_ns=samples(2_000),
-            self_cpu_time_total_ns=samples(1_000),
+            metrics={
+                "count": samples(op),
+                "cpu_time_total": samples(2_000),
+                "self_cpu_time_total": samples(1_000),
+            },
         )
         for op in range(1, _OPS)
     )

@@ -9,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import CPU_MEMORY_ALLOCATED, OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import (
     CaptureStats,
     Commit,
     Environment,
-    OpKind,
     OpRow,
     Run,
     Schedule,
@@ -206,10 +206,12 @@ def _rows(tree: list[TreeNode], noise: random.Random) -> Iterator[OpRow]:
         yield OpRow(
             name=name,
             kind=OpKind.OP if is_op else OpKind.RANGE,
-            count=_same(count),
-            cpu_time_total_ns=_steps(sum(inside[place] for place in places) // _STEPS, noise),
-            self_cpu_time_total_ns=_steps(sum(tree[place].self_ns for place in places) // _STEPS, noise),
-            cpu_memory=_same(count * 65_536) if name.startswith("aten::empty") else None,
+            metrics={
+                "count": _same(count),
+                "cpu_time_total": _steps(sum(inside[place] for place in places) // _STEPS, noise),
+                "self_cpu_time_total": _steps(sum(tree[place].self_ns for place in places) // _STEPS, noise),
+                **({"cpu_memory": _same(count * 65_536)} if name.startswith("aten::empty") else {}),
+            },
             parent_op=tree[parent].name if parent > 0 else None,
             source=f"forward, model.py:{40 + places[0] % 90}" if is_op else None,
         )
@@ -224,8 +226,7 @@ def _steps(value: int, noise: random.Random) -> Samples:
 
 
 def _summarized(row: OpRow) -> OpRow:
-    return replace(
-        row,
-        cpu_time_total_ns=row.cpu_time_total_ns.summarized(),
-        self_cpu_time_total_ns=row.self_cpu_time_total_ns.summarized(),
+    return row.with_metrics(
+        cpu_time_total=row.cpu_time_total_ns.summarized(),
+        self_cpu_time_total=row.self_cpu_time_total_ns.summarized(),
     )

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opprof_docs.measured import UNITS
 from opprof_docs.tables import code, table
+from pytest_opprof.metrics import COUNT, ROW_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +22,27 @@ _CAPS = (
     ("maxItems", "{} items at most"),
     ("maxProperties", "{} members at most"),
 )
+
+
+def with_metrics(text: str) -> str:
+    """The text of run.schema.json with the metrics of a row as the table of metrics has them."""
+    schema = json.loads(text)
+    schema["$defs"]["op"]["properties"]["metrics"] = {
+        "description": "By name; what is 0 in each step, or was not recorded, is absent.",
+        "type": "object",
+        "required": [COUNT.name],
+        "maxProperties": 100,
+        "propertyNames": {"type": "string", "maxLength": 64, "pattern": "^[a-z][a-z0-9_]*$"},
+        "properties": {
+            name: {
+                "$ref": f"#/$defs/{'changes' if metric.is_signed else 'samples'}",
+                "description": f"{metric.label}, in {UNITS[metric.unit]}",
+            }
+            for name, metric in ROW_METRICS.items()
+        },
+        "additionalProperties": {"$ref": "#/$defs/changes"},
+    }
+    return json.dumps(schema, indent=2) + "\n"
 
 
 def schema_lines() -> Iterator[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pytest_opprof.metrics import Metric
 
-_UNITS: Mapping[Unit, str] = MappingProxyType(
+UNITS: Mapping[Unit, str] = MappingProxyType(
     {
         Unit.COUNT: "calls",
         Unit.NS: "nanoseconds",
@@ -82,7 +82,7 @@ def _row(metric: Metric, name: str) -> tuple[str, ...]:
     return (
         code(name),
         f"{metric.label}{' (less is worse)' if metric.worse is Worse.LOWER else ''}",
-        _UNITS[metric.unit],
+        UNITS[metric.unit],
         _COMPARED[metric.family],
         code(metric.source.value) if metric.source else "",
         _gate(metric),

@@ -207,12 +207,14 @@ enum op_group_by {
 };
 /* `by` is bits of op_group_by; events are also apart by so many innermost calls of their stacks, and
  * the lines these were at (two lines may read as one entry: rows of one stack, if rarely).
- * Rows in the order of their first start. `samples` is 14 arrays of rows x steps one after the
- * other: count, total_ns, self_ns, device_total_ns, self_device_ns, cpu_memory, flops, counted_flops,
- * device_memory, views, bytes, counted_bytes, nodes, counted_nodes.
+ * Rows in the order of their first start. `samples` is an array of rows x steps for each column of
+ * op_group_column(), one after the other.
  * Both belong to the result until the next call. */
 int op_result_groups(op_result *result, int by, uint32_t stack_depth, const op_group **rows,
                      uint64_t *count, const int64_t **samples);
+/* What a column of the samples is called, and the member of op_group that is its sum over all events.
+ * NULL: there are no more. */
+const char *op_group_column(uint32_t index);
 /* What devices did for an op, with all that ran inside it. Times are nanoseconds. */
 enum op_use_of_device {
     OP_USE_KERNELS,

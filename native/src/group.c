@@ -10,6 +10,12 @@
 
 #include <string.h>
 
+const char *op_group_column(uint32_t index) {
+#define NAME(name) #name,
+    static const char *const names[] = {OP_EACH_STEP_COLUMN(NAME)};
+    return index < OP_STEP_COLUMNS ? names[index] : NULL;
+}
+
 static bool inputs_at(const op_result *r, uint64_t row, op_inputs *out) {
     uint32_t at = r->columns.args[row];
     return at && op_inputs_of(r->args + at - 1, r->args + r->arg_words, out);
@@ -183,31 +189,31 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
     const op_columns *c = &g->r->columns;
     uint64_t steps = g->r->step_count;
     int64_t *cell = g->samples + OP_STEP_COLUMNS * steps * group + (uint64_t)c->step[row];
-    cell[0]++;
-    cell[9 * steps] += (c->flags[row] & OP_FLAG_VIEW) != 0;
+    cell[OP_STEP_count * steps]++;
+    cell[OP_STEP_views * steps] += (c->flags[row] & OP_FLAG_VIEW) != 0;
     if (g->device.total_ns) {
-        cell[3 * steps] += g->device.total_ns[row];
-        cell[4 * steps] += g->device.self_ns[row];
+        cell[OP_STEP_device_total_ns * steps] += g->device.total_ns[row];
+        cell[OP_STEP_self_device_ns * steps] += g->device.self_ns[row];
     }
     if (op_is_on_device(c->kind[row]))
         return;
     if (g->r->work) {
         const op_work *work = &g->r->work[row];
-        cell[10 * steps] += work->bytes;
-        cell[11 * steps] += work->bytes - work->inner_bytes;
-        cell[12 * steps] += work->nodes;
-        cell[13 * steps] += work->nodes - work->inner_nodes;
+        cell[OP_STEP_bytes * steps] += work->bytes;
+        cell[OP_STEP_counted_bytes * steps] += work->bytes - work->inner_bytes;
+        cell[OP_STEP_nodes * steps] += work->nodes;
+        cell[OP_STEP_counted_nodes * steps] += work->nodes - work->inner_nodes;
     }
     if (c->duration_ns[row] >= 0)
-        cell[steps] += c->duration_ns[row];
-    cell[2 * steps] += c->self_ns[row];
+        cell[OP_STEP_total_ns * steps] += c->duration_ns[row];
+    cell[OP_STEP_self_ns * steps] += c->self_ns[row];
     if (g->r->memory_count) {
-        cell[5 * steps] += g->memory.cpu[row];
-        cell[8 * steps] += g->memory.device[row];
+        cell[OP_STEP_cpu_memory * steps] += g->memory.cpu[row];
+        cell[OP_STEP_device_memory * steps] += g->memory.device[row];
     }
     if (g->r->flops) {
-        cell[6 * steps] += g->r->flops[row];
-        cell[7 * steps] += g->r->flops[c->count + row];
+        cell[OP_STEP_flops * steps] += g->r->flops[row];
+        cell[OP_STEP_counted_flops * steps] += g->r->flops[c->count + row];
     }
 }
 

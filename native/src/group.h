@@ -7,7 +7,25 @@
 
 #include <stdbool.h>
 
-#define OP_STEP_COLUMNS 14 /* as op_result_groups() has them */
+/* What is summed up step by step: members of op_group. A new one is added to here, to op_group and in
+ * group.c. */
+#define OP_EACH_STEP_COLUMN(X)                                                                         \
+    X(count)                                                                                           \
+    X(total_ns)                                                                                        \
+    X(self_ns)                                                                                         \
+    X(device_total_ns)                                                                                 \
+    X(self_device_ns)                                                                                  \
+    X(cpu_memory)                                                                                      \
+    X(flops)                                                                                           \
+    X(counted_flops)                                                                                   \
+    X(device_memory)                                                                                   \
+    X(views)                                                                                           \
+    X(bytes)                                                                                           \
+    X(counted_bytes)                                                                                   \
+    X(nodes)                                                                                           \
+    X(counted_nodes)
+#define OP_STEP_COLUMN(name) OP_STEP_##name,
+enum op_step_column { OP_EACH_STEP_COLUMN(OP_STEP_COLUMN) OP_STEP_COLUMNS };
 
 typedef struct op_grouping {
     op_result *r;

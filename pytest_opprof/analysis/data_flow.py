@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.analysis.schemas import Schemas
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.inputs import Inputs, TensorIdentity
@@ -126,9 +126,9 @@ class DataFlow:
     def _follow_storages(self) -> None:
         recording = self._recording
         for row in sorted(range(len(recording)), key=recording.start_ns.__getitem__):
-            if recording.kind[row] == OpKind.MEMORY:
+            if recording.kind[row] == EventKind.MEMORY:
                 self._change(row)
-            elif recording.kind[row] == OpKind.TORCH:
+            elif recording.kind[row] == EventKind.TORCH:
                 self._use(row)
 
     def _change(self, row: int) -> None:

@@ -14,11 +14,12 @@ from urllib.parse import quote, unquote
 from pytest_opprof.baselines.directory import listed, locked
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import OP_METRICS, TOTALS, Family, Source
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import ROW_METRICS, TOTALS, Family, Source
 from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, PYTHON_MEMORY_FIELDS
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
-from pytest_opprof.results.run import CaptureStats, Environment, OpKind, OpRow, Run, TestResult, Timing
+from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +32,7 @@ _SUFFIX = ".counts.json"
 # Reread and written by people as well: git merges lines, not words.
 _INDENT = 1
 _EXACT = frozenset(
-    metric.name for metric in (*OP_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
+    metric.name for metric in (*ROW_METRICS.values(), *TOTALS.values()) if metric.family is Family.EXACT
 )
 # Without these no memory of NumPy's was measured: its build and its CPU features say nothing of the counts.
 _OF_PYTHON = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
@@ -158,15 +159,9 @@ def _counts_of(test: TestResult, *, fields: frozenset[str]) -> TestResult:
 
 def _count_of(row: OpRow) -> OpRow:
     """A row without times and lines of code: those move while nothing changes."""
-    nothing = row.count.zeros()
     return replace(
         row,
-        cpu_time_total_ns=nothing,
-        self_cpu_time_total_ns=nothing,
-        cpu_memory=row.cpu_memory if "cpu_memory" in _EXACT else None,
-        device_memory=row.device_memory if "device_memory" in _EXACT else None,
-        flops=row.flops,
-        device={name: row.device[name] for name in sorted(row.device) if name in _EXACT},
+        metrics={name: row.metrics[name] for name in sorted(row.metrics) if name in _EXACT},
         parent_op=None,
         source=None,
         places={},

@@ -27,7 +27,6 @@ from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.op_groups import OpGroup, read_groups, sum_up
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.op_values import (
     OpOutputs,
     OpValue,
@@ -47,8 +46,9 @@ from pytest_opprof.capture.window import (
     read_steps,
     read_threads,
 )
+from pytest_opprof.kinds import EventKind
 
-_GIVEN_KEYWORDS: Final = frozenset({OpKind.RANGE, OpKind.TORCH})
+_GIVEN_KEYWORDS: Final = frozenset({EventKind.RANGE, EventKind.TORCH})
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
 
 # As torch's ``use_device`` has them, by torch's numbers.
@@ -72,7 +72,7 @@ class Recording:
         launcher: Of a device event: index of the host event that caused it; -1 for none known.
         line: Of the Python function around the event, where it began; 0 where it is not known, or where the
             event is inside an op that has one. Needs Python calls.
-        kind: Numbers of `OpKind`.
+        kind: Numbers of `EventKind`.
         flags: ``FLAG_CROSSING`` (of a call that overlaps an op or range in part), ``FLAG_VIEW`` (an op),
             ``FLAG_ASYNC``, ``FLAG_UNFINISHED``, ``FLAG_BACKGROUND``, ``FLAG_CREDITED``
             (memory that the event around it accounts for).

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.call_sites import CallSites
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import CallLine, Change

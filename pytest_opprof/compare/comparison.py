@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_opprof.compare.verdicts import Verdict
-    from pytest_opprof.results.run import OpKind, Run, TestResult
+    from pytest_opprof.kinds import OpKind
+    from pytest_opprof.results.run import Run, TestResult
     from pytest_opprof.results.samples import Samples
 
 _MOST_NAMES = 3

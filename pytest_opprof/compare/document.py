@@ -15,6 +15,7 @@ from pytest_opprof.compare.comparison import (
     TestComparison,
 )
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.results.document import (
     contradiction,
@@ -30,7 +31,7 @@ from pytest_opprof.results.document import (
 from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.names import bounded_notes, bounded_text
-from pytest_opprof.results.run import OpKind, TestResult
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.schema import Contract
 
 if TYPE_CHECKING:

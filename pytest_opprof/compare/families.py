@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, OP_FAMILIES
-from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

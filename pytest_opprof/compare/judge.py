@@ -23,6 +23,7 @@ from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
     OP_METRICS,
@@ -34,9 +35,8 @@ from pytest_opprof.metrics import (
     MetricPath,
     Source,
 )
-from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import CERTIFICATE, OpKind
+from pytest_opprof.results.run import CERTIFICATE
 from pytest_opprof.results.samples import Samples, range_text
 
 if TYPE_CHECKING:
@@ -332,9 +332,9 @@ def _disagrees(test: TestResult, change: Change) -> bool:
 
 
 def _is_nothing(pair: RowPair, metric: Metric) -> bool:
-    """Whether neither side's devices did such a thing for an op: true of most metrics of most ops."""
+    """Whether neither side tells of such a thing for an op: true of most metrics of most ops."""
     sides = [side for side in (pair.base, pair.head) if side is not None]
-    return metric.name in TOTAL_OF_COUNT and not any(metric.name in side.device for side in sides)
+    return not any(metric.name in side.metrics for side in sides)
 
 
 def _as_part_of_total(change: Change, risen: Mapping[str, Change]) -> Change:

@@ -11,6 +11,7 @@ from pytest_opprof.compare.comparison import LimitResult
 from pytest_opprof.compare.sums import part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
     PRESETS,
@@ -23,7 +24,6 @@ from pytest_opprof.metrics import (
     parse_path,
 )
 from pytest_opprof.metrics.device import is_of_device
-from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import (
     EVERY_PPM,

@@ -10,7 +10,8 @@ from pytest_opprof.results.names import STEP_NAME
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_opprof.results.run import OpKind, OpRow, Run, TestResult
+    from pytest_opprof.kinds import OpKind
+    from pytest_opprof.results.run import OpRow, Run, TestResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.renamed_tests import Renamed
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME, bounded_text
-from pytest_opprof.results.run import OpKind, TestResult
+from pytest_opprof.results.run import TestResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
     CPU_MEMORY,
@@ -21,7 +22,6 @@ from pytest_opprof.metrics.device import (
     MEMSETS_COUNT,
     TOTAL_OF_COUNT,
 )
-from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from pytest_opprof.metrics import Metric

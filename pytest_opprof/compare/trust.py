@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, TOTALS, Family, Metric, Scope, Source
 from pytest_opprof.metrics.device import KERNELS_COUNT, TOTAL_OF_COUNT
 from pytest_opprof.metrics.fingerprint import (
@@ -15,7 +16,7 @@ from pytest_opprof.metrics.fingerprint import (
     SETTINGS,
 )
 from pytest_opprof.results.merge import differences
-from pytest_opprof.results.run import Environment, OpKind
+from pytest_opprof.results.run import Environment
 from pytest_opprof.units import EVERY_PPM, format_share
 
 if TYPE_CHECKING:

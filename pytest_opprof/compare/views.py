@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OPS_COUNT, VIEWS_COUNT, Source
-from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _like(row: OpRow, now: OpRow | None) -> OpRow:
         return row
     work = now.not_views
     if not work.high:
-        return replace(row, views=row.count)
+        return row.with_metrics(views=row.count)
     if not (work.is_constant and row.count.is_constant):
         return row
-    return replace(row, views=Samples.constant(max(row.count.low - work.low, 0), steps=row.count.steps))
+    return row.with_metrics(views=Samples.constant(max(row.count.low - work.low, 0), steps=row.count.steps))

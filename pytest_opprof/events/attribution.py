@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, OpKind
+from pytest_opprof.capture.event_flags import FLAG_ASYNC
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
 
 # Calls of a device's runtime launch for the op around them.
-_CALLS: Final = frozenset({OpKind.RUNTIME, OpKind.DRIVER})
-_WORK: Final = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
+_CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
+_WORK: Final = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, overload
 
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions
@@ -31,6 +30,7 @@ from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.table_row import survey
 from pytest_opprof.events.torch_rules import torch_events
 from pytest_opprof.events.torch_tree import nest
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.stack_kinds import StackKind
@@ -319,7 +319,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
             return build_table(self._torch_events(), self._columns(options))
         # The distinct names and shapes say all that the layout depends on, without an object for each event.
         forests = self._recorded.forests
-        has_stacks = any(OpKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
+        has_stacks = any(EventKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
         depth = _WHOLE_STACKS if has_stacks else 0
         facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
         if has_stacks:  # the row of a Python call has a name of its own

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, OpKind
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED
 from pytest_opprof.data_loss import losses_of_recording
 from pytest_opprof.events.attribution import DeviceWork, device_work
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.stacks import Stacks
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -82,7 +83,7 @@ class EventForest:
     @functools.cached_property
     def has_memory_records(self) -> bool:
         """Whether some memory was recorded as taken or given back."""
-        return OpKind.MEMORY in bytes(self.recording.kind)
+        return EventKind.MEMORY in bytes(self.recording.kind)
 
     @functools.cached_property
     def device_work(self) -> DeviceWork | None:

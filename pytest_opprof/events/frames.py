@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -37,7 +37,7 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "flops": "q",
 }
 # By the numbers of the column; no event has kind 0.
-_KINDS: Final = ["", *(kind.name.lower() for kind in OpKind)]
+_KINDS: Final = ["", *(kind.name.lower() for kind in EventKind)]
 _ARROW_TYPES: Final = {"q": "int64", "Q": "uint64", "i": "int32", "I": "uint32", "B": "uint8"}
 _SHARED: Final = (
     "cpu_time_total_ns",

@@ -12,7 +12,7 @@ from pytest_opprof.events.times import FormattedTimesMixin, Kernel, nanoseconds,
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.cpp_stacks import CppFrame
-    from pytest_opprof.capture.op_kind import OpKind
+    from pytest_opprof.kinds import EventKind
 
 # Devices whose events torch lets have a time.
 _TIMED_DEVICES: Final = frozenset(
@@ -157,7 +157,7 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
         return [str(frame) for frame in self.cpp_frames]
 
     @property
-    def kind(self) -> OpKind | None:
+    def kind(self) -> EventKind | None:
         """What it is, where a recording says so."""
         return None
 

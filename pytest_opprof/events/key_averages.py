@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pytest_opprof.capture.event_flags import FLAG_BACKGROUND
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.op_kind import FLAG_BACKGROUND
 from pytest_opprof.events.columns import TableOptions
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.forest import EventForest

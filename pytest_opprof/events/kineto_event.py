@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.flop_formulas import TORCHS
 from pytest_opprof.events.flops import flops_of
 from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recorded_event import RecordedEvent
@@ -205,54 +205,54 @@ _SAME_NAMES: Final = {
 
 # Kineto's words for what our kinds are.
 _ACTIVITIES: Final = {
-    OpKind.ITT: "user_annotation",
-    OpKind.NVTX: "user_annotation",
-    OpKind.PYTHON_CALL: "python_function",
-    OpKind.C_CALL: "python_function",
-    OpKind.MARK: "cpu_instant_event",
-    OpKind.MEMORY: "cpu_instant_event",
-    OpKind.RUNTIME: "cuda_runtime",
-    OpKind.DRIVER: "cuda_driver",
-    OpKind.KERNEL: "kernel",
-    OpKind.MEMCPY: "gpu_memcpy",
-    OpKind.MEMSET: "gpu_memset",
-    OpKind.SYNC: "cuda_sync",
-    OpKind.DEVICE_RANGE: "gpu_user_annotation",
+    EventKind.ITT: "user_annotation",
+    EventKind.NVTX: "user_annotation",
+    EventKind.PYTHON_CALL: "python_function",
+    EventKind.C_CALL: "python_function",
+    EventKind.MARK: "cpu_instant_event",
+    EventKind.MEMORY: "cpu_instant_event",
+    EventKind.RUNTIME: "cuda_runtime",
+    EventKind.DRIVER: "cuda_driver",
+    EventKind.KERNEL: "kernel",
+    EventKind.MEMCPY: "gpu_memcpy",
+    EventKind.MEMSET: "gpu_memset",
+    EventKind.SYNC: "cuda_sync",
+    EventKind.DEVICE_RANGE: "gpu_user_annotation",
 }
 
 
-def activity_of(kind: OpKind, *, user_scope: bool) -> str:
+def activity_of(kind: EventKind, *, user_scope: bool) -> str:
     """Kineto's word for an event of a kind; whose range it is, torch's or ours, makes no difference."""
-    if kind in (OpKind.TORCH, OpKind.RANGE):
+    if kind in (EventKind.TORCH, EventKind.RANGE):
         return "user_annotation" if user_scope else "cpu_op"
     return _ACTIVITIES[kind]
 
 
-def kind_of(event: KinetoEvent) -> OpKind:
+def kind_of(event: KinetoEvent) -> EventKind:
     """The kind of event that Kineto tells of."""
     if event.name() in (MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME):
-        return OpKind.MEMORY
+        return EventKind.MEMORY
     activity = told(event, "activity_type")
     if told(event, "is_user_annotation"):
         on_host = device_of(event) == DeviceType.CPU
-        return OpKind.RANGE if on_host else OpKind.DEVICE_RANGE
+        return EventKind.RANGE if on_host else EventKind.DEVICE_RANGE
     if told(event, "is_python_function"):
-        return OpKind.PYTHON_CALL
+        return EventKind.PYTHON_CALL
     if device_of(event) != DeviceType.CPU:
-        return _DEVICE_KINDS.get(activity, OpKind.KERNEL)
-    return _HOST_KINDS.get(activity, OpKind.TORCH)
+        return _DEVICE_KINDS.get(activity, EventKind.KERNEL)
+    return _HOST_KINDS.get(activity, EventKind.TORCH)
 
 
 _DEVICE_KINDS: Final = {
-    "gpu_memcpy": OpKind.MEMCPY,
-    "gpu_memset": OpKind.MEMSET,
-    "cuda_sync": OpKind.SYNC,
-    "xpu_sync": OpKind.SYNC,
+    "gpu_memcpy": EventKind.MEMCPY,
+    "gpu_memset": EventKind.MEMSET,
+    "cuda_sync": EventKind.SYNC,
+    "xpu_sync": EventKind.SYNC,
 }
 _HOST_KINDS: Final = {
     f"{device}_{layer}": kind
     for device in ("cuda", "xpu", "mtia", "privateuse1", "glow")
-    for layer, kind in (("runtime", OpKind.RUNTIME), ("driver", OpKind.DRIVER))
+    for layer, kind in (("runtime", EventKind.RUNTIME), ("driver", EventKind.DRIVER))
 }
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED, FLAG_UNFINISHED, USER_SCOPE
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED, FLAG_UNFINISHED, USER_SCOPE, OpKind
 from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.attribution import flops_with_inner, with_inner
@@ -24,6 +24,7 @@ from pytest_opprof.events.kineto_event import KinetoEvent, KinetoResult, device_
 from pytest_opprof.events.names import STEP_PREFIX, summed_name
 from pytest_opprof.events.row_sums import sum_up
 from pytest_opprof.events.stacks import without_line
+from pytest_opprof.kinds import EventKind
 
 # A lane is a thread of the host, or a stream of a device: type, index, number.
 _Lane = tuple[int, int, int]
@@ -34,7 +35,7 @@ _MOST_DIGITS: Final = 18
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
     event: KinetoEvent
-    kind: OpKind
+    kind: EventKind
     lane: _Lane
     start_ns: int
     end_ns: int
@@ -99,7 +100,7 @@ class KinetoRecording:
                 around.pop()
             if around:
                 parents[index] = around[-1]
-            if row.kind is not OpKind.MEMORY:
+            if row.kind is not EventKind.MEMORY:
                 around.append(index)
         return parents
 
@@ -109,7 +110,7 @@ class KinetoRecording:
 
     def _flags(self, index: int) -> int:
         row = self._rows[index]
-        credited = row.kind is OpKind.MEMORY and self.parent[index] >= 0
+        credited = row.kind is EventKind.MEMORY and self.parent[index] >= 0
         return FLAG_ASYNC * row.is_async | FLAG_UNFINISHED * row.is_unfinished | FLAG_CREDITED * credited
 
     def _self_times(self) -> array[int]:
@@ -139,7 +140,7 @@ class KinetoRecording:
     def scope(self) -> Sequence[int]:
         """Torch's record scopes; a range is the user's, also where its source knows no scopes."""
         scopes = zip(self._rows, self._told("scope"), strict=True)
-        return array("B", (USER_SCOPE if row.kind is OpKind.RANGE else scope for row, scope in scopes))
+        return array("B", (USER_SCOPE if row.kind is EventKind.RANGE else scope for row, scope in scopes))
 
     @functools.cached_property
     def launcher(self) -> Sequence[int]:
@@ -185,7 +186,7 @@ class KinetoRecording:
     @functools.cached_property
     def steps(self) -> Sequence[StepInfo]:
         """The steps, from the ranges that the profiler opened for them."""
-        marks = [row for row in self._rows if row.kind is OpKind.RANGE and _step_number(row) is not None]
+        marks = [row for row in self._rows if row.kind is EventKind.RANGE and _step_number(row) is not None]
         marks.sort(key=lambda row: row.start_ns)
         return tuple(
             StepInfo(
@@ -242,7 +243,7 @@ class KinetoRecording:
     def _memory_of(self, devices: frozenset[DeviceType]) -> array[int]:
         taken = array("q", [0]) * len(self._rows)
         for index, row in enumerate(self._rows):
-            if row.kind is OpKind.MEMORY and device_of(row.event) in devices:
+            if row.kind is EventKind.MEMORY and device_of(row.event) in devices:
                 owner = self.parent[index]
                 taken[owner if owner >= 0 else index] += told(row.event, "nbytes")
         return taken
@@ -300,7 +301,7 @@ class KinetoRecording:
     def row_name(self, event: int) -> str:
         """The name of the row that an event is summed up in. Kineto tells no qualified names."""
         name = summed_name(self.name(event))
-        return without_line(name) if self._rows[event].kind is OpKind.PYTHON_CALL else name
+        return without_line(name) if self._rows[event].kind is EventKind.PYTHON_CALL else name
 
     def kineto_event(self, event: int) -> KinetoEvent:
         """What Kineto told of an event."""
@@ -325,7 +326,7 @@ class KinetoRecording:
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event of kind ``MEMORY``; None for any other event."""
         row = self._rows[event]
-        if row.kind is not OpKind.MEMORY:
+        if row.kind is not EventKind.MEMORY:
             return None
         return MemoryChange(
             address=0,
@@ -355,7 +356,7 @@ def _rows(result: KinetoResult, begin_ns: int) -> Iterator[_Row]:
         kind = kind_of(event)
         thread, end_thread = event.start_thread_id(), event.end_thread_id()
         cause = told(event, "linked_correlation_id")
-        if cause and kind in (OpKind.RUNTIME, OpKind.DRIVER):
+        if cause and kind in (EventKind.RUNTIME, EventKind.DRIVER):
             # Kineto has the system's number of the thread here, and torch's number for ops.
             thread = end_thread = threads.get(cause, thread)
         on_device = kind.is_on_device

@@ -7,9 +7,9 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.kineto_rows import recorded_events, torch_thread
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.capture.recording import Recording
@@ -72,7 +72,7 @@ class EventTree:
     def parent(self, row: int) -> int:
         """The row of the event around one, or of what launched it; -1 for none."""
         recording = self.forest.recording
-        on_device = OpKind(recording.kind[row]).is_on_device
+        on_device = EventKind(recording.kind[row]).is_on_device
         return recording.launcher[row] if on_device else self.forest.parent(row)
 
     def roots(self) -> list[int]:
@@ -130,9 +130,9 @@ class TreeEvent:
         return self._tree.forest.recording.overload_name(self._row)
 
     @property
-    def kind(self) -> OpKind:
+    def kind(self) -> EventKind:
         """What it is."""
-        return OpKind(self._tree.forest.recording.kind[self._row])
+        return EventKind(self._tree.forest.recording.kind[self._row])
 
     @property
     def correlation_id(self) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.attribution import launching_op
 from pytest_opprof.events.kineto_event import KinetoEvent, RecordedKinetoEvent
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.forest import EventForest
     from pytest_opprof.events.recording_view import RecordingView
 
-_CALLS: Final = frozenset({OpKind.RUNTIME, OpKind.DRIVER})
+_CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
 
 
 def kineto_events(forest: EventForest) -> tuple[list[KinetoEvent], int]:
@@ -62,10 +62,10 @@ def _call(forest: EventForest, row: int) -> int:
 def _cause(forest: EventForest, row: int) -> int:
     """The number of the op that caused an event of a device or of its runtime, 0 for none."""
     recording = forest.recording
-    kind = OpKind(recording.kind[row])
+    kind = EventKind(recording.kind[row])
     if kind in _CALLS:
         op = recording.parent[row]
-    elif kind.is_on_device and kind is not OpKind.DEVICE_RANGE:
+    elif kind.is_on_device and kind is not EventKind.DEVICE_RANGE:
         op = launching_op(recording, row)
     else:
         return 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE, OpKind
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED, USER_SCOPE
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.event_metadata import event_metadata
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import activity_of, told
 from pytest_opprof.events.names import filter_stack_entry, summed_name
 from pytest_opprof.events.times import Interval, Kernel, microseconds
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.units import NS_IN_US
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.memory import MemoryChange
     from pytest_opprof.events.forest import EventForest
 
-_ON_DEVICE: Final = int(OpKind.KERNEL)  # this kind and all above; an enum's members compare slowly
-_PYTHON_KINDS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
+_ON_DEVICE: Final = int(EventKind.KERNEL)  # this kind and all above; an enum's members compare slowly
+_PYTHON_KINDS: Final = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 # Links to other events are not kept: events that held one another would live until a collection of garbage.
 _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
 
@@ -84,9 +85,9 @@ class RecordedEvent(FunctionEvent):
         return bool(self._forest.recording.flags[self._index] & FLAG_UNFINISHED)
 
     @property
-    def kind(self) -> OpKind:
+    def kind(self) -> EventKind:
         """What it is."""
-        return OpKind(self._forest.recording.kind[self._index])
+        return EventKind(self._forest.recording.kind[self._index])
 
     @property
     def step(self) -> int | None:
@@ -122,7 +123,7 @@ class RecordedEvent(FunctionEvent):
     @property
     def memory(self) -> MemoryChange | None:
         """Of a record of memory: what the allocator did."""
-        return self._forest.recording.memory(self._index) if self.kind is OpKind.MEMORY else None
+        return self._forest.recording.memory(self._index) if self.kind is EventKind.MEMORY else None
 
     @property
     def counters(self) -> dict[str, int]:
@@ -188,7 +189,7 @@ def _id(event: RecordedEvent) -> int:
 
 
 def _trace_name(event: RecordedEvent) -> str | None:
-    return None if event.kind is OpKind.MEMORY else event.recorded_name
+    return None if event.kind is EventKind.MEMORY else event.recorded_name
 
 
 def _parent(event: RecordedEvent) -> FunctionEvent | None:
@@ -246,7 +247,7 @@ def _concrete(event: RecordedEvent) -> list[Any]:
 
 
 def _annotation(event: RecordedEvent) -> bool:
-    return event.scope == USER_SCOPE or event.kind is OpKind.DEVICE_RANGE
+    return event.scope == USER_SCOPE or event.kind is EventKind.DEVICE_RANGE
 
 
 def _activity(event: RecordedEvent) -> str:

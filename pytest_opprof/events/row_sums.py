@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.op_kind import (
+from pytest_opprof.capture.event_flags import (
     FLAG_ASYNC,
     FLAG_BACKGROUND,
     FLAG_CREDITED,
     FLAG_VIEW,
     USER_SCOPE,
-    OpKind,
 )
+from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.events.attribution import device_work
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
@@ -87,7 +87,7 @@ def sum_up(
         if group is None:
             group = groups[key] = _Group(row, len(recording.steps))
         duration_ns = max(recording.duration_ns[row], 0)
-        on_device = OpKind(recording.kind[row]).is_on_device
+        on_device = EventKind(recording.kind[row]).is_on_device
         amounts = {
             "count": 1,
             "total_ns": 0 if on_device else duration_ns,
@@ -118,14 +118,14 @@ def _key(recording: RecordingView, row: int, *, by_inputs: bool, by_values: bool
 
 
 def _is_annotation(recording: RecordingView, row: int) -> bool:
-    return recording.scope[row] == USER_SCOPE or recording.kind[row] == OpKind.DEVICE_RANGE
+    return recording.scope[row] == USER_SCOPE or recording.kind[row] == EventKind.DEVICE_RANGE
 
 
 def _finished(recording: RecordingView, group: _Group) -> OpGroup:
-    first, of_step = group.first, group.of_step
+    first = group.first
     return OpGroup(
         name=recording.row_name(first),
-        kind=OpKind(recording.kind[first]),
+        kind=EventKind(recording.kind[first]),
         scope=recording.scope[first],
         is_user_annotation=_is_annotation(recording, first),
         background=bool(recording.flags[first] & FLAG_BACKGROUND),
@@ -135,15 +135,7 @@ def _finished(recording: RecordingView, group: _Group) -> OpGroup:
         max_ns=group.longest,
         first_event=first,
         args_event=first,
-        step_counts=tuple(of_step["count"]),
-        step_total_ns=tuple(of_step["total_ns"]),
-        step_self_ns=tuple(of_step["self_ns"]),
-        step_device_total_ns=tuple(of_step["device_total_ns"]),
-        step_self_device_ns=tuple(of_step["self_device_ns"]),
-        step_cpu_memory=tuple(of_step["cpu_memory"]),
-        step_device_memory=tuple(of_step["device_memory"]),
-        step_flops=tuple(of_step["flops"]),
-        step_counted_flops=tuple(of_step["counted_flops"]),
-        step_views=tuple(of_step["views"]),
+        sums=group.sums,
+        steps={column: tuple(values) for column, values in group.of_step.items()},
         **group.sums,
     )

@@ -8,7 +8,7 @@ import sys
 from array import array
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.window import OpenCall
     from pytest_opprof.events.recording_view import RecordingView
 
-_CALLS: Final = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
+_CALLS: Final = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _BACKWARD_SCOPE: Final = 1
 # Of a row that nobody asked about yet; -1 is the answer "none".
 _UNKNOWN: Final = -2
@@ -125,7 +125,7 @@ class Stacks:
         found = []
         row = self._recording.parent[event] if self.were_recorded else -1
         while row >= 0:
-            if self._recording.kind[row] == OpKind.PYTHON_CALL:
+            if self._recording.kind[row] == EventKind.PYTHON_CALL:
                 name = self._recording.name(row)
                 if name.startswith(_MODULE):
                     found.append(name.removeprefix(_MODULE))
@@ -206,7 +206,7 @@ class Stacks:
         passed = []
         row = event
         while row >= 0 and known[row] == _UNKNOWN:
-            if recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == OpKind.TORCH:
+            if recording.scope[row] == _BACKWARD_SCOPE and recording.kind[row] == EventKind.TORCH:
                 known[row] = row
             else:
                 passed.append(row)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_opprof.capture.call_sites import library_folders
-from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
+from pytest_opprof.capture.event_flags import FLAG_CREDITED
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.stacks import Stacks, StackTree, frame_of
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.call_sites import CalledFrom
     from pytest_opprof.events.recording_view import RecordingView
 
-_NOT_CALLED_FROM_A_LINE = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL, OpKind.MEMORY, OpKind.MARK})
+_NOT_CALLED_FROM_A_LINE = frozenset(
+    {EventKind.PYTHON_CALL, EventKind.C_CALL, EventKind.MEMORY, EventKind.MARK}
+)
 
 
 class Place(NamedTuple):
@@ -57,7 +60,7 @@ def places_of_ops(recording: RecordingView) -> dict[str, Counter[Place]]:
         return found
     for event, kind in enumerate(recording.kind):
         is_counted = recording.step[event] >= 0 and not recording.flags[event] & FLAG_CREDITED
-        if not is_counted or kind in _NOT_CALLED_FROM_A_LINE or OpKind(kind).is_on_device:
+        if not is_counted or kind in _NOT_CALLED_FROM_A_LINE or EventKind(kind).is_on_device:
             continue
         place = _innermost_place(*stacks.tree_and_node(event), known)
         if place is not None:

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_opprof.metrics import COUNT, CPU_MEMORY, FLOPS, OP_METRICS, TOTALS, Family
-from pytest_opprof.metrics.device import DEVICE_MEMORY
+from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import Unit
 
@@ -172,15 +171,8 @@ def _ops(test: TestResult) -> dict[str, dict[str, Samples]]:
         if row.background:
             continue
         metrics = found.setdefault(row.name, {})
-        recorded = {
-            COUNT.name: row.count,
-            CPU_MEMORY.name: row.cpu_memory,
-            DEVICE_MEMORY.name: row.device_memory,
-            FLOPS.name: row.flops,
-            **row.device,
-        }
-        for name, samples in recorded.items():
-            if samples is not None and name in _EXACT_OF_OPS and (samples.low or samples.high):
+        for name, samples in row.metrics.items():
+            if name in _EXACT_OF_OPS and (samples.low or samples.high):
                 known = metrics.get(name)
                 metrics[name] = samples.plus(known) if known else samples
     return found

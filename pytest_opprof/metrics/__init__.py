@@ -14,21 +14,32 @@ from pytest_opprof.metrics.host import (
     RANGES_COUNT,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
+    VIEWS,
     VIEWS_COUNT,
     WALL_TIME,
 )
 from pytest_opprof.metrics.metric import (
     ANSWERS,
     BOUNDED_PERCENT,
+    ColumnSum,
     Family,
     Metric,
+    RowSum,
     Scope,
     Source,
     Worse,
 )
 from pytest_opprof.metrics.paths import MetricPath, parse_path
 from pytest_opprof.metrics.patterns import is_pattern, matches
-from pytest_opprof.metrics.registry import OP_FAMILIES, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS, OpFamily
+from pytest_opprof.metrics.registry import (
+    OP_FAMILIES,
+    OP_METRICS,
+    PRESETS,
+    ROW_METRICS,
+    TOTALS,
+    WATCHED_OPS,
+    OpFamily,
+)
 
 __all__ = [
     "ANSWERS",
@@ -47,16 +58,20 @@ __all__ = [
     "OP_METRICS",
     "PRESETS",
     "RANGES_COUNT",
+    "ROW_METRICS",
     "SELF_CPU_TIME_TOTAL",
     "TOTALS",
     "TOTAL_SELF_CPU_TIME",
+    "VIEWS",
     "VIEWS_COUNT",
     "WALL_TIME",
     "WATCHED_OPS",
+    "ColumnSum",
     "Family",
     "Metric",
     "MetricPath",
     "OpFamily",
+    "RowSum",
     "Scope",
     "Source",
     "Worse",

@@ -49,18 +49,20 @@ _COUNTS = (
 
 
 def _time(
-    name: str, whole: str, label: str, unit: Unit = Unit.NS, *, worse: Worse = Worse.HIGHER
+    name: str, whole: str, label: str, unit: Unit = Unit.NS, *, worse: Worse = Worse.HIGHER, column: str = ""
 ) -> tuple[Metric, Metric]:
     """A time of an op, and of a test."""
     return (
-        of_op(name, label, unit, Source.CUDA, family=Family.TIME, worse=worse),
+        of_op(name, label, unit, Source.CUDA, family=Family.TIME, worse=worse, column=column),
         total(whole, label, unit, Source.CUDA, family=Family.TIME, worse=worse),
     )
 
 
-DEVICE_TIME_TOTAL, TOTAL_DEVICE_TIME = _time("device_time_total", "total.device_time_total", "CUDA total")
+DEVICE_TIME_TOTAL, TOTAL_DEVICE_TIME = _time(
+    "device_time_total", "total.device_time_total", "CUDA total", column="device_total_ns"
+)
 SELF_DEVICE_TIME_TOTAL, TOTAL_SELF_DEVICE_TIME = _time(
-    "self_device_time_total", "total.self_device_time_total", "self CUDA"
+    "self_device_time_total", "total.self_device_time_total", "self CUDA", column="self_device_ns"
 )
 # Of each device the union of its intervals of work, summed over devices.
 BUSY_TIME, TOTAL_BUSY_TIME = _time("device_busy_time", "device.busy_time", "CUDA busy")
@@ -74,7 +76,14 @@ QUEUE_DEPTH, TOTAL_QUEUE_DEPTH = _time(
 )
 
 # Bytes taken less given back; a test's totals are of what its steps took themselves.
-DEVICE_MEMORY = of_op("device_memory", "CUDA memory", Unit.BYTES, Source.MEMORY_CUDA)
+DEVICE_MEMORY = of_op(
+    "device_memory",
+    "CUDA memory",
+    Unit.BYTES,
+    Source.MEMORY_CUDA,
+    is_signed=True,
+    column="device_memory",
+)
 DEVICE_MEMORY_ALLOCATED = total(
     "device_memory.allocated", "allocated CUDA memory", Unit.BYTES, Source.MEMORY_CUDA
 )
@@ -98,7 +107,7 @@ TOTAL_TIMES = (
     TOTAL_IDLE_FRACTION,
     TOTAL_QUEUE_DEPTH,
 )
-# The names under which a row holds what devices did.
-OP_DEVICE_METRICS: Mapping[str, Metric] = MappingProxyType(
-    dict(OP_COUNTS) | {metric.name: metric for metric in OP_TIMES}
-)
+# The table, as that of metrics of the host.
+DEVICE_METRICS = (DEVICE_MEMORY, *OP_COUNTS.values(), *OP_TIMES)
+DEVICE_COUNTS = tuple(TOTAL_OF_COUNT.values())
+DEVICE_AMOUNTS = (DEVICE_MEMORY_ALLOCATED, DEVICE_MEMORY_PEAK, DEVICE_MEMORY_ALLOCATIONS)

@@ -19,6 +19,8 @@ from pytest_opprof.units import Unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pytest_opprof.kinds import OpKind
+
 
 class Family(StrEnum):
     """How far two measurements of unchanged code may differ."""
@@ -90,8 +92,30 @@ _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowSum:
+    """A total that adds up a metric of a test's rows, but for those of background threads.
+
+    Attributes:
+        metric: which one.
+        less: a metric whose values are taken off.
+        kind: rows of this kind alone; None for all.
+    """
+
+    metric: str
+    less: str = ""
+    kind: OpKind | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSum:
+    """A total that adds up a column of the collector's groups (``op_group_column``)."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One thing that is measured.
+    """One thing that is measured: all that the program knows of it.
 
     Attributes:
         name: how users write it; a total's whole path, or the part behind an op's name.
@@ -102,6 +126,10 @@ class Metric:
         family: how it may be judged.
         worse: which way is worse.
         is_free: whether more of it costs nothing: a change is shown, and fails a test only where asked for.
+        is_signed: whether a value may be below zero.
+        column: of an op: the collector's column that has it (``op_group_column``); empty where there is none.
+        summed: of a total: how it follows from rows or columns; None where whoever measures it says it
+            (`Cycle.totals`).
     """
 
     name: str
@@ -112,6 +140,9 @@ class Metric:
     family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
     is_free: bool = False
+    is_signed: bool = False
+    column: str = ""
+    summed: RowSum | ColumnSum | None = None
 
     @property
     def depends_on(self) -> frozenset[str]:
@@ -147,10 +178,20 @@ def of_op(
     *,
     family: Family = Family.EXACT,
     worse: Worse = Worse.HIGHER,
+    is_signed: bool = False,
+    column: str = "",
 ) -> Metric:
     """A metric of one op."""
     return Metric(
-        name=name, label=label, unit=unit, scope=Scope.OP, source=source, family=family, worse=worse
+        name=name,
+        label=label,
+        unit=unit,
+        scope=Scope.OP,
+        source=source,
+        family=family,
+        worse=worse,
+        is_signed=is_signed,
+        column=column,
     )
 
 
@@ -163,6 +204,7 @@ def total(
     family: Family = Family.EXACT,
     worse: Worse = Worse.HIGHER,
     is_free: bool = False,
+    summed: RowSum | ColumnSum | None = None,
 ) -> Metric:
     """A total of a test."""
     return Metric(
@@ -174,4 +216,5 @@ def total(
         family=family,
         worse=worse,
         is_free=is_free,
+        summed=summed,
     )

@@ -6,31 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.device import (
-    DEVICE_MEMORY,
-    DEVICE_MEMORY_ALLOCATED,
-    DEVICE_MEMORY_ALLOCATIONS,
-    DEVICE_MEMORY_PEAK,
-    OP_DEVICE_METRICS,
-    TOTAL_OF_COUNT,
-    TOTAL_TIMES,
-)
-from pytest_opprof.metrics.host import (
-    COUNT,
-    CPU_MEMORY,
-    CPU_MEMORY_ALLOCATED,
-    CPU_MEMORY_ALLOCATIONS,
-    CPU_MEMORY_PEAK,
-    CPU_TIME_TOTAL,
-    FLOPS,
-    FLOPS_TOTAL,
-    OPS_COUNT,
-    RANGES_COUNT,
-    SELF_CPU_TIME_TOTAL,
-    TOTAL_SELF_CPU_TIME,
-    VIEWS_COUNT,
-    WALL_TIME,
-)
+from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
+from pytest_opprof.metrics.host import HOST_AMOUNTS, HOST_COUNTS, HOST_METRICS, HOST_TIMES, VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,34 +19,12 @@ def _by_name(metrics: Iterable[Metric]) -> Mapping[str, Metric]:
     return MappingProxyType({metric.name: metric for metric in metrics})
 
 
-OP_METRICS: Mapping[str, Metric] = _by_name(
-    (
-        COUNT,
-        CPU_TIME_TOTAL,
-        SELF_CPU_TIME_TOTAL,
-        CPU_MEMORY,
-        DEVICE_MEMORY,
-        FLOPS,
-        *OP_DEVICE_METRICS.values(),
-    )
-)
+# What users name of an op.
+OP_METRICS: Mapping[str, Metric] = _by_name((*HOST_METRICS, *DEVICE_METRICS))
+# What a row of a test has.
+ROW_METRICS: Mapping[str, Metric] = _by_name((*OP_METRICS.values(), VIEWS))
 TOTALS: Mapping[str, Metric] = _by_name(
-    (
-        OPS_COUNT,
-        VIEWS_COUNT,
-        RANGES_COUNT,
-        *TOTAL_OF_COUNT.values(),
-        FLOPS_TOTAL,
-        CPU_MEMORY_ALLOCATED,
-        CPU_MEMORY_PEAK,
-        CPU_MEMORY_ALLOCATIONS,
-        DEVICE_MEMORY_ALLOCATED,
-        DEVICE_MEMORY_PEAK,
-        DEVICE_MEMORY_ALLOCATIONS,
-        TOTAL_SELF_CPU_TIME,
-        WALL_TIME,
-        *TOTAL_TIMES,
-    )
+    (*HOST_COUNTS, *DEVICE_COUNTS, *HOST_AMOUNTS, *DEVICE_AMOUNTS, *HOST_TIMES, *TOTAL_TIMES)
 )
 
 # Ready-made limits, by the name that `limits=["no_sync"]` gives.

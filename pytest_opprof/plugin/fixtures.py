@@ -73,7 +73,7 @@ class Opprof:
                 if step.end_ns < recording.trace_start_ns + recording.trace_end_ns
             ]
             for group in recording.groups():
-                counts[group.name] += sum(group.step_counts[i] for i in finished)
+                counts[group.name] += sum(group.steps["count"][i] for i in finished)
         return counts
 
     def key_averages(self, *, group_by_input_shape: bool | None = None) -> KeyAverages:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.metrics.device import DIRECTIONS, OP_COUNTS, TOTAL_OF_COUNT
-from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.data_loss import losses_of_test
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import OP_METRICS
-from pytest_opprof.metrics.device import OP_COUNTS
+from pytest_opprof.metrics import COUNT, CPU_MEMORY, CPU_TIME_TOTAL, FLOPS, OP_METRICS, SELF_CPU_TIME_TOTAL
+from pytest_opprof.metrics.device import DEVICE_MEMORY, DEVICE_TIME_TOTAL, SELF_DEVICE_TIME_TOTAL
 from pytest_opprof.report.device_text import device_text
 from pytest_opprof.report.text import escaped
 from pytest_opprof.units import (
@@ -25,6 +25,7 @@ from pytest_opprof.wording import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from pytest_opprof.metrics import Metric
     from pytest_opprof.results.run import OpRow, TestResult
 
 # torch.profiler's widths.
@@ -79,21 +80,36 @@ def _of_device(title: str, cell: Callable[[OpRow, _Whole], str]) -> _Column:
     return _Column(title, cell, _any_of("device_time_total"))
 
 
-def _count(title: str, metric: str) -> _Column:
+def _further(metric: Metric) -> _Column:
     """A column that torch has not: only where it is asked for."""
-    unit = OP_METRICS[metric].unit
-    if unit is Unit.COUNT:
-        return _Column(title, lambda row, _: str(row.samples(metric).total), lambda _: False)
-    if unit is Unit.BYTES:
-        return _Column(title, lambda row, _: format_memory(row.samples(metric).total), lambda _: False)
-    if unit is Unit.NS:
-        return _Column(title, _time(metric), lambda _: False)
-    # A share or a mean does not add up over steps.
-    return _Column(
-        title, lambda row, _: format_quantity(round(row.samples(metric).mean), unit=unit), lambda _: False
-    )
+    title = _TITLES.get(metric.name, f"{metric.label[0].upper()}{metric.label[1:]}")
+    return _Column(title, lambda row, _: _value(row, metric), lambda _: False)
 
 
+def _value(row: OpRow, metric: Metric) -> str:
+    samples = row.samples(metric.name)
+    match metric.unit:
+        case Unit.COUNT:
+            return str(samples.total)
+        case Unit.BYTES:
+            return format_memory(samples.total)
+        case Unit.NS:
+            return format_time(samples.total)
+        case _:  # a share or a mean does not add up over steps
+            return format_quantity(round(samples.mean), unit=metric.unit)
+
+
+_TITLES = {"host_copies": "Host copies", "copied_bytes": "Copied"}  # where the label is too long for a column
+_OF_TORCH = (
+    COUNT,
+    CPU_TIME_TOTAL,
+    SELF_CPU_TIME_TOTAL,
+    CPU_MEMORY,
+    FLOPS,
+    DEVICE_MEMORY,
+    DEVICE_TIME_TOTAL,
+    SELF_DEVICE_TIME_TOTAL,
+)
 _COLUMNS = (
     _Column("Name", lambda row, _: _name(row)),
     _Column(
@@ -119,34 +135,19 @@ _COLUMNS = (
     _Column("# of Calls", lambda row, _: str(row.count.total)),
     _Column(
         "Total FLOPs",
-        lambda row, _: format_flops(row.flops.total) if row.flops else "--",
+        lambda row, _: format_flops(row.samples("flops").total) if "flops" in row.metrics else "--",
         _any_of("flops"),
     ),
-    _count("Kernels", "kernels"),
-    _count("Launches", "launches"),
-    _count("Syncs", "syncs"),
-    _count("Memsets", "memsets"),
-    _count("Copies", "copies"),
-    _count("Host copies", "host_copies"),
-    _count("Copied", "copied_bytes"),
-    _count("CUDA busy", "device_busy_time"),
-    _count("CUDA idle", "device_idle_fraction"),
-    _count("Queue depth", "device_queue_depth"),
+    *(_further(metric) for metric in OP_METRICS.values() if metric not in _OF_TORCH),
 )
 COLUMNS = tuple(column.title for column in _COLUMNS)
 
 _SORTS: dict[str, Callable[[OpRow], float]] = {
-    "self_cpu_time_total": lambda row: row.self_cpu_time_total_ns.total,
-    "cpu_time_total": lambda row: row.cpu_time_total_ns.total,
     "cpu_time": lambda row: _average_ns(row, "cpu_time_total"),
-    "self_device_time_total": lambda row: row.samples("self_device_time_total").total,
-    "device_time_total": lambda row: row.samples("device_time_total").total,
     "device_time": lambda row: _average_ns(row, "device_time_total"),
-    "count": lambda row: row.count.total,
     "cpu_memory_usage": lambda row: row.samples("cpu_memory").total,
     "device_memory_usage": lambda row: row.samples("device_memory").total,
-    "flops": lambda row: row.samples("flops").total,
-} | {name: (lambda row, name=name: row.samples(name).total) for name in OP_COUNTS}
+} | {name: (lambda row, name=name: row.samples(name).total) for name in OP_METRICS}
 SORT_KEYS = (*_SORTS, "name")
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.timing.comparison import TimeComparison
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import MeasurementStatus, OpKind, Outcome
+from pytest_opprof.results.run import MeasurementStatus, Outcome
 from pytest_opprof.units import Unit, format_quantity
 from pytest_opprof.wording import counted
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pytest_opprof.traces.difference import OpDifference, TraceDifference
     from pytest_opprof.traces.kineto import TraceFile
 
-# A wait is no work, and an annotation on a device is made of work that has rows of its own.
-_WORK = frozenset({"KERNEL", "MEMCPY", "MEMSET"})
 _TITLES = ("op", "calls", "self CPU", "device", "change")
 
 
@@ -51,9 +49,9 @@ def step_lines(trace: TraceFile, *, width: int) -> list[str]:
     events, host_ns, device_ns = [0] * count, [0] * count, [0] * count
     for group in recording.groups():
         for step in range(count):
-            events[step] += group.step_counts[step]
-            host_ns[step] += group.step_self_ns[step]
-            device_ns[step] += group.step_self_device_ns[step] if group.kind.name in _WORK else 0
+            events[step] += group.steps["count"][step]
+            host_ns[step] += group.steps["self_ns"][step]
+            device_ns[step] += group.steps["self_device_ns"][step] if group.kind.is_work else 0
     rows = [
         [
             str(step.number),

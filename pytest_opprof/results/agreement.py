@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pytest_opprof.metrics import (
     BOUNDED_PERCENT,
     COUNT,
-    CPU_MEMORY,
-    FLOPS,
     OP_METRICS,
+    ROW_METRICS,
     TOTALS,
     Family,
     Metric,
     MetricPath,
 )
-from pytest_opprof.metrics.device import DEVICE_MEMORY
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
-_EXACT = tuple(metric for metric in OP_METRICS.values() if metric.family is Family.EXACT)
-# Of these a row has a field each; what devices did is in one of its own, by the metrics' names.
-_FIELDS = frozenset({COUNT.name, CPU_MEMORY.name, DEVICE_MEMORY.name, FLOPS.name})
-
-_WITHOUT_DEVICES = tuple(metric for metric in _EXACT if metric.name in _FIELDS)
+_EXACT = {name: metric for name, metric in ROW_METRICS.items() if metric.family is Family.EXACT}
 
 
 def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> TestResult:
@@ -91,36 +84,24 @@ def _rows(first: TestResult, again: TestResult) -> list[tuple[OpRow, list[Metric
         rows.append(_widened(row, other, zero=zero))
     for row in others.values():
         if not row.background and not first.ops_omitted:
-            absent = replace(
-                row,
-                cpu_time_total_ns=zero,
-                self_cpu_time_total_ns=zero,
-                cpu_memory=None,
-                device_memory=None,
-                flops=None,
-                device={},
-                count=zero,
-                views=None,
-            )
+            absent = replace(row, metrics={COUNT.name: zero})
             rows.append(_widened(absent, row, zero=zero))
     return rows
 
 
 def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, list[Metric]]:
-    wider: dict[str, Any] = {}
-    device: dict[str, Samples] = {}
-    metrics: list[Metric] = []
-    for metric in _EXACT if row.device or (other and other.device) else _WITHOUT_DEVICES:
-        mine, others = row.samples(metric.name), other.samples(metric.name) if other else zero
+    wider: dict[str, Samples] = {}
+    told = row.metrics.keys() | (other.metrics.keys() if other else ())
+    for name, metric in _EXACT.items():
+        if name not in told:
+            continue
+        mine, others = row.samples(name), other.samples(name) if other else zero
         if _disagree(mine, others, metric):
-            (wider if metric.name in _FIELDS else device)[metric.name] = mine.widened(others)
-            metrics.append(metric)
-    if device:
-        wider["device"] = {**row.device, **device}
-    views, others = row.views or zero, (other and other.views) or zero
-    if _disagree(views, others, COUNT):
-        wider["views"] = views.widened(others)
-    return (replace(row, **wider), metrics) if wider else (row, [])
+            wider[name] = mine.widened(others)
+    if not wider:
+        return row, []
+    metrics = [OP_METRICS[name] for name in wider if name in OP_METRICS]
+    return row.with_metrics(**wider), metrics
 
 
 def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:

@@ -7,30 +7,31 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     CPU_MEMORY_ALLOCATED,
     CPU_MEMORY_ALLOCATIONS,
     CPU_MEMORY_PEAK,
-    FLOPS_TOTAL,
-    OPS_COUNT,
-    RANGES_COUNT,
-    TOTAL_SELF_CPU_TIME,
+    OP_METRICS,
+    TOTALS,
     VIEWS_COUNT,
     WATCHED_OPS,
+    ColumnSum,
+    Family,
+    RowSum,
     Source,
 )
 from pytest_opprof.metrics.device import (
     DEVICE_MEMORY_ALLOCATED,
     DEVICE_MEMORY_ALLOCATIONS,
     DEVICE_MEMORY_PEAK,
-    OP_TIMES,
     SELF_DEVICE_TIME_TOTAL,
     TOTAL_BUSY_TIME,
 )
 from pytest_opprof.results.device import device_totals, with_device_gaps
 from pytest_opprof.results.names import STEP_NAME, bounded
 from pytest_opprof.results.rows import name_of, per_step, rows_of
-from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
+from pytest_opprof.results.run import OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ MAX_PLACE = 4_096
 MAX_LINES = 2_000
 MAX_LINE = 200
 
-_TIMES = frozenset(metric.name for metric in OP_TIMES)
+_TIMES = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.TIME)
 # Of a step's `MemoryUse`, in the order of the metrics of memory.
 _AMOUNTS = (attrgetter("allocated"), attrgetter("peak"), attrgetter("allocations"))
 
@@ -70,10 +71,8 @@ def with_measurement(
         test,
         steps=steps,
         capture=with_device_gaps(test.capture, [cycle.device for cycle in cycles]),
-        totals=_totals(rows, sources=test.sources, steps=steps)
-        | _views_total(rows, cycles, sources=test.sources, steps=steps)
+        totals=_totals(rows, cycles, sources=test.sources, steps=steps)
         | _memory_totals(cycles, sources=test.sources, steps=steps)
-        | _flops_total(cycles, sources=test.sources, steps=steps)
         | _device_totals(cycles, sources=test.sources, steps=steps)
         | dict(extra_totals or {}),
         ops=kept,
@@ -83,30 +82,48 @@ def with_measurement(
     )
 
 
-def _totals(rows: Iterable[OpRow], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
-    ops = ranges = self_ns = Samples.constant(0, steps=steps)
-    for row in rows:
-        if row.background:
-            continue
-        self_ns = self_ns.plus(row.self_cpu_time_total_ns)
-        if row.kind is OpKind.OP:
-            ops = ops.plus(row.not_views)
-        elif row.kind is OpKind.RANGE and row.name != STEP_NAME:
-            ranges = ranges.plus(row.count)
-    found = {TOTAL_SELF_CPU_TIME: self_ns, OPS_COUNT: ops, RANGES_COUNT: ranges}
-    return {metric.name: value for metric, value in found.items() if metric.answers(sources)}
-
-
-def _views_total(
-    rows: Iterable[OpRow], cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int
+def _totals(
+    rows: Sequence[OpRow], cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int
 ) -> dict[str, Samples]:
+    """What the table of metrics says how to add up, and what the cycles say themselves."""
+    found: dict[str, Samples] = {}
+    for metric in TOTALS.values():
+        if not metric.answers(sources):
+            continue
+        match metric.summed:
+            case RowSum():
+                found[metric.name] = _row_sum(metric.summed, rows, steps=steps)
+            case ColumnSum():
+                found[metric.name] = _column_sum(metric.summed.column, cycles, steps=steps)
+            case None if cycles and all(metric.name in cycle.totals for cycle in cycles):
+                told = [value for cycle in cycles for value in cycle.totals[metric.name]]
+                found[metric.name] = per_step(told, steps=steps)
     if Source.OPS not in sources or not all(cycle.tells_views for cycle in cycles):
-        return {}
-    views = Samples.constant(0, steps=steps)
+        found.pop(VIEWS_COUNT.name, None)
+    return found
+
+
+def _row_sum(total: RowSum, rows: Iterable[OpRow], *, steps: int) -> Samples:
+    found = Samples.constant(0, steps=steps)
     for row in rows:
-        if row.views is not None and not row.background:
-            views = views.plus(row.views)
-    return {VIEWS_COUNT.name: views}
+        # A step is a range too, and nobody's.
+        is_part = total.kind is None or (row.kind is total.kind and row.name != STEP_NAME)
+        if row.background or not is_part or total.metric not in row.metrics:
+            continue
+        value = row.metrics[total.metric]
+        found = found.plus(value.minus(row.metrics[total.less]) if total.less in row.metrics else value)
+    return found
+
+
+def _column_sum(column: str, cycles: Iterable[Cycle], *, steps: int) -> Samples:
+    values: list[int] = []
+    for cycle in cycles:
+        here = [0] * cycle.steps
+        for group in cycle.groups:
+            for step, value in enumerate(group.steps.get(column, ())):
+                here[step] += value
+        values += here
+    return per_step(values, steps=steps)
 
 
 def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
@@ -124,19 +141,6 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         for metric, amount in zip(metrics, _AMOUNTS, strict=True)
         if metric.answers(sources)
     }
-
-
-def _flops_total(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
-    if not FLOPS_TOTAL.answers(sources):
-        return {}
-    flops: list[int] = []
-    for cycle in cycles:
-        here = [0] * cycle.steps
-        for group in cycle.groups:
-            for step, counted in enumerate(group.step_counted_flops):
-                here[step] += counted
-        flops += here
-    return {FLOPS_TOTAL.name: per_step(flops, steps=steps)}
 
 
 def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:
@@ -168,14 +172,12 @@ def _costliest(rows: Sequence[OpRow]) -> tuple[OpRow, ...]:
 
 
 def _without_step_times(row: OpRow) -> OpRow:
-    if row.self_cpu_time_total_ns.is_constant and row.cpu_time_total_ns.is_constant and not row.device:
+    if all(samples.is_constant for name, samples in row.metrics.items() if name in _TIMES):
         return row
     return replace(
         row,
-        cpu_time_total_ns=row.cpu_time_total_ns.summarized(),
-        self_cpu_time_total_ns=row.self_cpu_time_total_ns.summarized(),
-        device={
-            name: samples.summarized() if name in _TIMES else samples for name, samples in row.device.items()
+        metrics={
+            name: samples.summarized() if name in _TIMES else samples for name, samples in row.metrics.items()
         },
     )
 

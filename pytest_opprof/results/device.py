@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.op_groups import OpGroup
     from pytest_opprof.results.run import CaptureStats
 
-_WORK = frozenset({"KERNEL", "MEMCPY", "MEMSET"})
 # A metric's name, by the collector's name of what is counted.
 _MEASURE_OF = {name: name.replace("copied_bytes", "bytes") for name in OP_COUNTS if name != "host_copies"} | {
     BUSY_TIME.name: "busy_ns",
@@ -112,8 +111,8 @@ def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], in
             sums.add(use.whole, first_step=first_step)
             unsized, undirected = unsized + use.unsized, undirected + use.undirected
         for group in groups:
-            if group.kind.name in _WORK:
-                own = group.step_self_device_ns
+            if group.kind.is_work:
+                own = group.steps["self_device_ns"]
                 sums.add_times(own, own, first_step=first_step)
         first_step += count
     metrics = sums.metrics()

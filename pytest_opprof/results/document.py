@@ -6,11 +6,14 @@ say, such as that samples fit the number of steps, and that a node's parent come
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+import functools
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import ROW_METRICS
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import (
     CaptureStats,
@@ -19,7 +22,6 @@ from pytest_opprof.results.run import (
     Environment,
     Measurement,
     MeasurementStatus,
-    OpKind,
     OpRow,
     Outcome,
     Run,
@@ -33,13 +35,16 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from _typeshed import DataclassInstance
+
     from pytest_opprof.results.samples import SamplesDocument
 
+_Value = TypeVar("_Value", bound="DataclassInstance")
 # A JSON object between the parser and the dataclasses; it goes no further than this module's functions.
 Document = dict[str, Any]
 
 RUN_KIND = "opprof-run"
-RUN_SCHEMA_VERSION = 1
+RUN_SCHEMA_VERSION = 2
 
 
 def run_to_document(run: Run) -> Document:
@@ -148,8 +153,8 @@ def side_from_document(
         created=time_from_document(document["created"], where=where, path="created"),
         opprof_version=document["opprof_version"],
         name=document["name"],
-        commit=None if commit is None else Commit(**commit),
-        environment=Environment(**environment),
+        commit=None if commit is None else _known(Commit, commit),
+        environment=_known(Environment, environment),
         notes=notes,
         tests=tests,
     )
@@ -173,7 +178,9 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         for index, row in enumerate(document["ops"])
     )
     refuse_repeats((row.key for row in ops), where=where, path=f"{path}.ops")
-    bare = TestResult(node_id=document["node_id"], steps=steps, timing=Timing(**document.get("timing", {})))
+    bare = TestResult(
+        node_id=document["node_id"], steps=steps, timing=_known(Timing, document.get("timing", {}))
+    )
     return replace(
         bare,
         outcome=Outcome(document["outcome"]),
@@ -181,13 +188,13 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
             status=MeasurementStatus(document["measurement"]["status"]),
             reason=document["measurement"]["reason"],
         ),
-        schedule=None if schedule is None else Schedule(**schedule),
+        schedule=None if schedule is None else _known(Schedule, schedule),
         activities=tuple(document["activities"]),
         sources=tuple(document["sources"]),
         unheard=dict(document["unheard"]),
         settings=dict(document["settings"]),
         compile_cache=tuple(document["compile_cache"]),
-        capture=CaptureStats(**document["capture"]),
+        capture=_known(CaptureStats, document["capture"]),
         processes=document["processes"],
         unstable=tuple(document["unstable"]),
         gates=dict(document["gates"]),
@@ -211,6 +218,16 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
         ),
         carried_from=None if carried is None else _origin(carried, where=where, path=f"{path}.carried_from"),
     )
+
+
+def _known(kind: type[_Value], document: Mapping[str, Any]) -> _Value:
+    """A value of the members that this release knows; a later one may write more."""
+    return kind(**{name: document[name] for name in _names_of(kind) if name in document})
+
+
+@functools.cache
+def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(member.name for member in fields(kind))
 
 
 def _origin(document: Document, *, where: str, path: str) -> CarriedFrom:
@@ -272,15 +289,7 @@ def _op_to_document(row: OpRow) -> Document:
         document["background"] = True
     if row.is_async:
         document["is_async"] = True
-    document["count"] = row.count.to_document()
-    document["cpu_time_total_ns"] = row.cpu_time_total_ns.to_document()
-    document["self_cpu_time_total_ns"] = row.self_cpu_time_total_ns.to_document()
-    for name in ("views", "cpu_memory", "device_memory", "flops"):
-        samples: Samples | None = getattr(row, name)
-        if samples is not None:
-            document[name] = samples.to_document()
-    if row.device:
-        document["device"] = {name: samples.to_document() for name, samples in row.device.items()}
+    document["metrics"] = {name: samples.to_document() for name, samples in row.metrics.items()}
     if row.parent_op is not None:
         document["parent_op"] = row.parent_op
     if row.source is not None:
@@ -291,24 +300,16 @@ def _op_to_document(row: OpRow) -> Document:
 
 
 def _op_from_document(document: Document, *, steps: int, where: str, path: str) -> OpRow:
-    def samples(name: str) -> Samples:
-        return samples_from_document(document[name], steps=steps, where=where, path=f"{path}.{name}")
-
     return OpRow(
         name=document["name"],
         kind=OpKind(document["kind"]),
         background=document.get("background", False),
         is_async=document.get("is_async", False),
-        count=samples("count"),
-        views=samples("views") if "views" in document else None,
-        cpu_time_total_ns=samples("cpu_time_total_ns"),
-        self_cpu_time_total_ns=samples("self_cpu_time_total_ns"),
-        cpu_memory=samples("cpu_memory") if "cpu_memory" in document else None,
-        device_memory=samples("device_memory") if "device_memory" in document else None,
-        flops=samples("flops") if "flops" in document else None,
-        device={
-            name: samples_from_document(values, steps=steps, where=where, path=f"{path}.device[{name!r}]")
-            for name, values in document.get("device", {}).items()
+        # What a later release measures is left out.
+        metrics={
+            name: samples_from_document(values, steps=steps, where=where, path=f"{path}.metrics.{name}")
+            for name, values in document["metrics"].items()
+            if name in ROW_METRICS
         },
         parent_op=document.get("parent_op"),
         source=document.get("source"),
@@ -319,4 +320,9 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
 def _node_from_document(document: Mapping[str, Any], index: int, *, where: str, path: str) -> TreeNode:
     if document["parent"] >= index:
         raise contradiction(where, path=f"{path}.parent", what=f"{document['parent']} is no earlier node")
-    return TreeNode(**document)
+    return TreeNode(
+        parent=document["parent"],
+        name=document["name"],
+        count=document["count"],
+        self_ns=document["self_ns"],
+    )

@@ -21,6 +21,7 @@ from pytest_opprof.regular_files import NotRegularError, open_regular
 from pytest_opprof.results.document import run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.schema import Contract, validate
+from pytest_opprof.results.upgrade import upgraded
 
 if TYPE_CHECKING:
     from pytest_opprof.results.document import Document
@@ -107,7 +108,7 @@ def read_run(path: Path, *, digest: str | None = None) -> Run:
     document = parse(data, where=shown(path))
     if digest is None or hashlib.sha256(data).hexdigest() != digest:
         validate(document, Contract.RUN, where=shown(path))
-    return run_from_document(document, where=shown(path))
+    return run_from_document(upgraded(document, version=Contract.RUN.schema_version), where=shown(path))
 
 
 def read_own_run(path: Path) -> Run:

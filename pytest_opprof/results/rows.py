@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import COUNT, ROW_METRICS
 from pytest_opprof.metrics.device import OP_TIMES
 from pytest_opprof.results.device import DeviceSums
 from pytest_opprof.results.names import MAX_NAME, STEP_NAME, bounded
-from pytest_opprof.results.run import OpKind, OpRow
+from pytest_opprof.results.run import OpRow
 from pytest_opprof.results.samples import Samples
 
 if TYPE_CHECKING:
@@ -21,18 +23,7 @@ if TYPE_CHECKING:
 MAX_LISTED_STEPS = 1_000
 _UNNAMED = "(unnamed)"
 
-_KINDS = {
-    "TORCH": OpKind.OP,
-    "PYTHON_CALL": OpKind.CALL,
-    "C_CALL": OpKind.CALL,
-    "RUNTIME": OpKind.CALL,
-    "DRIVER": OpKind.CALL,
-    "KERNEL": OpKind.KERNEL,
-    "MEMCPY": OpKind.MEMCPY,
-    "MEMSET": OpKind.MEMSET,
-}
-# Instants have no duration, waits are no work, and a range on a device is made of kernels that have rows.
-_NO_ROWS = frozenset({"MARK", "MEMORY", "SYNC", "DEVICE_RANGE"})
+_OF_COLUMNS = tuple(metric for metric in ROW_METRICS.values() if metric.column)
 _TIMES = frozenset(metric.name for metric in OP_TIMES)
 _RowKey = tuple[str, OpKind, bool]
 
@@ -42,56 +33,19 @@ class _Sums:
 
     def __init__(self, *, length: int) -> None:
         self.is_async = False
-        self.counts = [0] * length
-        self.views = [0] * length
-        self.totals_ns = [0] * length
-        self.selfs_ns = [0] * length
-        self.cpu_memory = [0] * length
-        self.device_memory = [0] * length
-        self.flops = [0] * length
+        self.columns = {metric.name: [0] * length for metric in _OF_COLUMNS}
         self.device = DeviceSums(steps=length)
         self.launched_by: str | None = None
 
     def add(self, group: OpGroup, work: DeviceWork | None, *, first_step: int) -> None:
         self.is_async |= group.is_async
-        self._add_device(group, work, first_step=first_step)
-        if group.background:
-            self.counts[0] += group.count
-            self.views[0] += group.views
-            self.totals_ns[0] += group.total_ns
-            self.selfs_ns[0] += group.self_ns
-            self.cpu_memory[0] += group.cpu_memory
-            self.device_memory[0] += group.device_memory
-            self.flops[0] += group.flops
-            return
-        parts = (
-            group.step_counts,
-            group.step_views,
-            group.step_total_ns,
-            group.step_self_ns,
-            group.step_cpu_memory,
-            group.step_device_memory,
-            group.step_flops,
-        )
-        places = (
-            self.counts,
-            self.views,
-            self.totals_ns,
-            self.selfs_ns,
-            self.cpu_memory,
-            self.device_memory,
-            self.flops,
-        )
-        for sums, values in zip(places, parts, strict=True):
-            for step, value in enumerate(values, start=first_step):
-                sums[step] += value
-
-    def _add_device(self, group: OpGroup, work: DeviceWork | None, *, first_step: int) -> None:
-        if group.background:
-            self.device.add_times((group.device_total_ns,), (group.self_device_ns,), first_step=0)
-        else:
-            own = group.step_self_device_ns
-            self.device.add_times(group.step_device_total_ns, own, first_step=first_step)
+        for metric in _OF_COLUMNS:
+            sums = self.columns[metric.name]
+            if group.background:
+                sums[0] += group.sums.get(metric.column, 0)
+            else:
+                for step, value in enumerate(group.steps.get(metric.column, ()), start=first_step):
+                    sums[step] += value
         if work is not None and group.background:
             self.device.add_outside(work)
         elif work is not None:
@@ -107,19 +61,15 @@ class _Sums:
             kind=kind,
             background=background,
             is_async=self.is_async,
-            count=make(self.counts, steps=steps),
-            views=make(self.views, steps=steps) if any(self.views) else None,
-            cpu_time_total_ns=make(self.totals_ns, steps=steps),
-            self_cpu_time_total_ns=make(self.selfs_ns, steps=steps),
-            cpu_memory=make(self.cpu_memory, steps=steps) if any(self.cpu_memory) else None,
-            device_memory=make(self.device_memory, steps=steps) if any(self.device_memory) else None,
-            flops=make(self.flops, steps=steps) if any(self.flops) else None,
-            device={name: make(values, steps=steps) for name, values in self._device_metrics(kind)},
+            metrics={name: make(values, steps=steps) for name, values in self._metrics(kind)},
             parent_op=parents.get(name) if is_of_tree else self.launched_by,
         )
 
-    def _device_metrics(self, kind: OpKind) -> Iterator[tuple[str, list[int]]]:
-        """What a row tells of devices. Work itself has bytes and times: that it is a kernel its kind says."""
+    def _metrics(self, kind: OpKind) -> Iterator[tuple[str, list[int]]]:
+        """What a row tells. Work of a device has bytes and times: that it is a kernel its kind says."""
+        for name, values in self.columns.items():
+            if name == COUNT.name or any(values):
+                yield name, values
         for name, values in self.device.metrics().items():
             if not kind.is_on_device or name.startswith("copied_bytes") or name in _TIMES:
                 yield name, values
@@ -138,12 +88,13 @@ def rows_of(cycles: Sequence[Cycle], *, steps: int, parents: Mapping[str, str]) 
     for cycle in cycles:
         works = cycle.device.rows if cycle.device is not None else {}
         for index, group in enumerate(cycle.groups):
-            if group.kind.name in _NO_ROWS:
+            kind = _kind(group)
+            if kind is None:
                 continue
             # What began outside every step is nobody's.
-            if not (group.background or any(group.step_counts)):
+            if not (group.background or any(group.steps["count"])):
                 continue
-            key = (name_of(group.name), _kind(group), group.background)
+            key = (name_of(group.name), kind, group.background)
             if key not in sums:
                 sums[key] = _Sums(length=1 if group.background else steps)
             sums[key].add(group, works.get(index), first_step=first_step)
@@ -164,8 +115,9 @@ def name_of(text: str) -> str:
     return bounded(text, length=MAX_NAME) or _UNNAMED
 
 
-def _kind(group: OpGroup) -> OpKind:
-    return OpKind.RANGE if group.is_user_annotation else _KINDS.get(group.kind.name, OpKind.RANGE)
+def _kind(group: OpGroup) -> OpKind | None:
+    kind = group.kind.op_kind
+    return OpKind.RANGE if kind is not None and group.is_user_annotation else kind
 
 
 def per_step(values: Sequence[int], *, steps: int) -> Samples:

@@ -8,40 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.metrics import VIEWS_COUNT, WALL_TIME
+from pytest_opprof.metrics import (
+    COUNT,
+    CPU_TIME_TOTAL,
+    SELF_CPU_TIME_TOTAL,
+    VIEWS,
+    VIEWS_COUNT,
+    WALL_TIME,
+)
 from pytest_opprof.units import EVERY_PPM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from pytest_opprof.kinds import OpKind
     from pytest_opprof.results.samples import Samples
 
 # Values that so many fresh processes agreed on are certified.
 CERTIFICATE = 2
-
-
-class OpKind(StrEnum):
-    """What a row is about."""
-
-    OP = "op"  # an op or an autograd node of torch
-    RANGE = "range"  # record_function, range_push, ITT tasks, NVTX ranges
-    CALL = "call"  # a Python or C function, a call of a device's runtime
-    KERNEL = "kernel"  # what ran on a device
-    MEMCPY = "memcpy"
-    MEMSET = "memset"
-
-    @property
-    def is_on_device(self) -> bool:
-        """Whether it ran on a device, and has no time on the host."""
-        return self in _ON_DEVICE
-
-
-_ON_DEVICE = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
 
 
 class Outcome(StrEnum):
@@ -200,16 +189,8 @@ class OpRow:
         kind: an op, a range, a call, or what ran on a device.
         background: of threads that neither step nor were started in a step; never gated.
         is_async: some of its calls ended on another thread or out of order: they have total time only.
-        count: calls in each step.
-        views: how many of these were views; None where none was, or nobody knows (`TestResult.tells_views`).
-        cpu_time_total_ns: time on the host in each step, children included.
-        self_cpu_time_total_ns: time on the host in each step, without children.
-        cpu_memory: bytes of the host taken less given back in each step, children included; None where that
-            is 0 throughout, or was not recorded.
-        device_memory: the same of all devices.
-        flops: floating point operations in each step, children included; None as above.
-        device: what devices did for it in each step, children included, by the names of
-            `metrics.device.OP_DEVICE_METRICS`; what is 0 throughout, or was not recorded, is left out.
+        metrics: by the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, and what is
+            0 throughout, or was not recorded, is not.
         parent_op: what called or launched it most often; None for what nothing did.
         source: the innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
             call sites or stacks were taken.
@@ -220,14 +201,7 @@ class OpRow:
     kind: OpKind
     background: bool = False
     is_async: bool = False
-    count: Samples
-    views: Samples | None = None
-    cpu_time_total_ns: Samples
-    self_cpu_time_total_ns: Samples
-    cpu_memory: Samples | None = None
-    device_memory: Samples | None = None
-    flops: Samples | None = None
-    device: Mapping[str, Samples] = field(default_factory=dict)
+    metrics: Mapping[str, Samples]
     parent_op: str | None = None
     source: str | None = None
     places: Mapping[str, int] = field(default_factory=dict)
@@ -238,28 +212,37 @@ class OpRow:
         return (self.name, self.kind, self.background)
 
     @property
+    def count(self) -> Samples:
+        """How many calls in each step."""
+        return self.metrics[COUNT.name]
+
+    @property
+    def views(self) -> Samples | None:
+        """How many of these were views; None where none was, or nobody knows (`TestResult.tells_views`)."""
+        return self.metrics.get(VIEWS.name)
+
+    @property
     def not_views(self) -> Samples:
         """How many calls in each step were no views."""
         return self.count if self.views is None else self.count.minus(self.views)
 
+    @property
+    def cpu_time_total_ns(self) -> Samples:
+        """Time on the host in each step, children included."""
+        return self.samples(CPU_TIME_TOTAL.name)
+
+    @property
+    def self_cpu_time_total_ns(self) -> Samples:
+        """Time on the host in each step, without children."""
+        return self.samples(SELF_CPU_TIME_TOTAL.name)
+
     def samples(self, metric: str) -> Samples:
-        """The values of one of `metrics.OP_METRICS`; zeros of what was not recorded."""
-        match metric:
-            case "count":
-                found: Samples | None = self.count
-            case "cpu_time_total":
-                found = self.cpu_time_total_ns
-            case "self_cpu_time_total":
-                found = self.self_cpu_time_total_ns
-            case "cpu_memory":
-                found = self.cpu_memory
-            case "device_memory":
-                found = self.device_memory
-            case "flops":
-                found = self.flops
-            case _:
-                found = self.device.get(metric)
-        return found or self.count.zeros()
+        """The values of one of `metrics.ROW_METRICS`; zeros of what was not recorded."""
+        return self.metrics.get(metric) or self.count.zeros()
+
+    def with_metrics(self, **metrics: Samples) -> OpRow:
+        """The row with these metrics in place of its own."""
+        return replace(self, metrics={**self.metrics, **metrics})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, Document
 from pytest_opprof.results.quick_check import QuickCheck, compiled
+from pytest_opprof.results.upgrade import upgraded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,8 +45,8 @@ class Contract(StrEnum):
 
     @property
     def schema_version(self) -> int:
-        """The version that this release writes and reads."""
-        return RUN_SCHEMA_VERSION
+        """The version that this release writes; it reads older ones too."""
+        return 1 if self is Contract.ACCEPTED else RUN_SCHEMA_VERSION
 
 
 def contract_of(document: object, *, where: str) -> Contract:
@@ -71,7 +72,7 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
         where: what an error calls it: its file.
 
     Returns:
-        The same document.
+        The same document. One of an older version was changed to today's, in place.
 
     Raises:
         DocumentError: another kind of document, a newer version, or a value that the schema refuses, with the
@@ -83,6 +84,7 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
         msg = f"{where}: this is a {found}, and a {contract} is needed. The file was not used"
         raise DocumentError(msg)
     _refuse_newer(document, contract, where=where)
+    upgraded(document, version=contract.schema_version)
     if _quick_check(contract).accepts(document):
         return document
     suspect, first = _suspect(document, contract)
@@ -217,9 +219,6 @@ def _sentence(error: ValidationError) -> str:
             return f"{len(value)} {_COUNTED[error.validator]} are more than {limit}"
         case "required":
             return f"{next(name for name in limit if name not in value)!r} is missing"
-        case "additionalProperties" if isinstance(error.schema, dict):
-            known = error.schema.get("properties", {})
-            value, told = next(name for name in value if name not in known), "is not known here"
         case _:
             told = f"does not fit {_quoted(limit)}"
     return f"{_quoted(value)} {told}"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.gpus import joined
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.metrics import Source
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.cycle import Cycle
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # What two traces have in common when nobody says it: they are compared as one test.
 TEST_NAME = "trace"
-_PYTHON = frozenset({OpKind.PYTHON_CALL, OpKind.C_CALL})
+_PYTHON = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _LONGEST_FIELD = 200
 
 
@@ -47,7 +47,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     kinds = set(bytes(recording.kind))
     test = TestResult(
         node_id=test_name,
-        activities=("cpu", "cuda") if any(OpKind(kind).is_on_device for kind in kinds) else ("cpu",),
+        activities=("cpu", "cuda") if any(EventKind(kind).is_on_device for kind in kinds) else ("cpu",),
         sources=(
             Source.RANGES,
             Source.OPS,
@@ -73,14 +73,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
 
 
 def _as_one_step(group: OpGroup) -> OpGroup:
-    return replace(
-        group,
-        step_counts=(group.count,),
-        step_total_ns=(group.total_ns,),
-        step_self_ns=(group.self_ns,),
-        step_device_total_ns=(group.device_total_ns,),
-        step_self_device_ns=(group.self_device_ns,),
-    )
+    return replace(group, steps={column: (total,) for column, total in group.sums.items()})
 
 
 def _created(start_ns: int) -> datetime:

@@ -109,9 +109,9 @@ def _figures(recording: RecordingView, *, by_steps: bool) -> dict[_Key, OpFigure
 
 def _of_a_step(group: OpGroup, *, steps: int) -> OpFigures:
     return OpFigures(
-        count=sum(group.step_counts) / steps,
-        self_cpu_ns=sum(group.step_self_ns) / steps,
-        self_device_ns=sum(group.step_self_device_ns) / steps,
+        count=sum(group.steps["count"]) / steps,
+        self_cpu_ns=sum(group.steps["self_ns"]) / steps,
+        self_device_ns=sum(group.steps["self_device_ns"]) / steps,
     )
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.op_values import OpValue, TensorValue
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.trace_file import write_text
+from pytest_opprof.kinds import EventKind
 
 SCHEMA: Final = "1.1.1-chakra.0.0.4"
 
@@ -28,7 +28,7 @@ _WRAPPER: Final = "autograd::engine::evaluate_function"
 _PROCESS_ID: Final = 1
 _USER_SCOPE: Final = 7
 _BACKWARD_SCOPE: Final = 1
-_OP_KINDS: Final = frozenset({OpKind.TORCH, OpKind.RANGE, OpKind.ITT, OpKind.NVTX})
+_OP_KINDS: Final = frozenset({EventKind.TORCH, EventKind.RANGE, EventKind.ITT, EventKind.NVTX})
 
 
 def write_execution_trace(recordings: Sequence[Recording], path: str | os.PathLike[str]) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_CREDITED
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED
 from pytest_opprof.capture.trace_file import write_text
 
 if TYPE_CHECKING:

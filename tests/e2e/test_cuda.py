@@ -123,7 +123,9 @@ def test_a_test_has_the_device_memory_of_its_steps(project: Project) -> None:
         "device_memory.peak": 4 << 20,
         "device_memory.allocations": 2,
     }
-    memory = {row.name: row.device_memory.low for row in test.ops if row.device_memory}
+    memory = {
+        row.name: row.metrics["device_memory"].low for row in test.ops if "device_memory" in row.metrics
+    }
     assert memory == {"forward": 1 << 20}
     assert any("CUDA Mem" in line for line in session.stdout.splitlines())
     # The call itself takes memory of Python's, so both sides make it.

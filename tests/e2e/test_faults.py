@@ -59,7 +59,7 @@ def bad_baseline(kind: str, good: bytes) -> bytes:
         case "stranger":
             document["surprise"] = 1
         case "negative":
-            document["tests"][0]["ops"][0]["count"] = -2
+            document["tests"][0]["ops"][0]["metrics"]["count"] = -2
     return json.dumps(document).encode()
 
 

@@ -33,7 +33,7 @@ def test_each_step_has_its_flops(sessions: tuple[Project, Session, Session]) -> 
     test = saved.result("test_products")
     assert "flops" in test.sources
     assert test.totals["flops.total"].to_document() == 1024
-    flops = {row.name: row.flops.low for row in test.ops if row.flops is not None}
+    flops = {row.name: row.metrics["flops"].low for row in test.ops if "flops" in row.metrics}
     assert flops.pop("ProfilerStep*") == 1024
     assert flops == {"aten::matmul": 1024, "aten::mm": 1024}
     saved.lines.fnmatch_lines(["*# of Calls   Total FLOPs*", "*aten::mm* 3.07 KFLOPs*"])

@@ -149,7 +149,7 @@ def test_tables_are_parts_of_the_documents(agent: Agent, project: Project) -> No
         assert brief["ops"] == len(test["ops"])
         shown = agent.ask("show_run", run="run.json", test=test["node_id"], sort_by="count")["test"]
         part_of(Contract.RUN, "test").validate(shown)
-        ops = sorted(test["ops"], key=lambda op: (-op["count"], op["name"]))
+        ops = sorted(test["ops"], key=lambda op: (-op["metrics"]["count"], op["name"]))
         assert shown == test | {"ops": ops, "tree": []}
 
 

@@ -50,8 +50,7 @@ def test_each_step_has_its_memory(sessions: tuple[Project, Session, Session]) ->
     }
     assert all(test.totals[name].is_constant for name in totals)
     (empty,) = (row for row in test.ops if row.name == "aten::empty")
-    assert empty.cpu_memory is not None
-    assert empty.cpu_memory.low == 4096
+    assert empty.metrics["cpu_memory"].low == 4096
     saved.lines.fnmatch_lines(["*CPU Mem*", "*aten::empty*12.00 KB*"])
 
 

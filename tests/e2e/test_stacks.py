@@ -6,7 +6,7 @@ import textwrap
 import pytest
 from e2e.project import Project, Session
 
-from pytest_opprof.results.run import OpKind
+from pytest_opprof.kinds import OpKind
 
 PIPELINE = """\
     from pytest_opprof import record_function

@@ -93,7 +93,9 @@ def _runs() -> dict[str, Run]:
     (test,) = plain.tests
     rows = tuple(
         replace(
-            row, count=Samples.of([1, 2, 3]), places={"model.py:4": 3}, parent_op="forward", flops=row.count
+            row.with_metrics(count=Samples.of([1, 2, 3]), flops=row.count),
+            places={"model.py:4": 3},
+            parent_op="forward",
         )
         for row in test.ops
     )

@@ -105,7 +105,7 @@ def test_a_drawn_history_needs_a_page(project: Path, capsys: pytest.CaptureFixtu
 
 def test_validate_looks_at_every_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(Path("base.json").read_text())
-    document["tests"][0]["ops"][0]["count"] = -2
+    document["tests"][0]["ops"][0]["metrics"]["count"] = -2
     Path("bad.json").write_text(json.dumps(document))
     assert main(["validate", "bad.json", "base.json", "head.json.gz"]) == 4
     told = capsys.readouterr()

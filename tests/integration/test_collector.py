@@ -179,8 +179,8 @@ def test_samples_are_per_step(collector: Collector) -> None:
         record("again")
     (row,) = collector.stop().groups()
     assert row.count == 9
-    assert row.step_counts == (3, 1, 2)
-    assert sum(row.step_total_ns) < row.total_ns
+    assert row.steps["count"] == (3, 1, 2)
+    assert sum(row.steps["total_ns"]) < row.total_ns
 
 
 def test_threads_from_before_a_step_are_background(collector: Collector) -> None:
@@ -194,7 +194,7 @@ def test_threads_from_before_a_step_are_background(collector: Collector) -> None
         pool.submit(record, "pool only").result()
         collector.step_end()
         recording = collector.stop()
-    rows = {(row.name, row.background): (row.count, row.step_counts) for row in recording.groups()}
+    rows = {(row.name, row.background): (row.count, row.steps["count"]) for row in recording.groups()}
     assert rows == {
         ("work", False): (2, (1,)),  # one of them before the step
         ("work", True): (1, (0,)),
@@ -212,7 +212,7 @@ def test_threads_started_in_a_step_belong_to_it(collector: Collector) -> None:
         pool.submit(record, "second step").result()
         collector.step_end()
     recording = collector.stop()
-    rows = {row.name: (row.background, row.step_counts) for row in recording.groups()}
+    rows = {row.name: (row.background, row.steps["count"]) for row in recording.groups()}
     # In the second step the thread is one that was there before.
     assert rows == {"first step": (False, (1, 0)), "second step": (True, (0, 0))}
 
@@ -228,7 +228,7 @@ def test_whoever_steps_is_part_of_the_step(collector: Collector) -> None:
         collector.start()
         pool.submit(step).result()
         recording = collector.stop()
-    assert [(row.name, row.step_counts) for row in recording.groups()] == [("on the pool", (1,))]
+    assert [(row.name, row.steps["count"]) for row in recording.groups()] == [("on the pool", (1,))]
 
 
 # ---- limits, files, leaks ----

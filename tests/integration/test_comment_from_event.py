@@ -433,7 +433,7 @@ HOSTILE = {
     "nested": stored("[" * 200_000),
     "a million tests": stored(WHOLE.replace('"tests": [', '"tests": [' + "{}," * 1_000_000)),
     "a name of a megabyte": stored(WHOLE.replace("aten::mul", "x" * 1_000_000)),
-    "of the future": stored(WHOLE.replace('"schema_version": 1', '"schema_version": 2')),
+    "of the future": stored(WHOLE.replace('"schema_version": 2', '"schema_version": 3')),
     "another encoding": zip_of((DOCUMENT, WHOLE.encode("utf-16"))),
 }
 

@@ -27,7 +27,7 @@ REPLAYER = """
     from support.cuda import fake_cuda
     from pytest_opprof import record_function
     from pytest_opprof.capture.collector import Collector
-    from pytest_opprof.capture.op_kind import OpKind
+    from pytest_opprof.kinds import EventKind
 
     cuda = fake_cuda.load(major=int(sys.argv[1]))
     collector = Collector.instance()
@@ -69,27 +69,27 @@ REPLAYER = """
 
     def told(recording):
         groups, use = recording.groups(), recording.device_use()
-        ranges = {row: group for row, group in enumerate(groups) if group.kind is OpKind.RANGE}
+        ranges = {row: group for row, group in enumerate(groups) if group.kind is EventKind.RANGE}
         sums = list(cells("", use.whole)) if use else []
         for row, group in ranges.items():
             sums += cells(group.name, use.rows[row]) if use and row in use.rows else []
-            inside = sum(group.step_device_total_ns)
-            sums += [[group.name, step, "device_ns", ns] for step, ns in enumerate(group.step_device_total_ns)]
+            inside = sum(group.steps["device_total_ns"])
+            sums += [[group.name, step, "device_ns", ns] for step, ns in enumerate(group.steps["device_total_ns"])]
             sums.append([group.name, -1, "device_ns", group.device_total_ns - inside])
         for row, bytes in enumerate(recording.self_device_memory):
             sums += [["", recording.step[row], "memory", bytes]] if bytes else []
         for group in ranges.values():
-            inside = sum(group.step_device_memory)
-            sums += [[group.name, step, "memory", bytes] for step, bytes in enumerate(group.step_device_memory)]
+            inside = sum(group.steps["device_memory"])
+            sums += [[group.name, step, "memory", bytes] for step, bytes in enumerate(group.steps["device_memory"])]
             sums.append([group.name, -1, "memory", group.device_memory - inside])
-        changes = [recording.memory(row) for row, kind in enumerate(recording.kind) if kind == OpKind.MEMORY]
+        changes = [recording.memory(row) for row, kind in enumerate(recording.kind) if kind == EventKind.MEMORY]
         stats = recording.stats
         return {
             "sums": sums,
             "is_recorded": "cuda" in recording.sources,
             "problem": collector.problems.get("cuda") or collector.problems.get("memory-cuda", ""),
             "ranges": len(ranges),
-            "rows": sum(OpKind.RUNTIME.value <= kind <= OpKind.SYNC.value for kind in recording.kind)
+            "rows": sum(EventKind.RUNTIME.value <= kind <= EventKind.SYNC.value for kind in recording.kind)
             + sum(change.device_type != 0 for change in changes),
             "dropped": stats.device_dropped,
             "untimed": stats.device_untimed,

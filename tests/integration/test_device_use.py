@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_opprof import load_trace
 from pytest_opprof.analysis.evaluation import BasicEvaluation
 from pytest_opprof.capture.device_use import DIRECTIONS, MEASURES, DeviceUse
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
 CALLS = (
@@ -24,8 +24,8 @@ CALLS = (
     "cudaMemcpy",
     "cudaMalloc",
 )
-WORK = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
-OPS = frozenset({OpKind.TORCH, OpKind.RANGE})
+WORK = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
+OPS = frozenset({EventKind.TORCH, EventKind.RANGE})
 Sums = dict[str, dict[int, int]]  # by measure and step, -1 for none
 
 times = st.integers(0, 60)
@@ -73,7 +73,7 @@ class PlainReading:
 
     def __init__(self, recording: ImportedRecording) -> None:
         self.recording = recording
-        self.kinds = [OpKind(kind) for kind in recording.kind]
+        self.kinds = [EventKind(kind) for kind in recording.kind]
         self.work = [row for row, kind in enumerate(self.kinds) if kind in WORK]
         lanes = {lane.index: lane for lane in recording.threads}
         self.device = {row: lanes[recording.thread[row]].device_index for row in self.work}
@@ -91,7 +91,7 @@ class PlainReading:
 
     def inside(self, rows: set[int] | None) -> tuple[list[int], list[int]]:
         """The work and the calls of some events; of all where there are none named."""
-        calls = [row for row, kind in enumerate(self.kinds) if kind is OpKind.RUNTIME]
+        calls = [row for row, kind in enumerate(self.kinds) if kind is EventKind.RUNTIME]
         if rows is None:
             return self.work, calls
         launched = [row for row in self.work if self.recording.launcher[row] >= 0]
@@ -113,7 +113,7 @@ class PlainReading:
         waited = {
             self.recording.launcher[row]
             for row in work
-            if self.kinds[row] is OpKind.MEMCPY and "DtoD" not in self.recording.name(row)
+            if self.kinds[row] is EventKind.MEMCPY and "DtoD" not in self.recording.name(row)
         }
         for row in calls:
             name, step = self.recording.name(row), self.recording.step[row]
@@ -124,8 +124,8 @@ class PlainReading:
 
     def count(self, row: int, found: Sums) -> None:
         step, name = self.step_of(row), self.recording.name(row)
-        if self.kinds[row] is not OpKind.MEMCPY:
-            found["kernels" if self.kinds[row] is OpKind.KERNEL else "memsets"][step] += 1
+        if self.kinds[row] is not EventKind.MEMCPY:
+            found["kernels" if self.kinds[row] is EventKind.KERNEL else "memsets"][step] += 1
             return
         nbytes = self.recording.args(row)["bytes"]
         direction = name.removeprefix("Memcpy ").lower()
@@ -174,7 +174,7 @@ class PlainReading:
         waiting = [
             (recording.start_ns[launcher], recording.start_ns[row])
             for row in self.work
-            if self.kinds[row] is OpKind.KERNEL and (launcher := recording.launcher[row]) >= 0
+            if self.kinds[row] is EventKind.KERNEL and (launcher := recording.launcher[row]) >= 0
         ]
         for step, at in moments if waiting else []:
             found["depths"][step] += 1

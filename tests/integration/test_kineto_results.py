@@ -17,8 +17,8 @@ from pytest_opprof import (
     record_function,
 )
 from pytest_opprof.analysis.evaluation import traverse_dfs
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.kineto_event import told
+from pytest_opprof.kinds import EventKind
 
 TRACES = (
     "alexnet_inference_cuda.json.gz",
@@ -29,7 +29,7 @@ TRACES = (
     "triton_kernel_cuda.json.gz",
 )
 MOST = 300  # events of a trace that are looked at one by one
-CALLS = (OpKind.RUNTIME, OpKind.DRIVER)
+CALLS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 def recorded() -> Any:
@@ -51,7 +51,7 @@ def test_tree_is_that_of_the_ranges() -> None:
     assert outer.parent is None
     assert outer.start_time_ns <= first.start_time_ns <= first.end_time_ns <= second.start_time_ns
     assert first.end_time_ns == first.start_time_ns + first.duration_time_ns
-    assert outer.kind is OpKind.RANGE
+    assert outer.kind is EventKind.RANGE
     assert (outer.overload_name, outer.children[0].children) == ("", [])
     assert repr(outer) == "<TreeEvent 'outer' id=1>"
     assert (outer == 1) is False
@@ -110,7 +110,7 @@ def test_queue_of_a_real_trace_is_that_of_its_columns(traces: Path, name: str) -
     trace = load_trace(traces / name)
     recording = trace.recording
     evaluation = BasicEvaluation(trace)
-    kernels = [row for row, kind in enumerate(recording.kind) if kind == OpKind.KERNEL]
+    kernels = [row for row, kind in enumerate(recording.kind) if kind == EventKind.KERNEL]
     tied = [row for row in kernels if recording.launcher[row] >= 0]
     calls = {recording.launcher[row] for row in tied}
     assert {recording.kind[call] for call in calls} <= {*CALLS}

@@ -17,8 +17,8 @@ from support.programs.call_recordings import CALLS, assert_balanced, recorded, r
 from support.programs.children import answer_of
 
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.events.event_list import EventList
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.kineto import load_trace
 
 MONITORING: Any = getattr(sys, "monitoring", None)
@@ -54,7 +54,7 @@ def test_calls_nest_as_they_ran(run: Callable[[], object], expected: list[str]) 
 def test_calls_say_whether_they_are_python_or_c() -> None:
     recording = recorded(program.measure_length)
     python, builtin = rows(recording)
-    assert (recording.kind[python], recording.kind[builtin]) == (OpKind.PYTHON_CALL, OpKind.C_CALL)
+    assert (recording.kind[python], recording.kind[builtin]) == (EventKind.PYTHON_CALL, EventKind.C_CALL)
     assert recording.name(builtin) == "<built-in function len>"
     line = program.measure_length.__code__.co_firstlineno
     assert recording.name(python).endswith(f"call_programs.py({line}): measure_length")
@@ -136,10 +136,10 @@ def test_ranges_are_the_same_without_calls(run: Callable[[], object]) -> None:
         recording = recorded(run, sources=sources)
         found = []
         for event in rows(recording):
-            if recording.kind[event] != OpKind.RANGE:
+            if recording.kind[event] != EventKind.RANGE:
                 continue
             parent = recording.parent[event]
-            while parent >= 0 and recording.kind[parent] != OpKind.RANGE:
+            while parent >= 0 and recording.kind[parent] != EventKind.RANGE:
                 parent = recording.parent[parent]
             around = recording.name(parent) if parent >= 0 else None
             found.append((recording.name(event), around, recording.flags[event]))

@@ -13,8 +13,8 @@ from support.html.perfetto import perfetto
 from pytest_opprof import load_trace
 from pytest_opprof.analysis.collectives import collectives
 from pytest_opprof.analysis.device_time import DeviceTimes
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # What each file has, counted in it by its category: work of the host, work of devices.
@@ -32,7 +32,6 @@ NO_TRACES = {
     "simple_add_execution_trace.json.gz": "it has no traceEvents",
     "torch_basic_evaluation_events.json": "byte 1: an event that is no object",
 }
-WORK = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
 COLUMNS = (
     "start_ns",
     "duration_ns",
@@ -81,21 +80,24 @@ def test_every_file_of_the_folder_is_known(traces: Path) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_all_work_is_in_the_columns(traces: Path, name: str) -> None:
     recording = load_trace(traces / name).recording
-    on_device = sum(OpKind(kind).is_on_device for kind in recording.kind)
+    on_device = sum(EventKind(kind).is_on_device for kind in recording.kind)
     assert (len(recording) - on_device, on_device) == FILES[name]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_work_of_a_device_has_its_launcher(traces: Path, name: str) -> None:
     recording = load_trace(traces / name).recording
-    work = {OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET}
+    work = {EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET}
     launchers = [
         launcher
         for launcher, kind in zip(recording.launcher, recording.kind, strict=True)
-        if OpKind(kind) in work
+        if EventKind(kind) in work
     ]
     assert launchers
-    assert {OpKind(recording.kind[launcher]) for launcher in launchers} <= {OpKind.RUNTIME, OpKind.DRIVER}
+    assert {EventKind(recording.kind[launcher]) for launcher in launchers} <= {
+        EventKind.RUNTIME,
+        EventKind.DRIVER,
+    }
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -136,7 +138,7 @@ def test_events_nest_and_self_times_sum_up(traces: Path, name: str) -> None:
     roots_ns: Counter[int] = Counter()
     selfs_ns: Counter[int] = Counter()
     for row, parent in enumerate(recording.parent):
-        if OpKind(recording.kind[row]).is_on_device:
+        if EventKind(recording.kind[row]).is_on_device:
             assert (parent, recording.self_ns[row]) == (-1, 0)
             continue
         thread = recording.thread[row]
@@ -207,35 +209,3 @@ def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Pa
     ]
     assert str(found[0]) == str(found[1])
     assert "Empty DataFrame" not in str(found[0])
-
-
-@pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
-def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) -> None:
-    # Of traces in whole microseconds: of others HTA drops the rest, event by event.
-    trace_analysis = pytest.importorskip(
-        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
-    )
-    path = traces / "sampled_training_cuda.json.gz"
-    analysis = trace_analysis.TraceAnalysis(trace_files={0: str(path)}, include_last_profiler_step=True)
-    told = analysis.get_temporal_breakdown(visualize=False).iloc[0]
-    overlap = analysis.get_comm_comp_overlap(visualize=False).iloc[0]["comp_comm_overlap_pctg"]
-    recording = load_trace(path).recording
-    works = [event for event, kind in enumerate(recording.kind) if OpKind(kind) in WORK]
-    ends = [recording.start_ns[event] + recording.duration_ns[event] for event in works]
-    time = DeviceTimes(recording).within(0, min(recording.start_ns[event] for event in works), max(ends))
-    assert time.compute_ns == told["compute_time(us)"] * 1000
-    assert time.exposed_communication_ns + time.copy_ns == told["non_compute_time(us)"] * 1000
-    assert time.idle_ns == told["idle_time(us)"] * 1000
-    assert round(100 * time.overlap_ns / time.communication_ns, 2) == overlap
-
-
-def test_collectives_of_a_real_rank(traces: Path) -> None:
-    # Counted in the file: two broadcasts and five reductions in each of three steps, in one group of two ranks.
-    found = collectives(load_trace(traces / "nccl_training_rank0_cuda.json.gz").recording)
-    assert Counter((one.step, one.name) for one in found) == {
-        (step, name): count for step in range(3) for name, count in (("broadcast", 2), ("allreduce", 5))
-    }
-    assert {(one.group, one.ranks, one.sequence) for one in found} == {("0", (0, 1), -1)}
-    # 2,049,000 floats in 3,306,963 ns, each of which crosses both links of a ring of two once.
-    assert found[2].nbytes == 8_196_000
-    assert found[2].bus_bandwidth == pytest.approx(8_196_000e9 / 3_306_963)

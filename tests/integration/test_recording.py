@@ -11,7 +11,7 @@ from support.programs.range_programs import Turn, programs, run
 from support.programs.windows import Window, asynchronous, callers, names, unfinished
 
 from pytest_opprof import record_function
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED
 from pytest_opprof.capture.recording import Recording
 
 
@@ -161,9 +161,9 @@ def test_groups_add_up_to_the_events(program: list[Turn]) -> None:
         duration for duration in recording.duration_ns if duration >= 0
     )
     for group in rows.values():
-        assert sum(group.step_counts) == (0 if group.background else group.count)
-        assert sum(group.step_self_ns) == (0 if group.background else group.self_ns)
-        assert sum(group.step_total_ns) == (0 if group.background else group.total_ns)
+        assert sum(group.steps["count"]) == (0 if group.background else group.count)
+        assert sum(group.steps["self_ns"]) == (0 if group.background else group.self_ns)
+        assert sum(group.steps["total_ns"]) == (0 if group.background else group.total_ns)
         assert group.min_ns <= group.max_ns
     tree = recording.call_tree()
     assert all(node.parent < place for place, node in enumerate(tree))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_opprof import ExecutionTraceObserver, load_trace, profile, record_function
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import UsageError
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.report.trace_tables import trace_title
 from pytest_opprof.results.trace_run import run_from_trace
 
@@ -96,7 +96,7 @@ def test_what_is_kept_of_an_op_is_kept_of_those_drawn(options: dict[str, bool]) 
     if "with_flops" in options:
         assert {recording.flops[event] for event in drawn} == {2 * 2 * 3 * 2}
     if "profile_memory" in options:
-        assert sum(kind == OpKind.MEMORY for kind in recording.kind) >= 2000  # allocators are not sampled
+        assert sum(kind == EventKind.MEMORY for kind in recording.kind) >= 2000  # allocators are not sampled
 
 
 def test_the_next_window_has_all_ops_again() -> None:

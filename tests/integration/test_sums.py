@@ -49,8 +49,12 @@ def test_sums_are_those_of_all_events(model: torch.nn.Module) -> None:
     assert len(whole) == summed.stats.events > 100
     assert len(summed) == 0
     assert [group.name for group in summed.groups()] == [group.name for group in whole.groups()]
-    assert [group.step_counts for group in summed.groups()] == [group.step_counts for group in whole.groups()]
-    assert [group.step_views for group in summed.groups()] == [group.step_views for group in whole.groups()]
+    assert [group.steps["count"] for group in summed.groups()] == [
+        group.steps["count"] for group in whole.groups()
+    ]
+    assert [group.steps["views"] for group in summed.groups()] == [
+        group.steps["views"] for group in whole.groups()
+    ]
     calls = [(node.parent, node.name, node.count) for node in summed.call_tree()]
     assert sorted(calls) == sorted((node.parent, node.name, node.count) for node in whole.call_tree())
     assert len(summed.steps) == STEPS

@@ -9,9 +9,10 @@ from support.programs.windows import RANGES_AND_OPS, Window
 
 from pytest_opprof import ProfilerActivity, profile, record_function
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.event_flags import FLAG_CREDITED
 from pytest_opprof.capture.memory import MemoryChange
-from pytest_opprof.capture.op_kind import FLAG_CREDITED, OpKind
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.kinds import EventKind
 
 pytestmark = pytest.mark.usefixtures("torch_collector")
 
@@ -50,7 +51,7 @@ def test_each_block_is_recorded_with_its_address(torch: Any) -> None:
     assert (given.address, given.nbytes) == (address, -256 * FLOAT)
     assert taken.total_allocated - given.total_allocated == 256 * FLOAT
     assert (taken.device_type, taken.device_index) == (0, -1)
-    memory = [event for event, kind in enumerate(recording.kind) if kind == OpKind.MEMORY]
+    memory = [event for event, kind in enumerate(recording.kind) if kind == EventKind.MEMORY]
     assert [recording.name(event) for event in memory] == ["[memory]"] * 2
     assert [recording.duration_ns[event] for event in memory] == [0, 0]
     assert [bool(recording.flags[event] & FLAG_CREDITED) for event in memory] == [True, False]
@@ -189,7 +190,7 @@ def test_shapes_are_as_without_memory(torch: Any) -> None:
         return [
             (recording.name(event), recording.inputs(event))
             for event in range(len(recording))
-            if recording.kind[event] != OpKind.MEMORY
+            if recording.kind[event] != EventKind.MEMORY
         ]
 
     assert said(both.recording) == said(plain.recording)

@@ -12,8 +12,8 @@ from support.programs.windows import RANGES, RANGES_AND_OPS, Window, asynchronou
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.kinds import EventKind
 
 pytestmark = pytest.mark.usefixtures("torch_collector")
 
@@ -43,7 +43,7 @@ def test_ops_nest_in_ranges(torch: Any) -> None:
         ("torch's range", "forward"),
         ("aten::mul", "torch's range"),
     ]
-    assert list(recording.kind) == [OpKind.RANGE, OpKind.TORCH, OpKind.TORCH, OpKind.TORCH]
+    assert list(recording.kind) == [EventKind.RANGE, EventKind.TORCH, EventKind.TORCH, EventKind.TORCH]
     assert list(recording.scope) == [7, 0, 7, 0]
 
 
@@ -170,8 +170,8 @@ def test_backward_belongs_to_the_step_of_its_forward(torch: Any) -> None:
         collector.step_end()
         recording = collector.stop()
     rows = {row.name: row for row in recording.groups() if not row.background}
-    assert rows["MulBackward0"].step_counts == (1, 0)
-    assert rows["autograd::engine::evaluate_function: MulBackward0"].step_counts == (1, 0)
+    assert rows["MulBackward0"].steps["count"] == (1, 0)
+    assert rows["autograd::engine::evaluate_function: MulBackward0"].steps["count"] == (1, 0)
     background = {row.name for row in recording.groups() if row.background}
     assert {"aten::zeros"} <= background
     assert not any("Backward" in name for name in background)

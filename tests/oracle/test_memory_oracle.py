@@ -10,7 +10,7 @@ import pytest
 from support.kineto.torch_releases import credits_memory_exactly
 
 from pytest_opprof import ProfilerActivity, profile
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 
 pytestmark = pytest.mark.usefixtures("torch", "no_garbage")
 
@@ -136,7 +136,7 @@ def test_instants_are_no_ops(torch: Any) -> None:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as ours:
         run()
     recording = ours.cycles[0].recording
-    memory = sum(kind == OpKind.MEMORY for kind in recording.kind)
+    memory = sum(kind == EventKind.MEMORY for kind in recording.kind)
     with profile(activities=[ProfilerActivity.CPU]) as plain:
         run()
     assert len(recording) - memory == len(plain.cycles[0].recording)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.programs.windows import RANGES_AND_OPS, Window
 
-from pytest_opprof.capture.op_kind import FLAG_VIEW
+from pytest_opprof.capture.event_flags import FLAG_VIEW
 from pytest_opprof.capture.recording import Recording
 
 torch = pytest.importorskip("torch")

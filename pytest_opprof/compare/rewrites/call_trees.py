@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from pytest_opprof.results.run import TestResult

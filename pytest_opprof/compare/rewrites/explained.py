@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.results.run import OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,9 +17,9 @@ from pytest_opprof.compare.rewrites.call_trees import CallTree
 from pytest_opprof.compare.rewrites.explained import Book
 from pytest_opprof.compare.rewrites.kernels import kernel_rewritings
 from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import bounded_text
-from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.wording import counted
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import RewriteKind
 from pytest_opprof.compare.rewrites.alignment import Rewriting
-from pytest_opprof.results.run import OpKind
+from pytest_opprof.kinds import OpKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

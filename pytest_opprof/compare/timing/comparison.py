@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.compare.verdicts import Verdict
-    from pytest_opprof.results.run import OpKind
+    from pytest_opprof.kinds import OpKind
 
 # Of the tests that are called slower (or faster), the share that may be wrong, on average; of ops, the same.
 FALSE_DISCOVERIES = 0.05

@@ -20,9 +20,9 @@ from pytest_opprof.compare.timing.comparison import (
     TimeComparison,
     TimeSettings,
 )
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.document import contradiction, refuse_repeats
 from pytest_opprof.results.files import read_document, shown, write_document
-from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.schema import Contract
 from pytest_opprof.units import EVERY_PPM
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pytest_opprof.compare.timing.comparison import FALSE_DISCOVERIES, Direction, OpTime, lower_quartile_ns
 from pytest_opprof.compare.timing.significance import combined_p, discoveries, p_of_rise_of_fast
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import OpKind
 from pytest_opprof.units import NS_IN_US, format_precise_duration
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import Any
 
 from support.documents.strategies import simple_run, simple_test
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import WALL_TIME
-from pytest_opprof.results.run import OpKind, OpRow, Run, TestResult, Timing
+from pytest_opprof.results.run import OpRow, Run, TestResult, Timing
 from pytest_opprof.results.samples import Samples
 
 TEST = "tests/test_a.py::test_x"
@@ -27,7 +28,7 @@ def timed_test(wall_ns: Sequence[int], *, ops: dict[str, tuple[int, int]], **oth
     """
     bare = simple_test({name: count for name, (count, _) in ops.items()}, **{"processes": 1} | others)
     rows = tuple(
-        replace(row, self_cpu_time_total_ns=Samples.constant(ops[row.name][1], steps=bare.steps))
+        row.with_metrics(self_cpu_time_total=Samples.constant(ops[row.name][1], steps=bare.steps))
         for row in bare.ops
     )
     return replace(
@@ -72,11 +73,8 @@ def many_tests(times: Sequence[Sequence[int]]) -> list[Run]:
 
 def cuda_row(name: str, count: int, *, steps: int) -> OpRow:
     """A kernel, which has no time on the host."""
-    nothing = Samples.constant(0, steps=steps)
     return OpRow(
         name=name,
         kind=OpKind.KERNEL,
-        count=Samples.constant(count, steps=steps),
-        cpu_time_total_ns=nothing,
-        self_cpu_time_total_ns=nothing,
+        metrics={"count": Samples.constant(count, steps=steps)},
     )

@@ -17,7 +17,8 @@ from pytest_opprof.compare.comparison import (
 from pytest_opprof.compare.sessions import compare_runs
 from pytest_opprof.compare.timing.comparison import Control, Sides, TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.results.run import Commit, Environment, OpKind
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.run import Commit, Environment
 from pytest_opprof.results.samples import Samples
 
 # Stands in every hostile text, so that a reader can say where one got to.

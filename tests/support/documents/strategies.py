@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from pytest_opprof.metrics.device import OP_DEVICE_METRICS, TOTAL_OF_COUNT
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import COUNT, ROW_METRICS
+from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import (
     CaptureStats,
@@ -17,7 +19,6 @@ from pytest_opprof.results.run import (
     Environment,
     Measurement,
     MeasurementStatus,
-    OpKind,
     OpRow,
     Outcome,
     Run,
@@ -89,14 +90,14 @@ def rows(steps: int) -> st.SearchStrategy[OpRow]:
         kind=st.sampled_from(OpKind),
         background=st.booleans(),
         is_async=st.booleans(),
-        count=samples(steps),
-        views=st.none() | samples(steps),
-        cpu_time_total_ns=samples(steps),
-        self_cpu_time_total_ns=samples(steps),
-        cpu_memory=st.none() | samples(steps, least=-BIGGEST),
-        device_memory=st.none() | samples(steps, least=-BIGGEST),
-        flops=st.none() | samples(steps),
-        device=st.dictionaries(st.sampled_from(sorted(OP_DEVICE_METRICS)), samples(steps), max_size=3),
+        metrics=st.fixed_dictionaries(
+            {COUNT.name: samples(steps)},
+            optional={
+                name: samples(steps, least=-BIGGEST if metric.is_signed else 0)
+                for name, metric in ROW_METRICS.items()
+                if metric is not COUNT
+            },
+        ),
         parent_op=st.none() | names,
         source=st.none() | sentences,
         places=st.dictionaries(sentences, st.integers(0, BIGGEST), max_size=3),
@@ -203,9 +204,11 @@ def simple_test(counts: Mapping[str, int], *, steps: int = 3, **others: Any) -> 
         OpRow(
             name=name,
             kind=OpKind.OP if "::" in name else OpKind.RANGE,
-            count=each(count),
-            cpu_time_total_ns=each(count * 2_000),
-            self_cpu_time_total_ns=each(count * 1_000),
+            metrics={
+                "count": each(count),
+                "cpu_time_total": each(count * 2_000),
+                "self_cpu_time_total": each(count * 1_000),
+            },
         )
         for name, count in counts.items()
         if count
@@ -256,9 +259,8 @@ def cuda_test(device: dict[str, dict[str, int]], *, steps: int = 3, **others: An
     """
     bare = simple_test(dict.fromkeys(device, 1), steps=steps)
     rows = [
-        replace(
-            row,
-            device={name: Samples.constant(value, steps=steps) for name, value in device[row.name].items()},
+        row.with_metrics(
+            **{name: Samples.constant(value, steps=steps) for name, value in device[row.name].items()}
         )
         for row in bare.ops
     ]
@@ -266,9 +268,7 @@ def cuda_test(device: dict[str, dict[str, int]], *, steps: int = 3, **others: An
         OpRow(
             name=f"kernel of {name}",
             kind=OpKind.KERNEL,
-            count=Samples.constant(metrics["kernels"], steps=steps),
-            cpu_time_total_ns=Samples.constant(0, steps=steps),
-            self_cpu_time_total_ns=Samples.constant(0, steps=steps),
+            metrics={"count": Samples.constant(metrics["kernels"], steps=steps)},
             parent_op=name,
         )
         for name, metrics in device.items()

@@ -8,12 +8,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.memory import MemoryChange
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED, OpKind
 from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
 from pytest_opprof.events.names import summed_name
+from pytest_opprof.kinds import EventKind
 
 USER_SCOPE = 7
 # An eighth of a microsecond has an exact binary fraction: sums of such times are the same in any order, in
@@ -120,7 +121,7 @@ class HandMadeRecording:
 
     @property
     def kind(self) -> list[int]:
-        return [OpKind.RANGE if span.scope == USER_SCOPE else OpKind.TORCH for span in self.spans]
+        return [EventKind.RANGE if span.scope == USER_SCOPE else EventKind.TORCH for span in self.spans]
 
     @property
     def flags(self) -> list[int]:
@@ -229,7 +230,7 @@ class HandMadeRecording:
         span = self.spans[event]
         return OpGroup(
             name=name,
-            kind=OpKind(self.kind[event]),
+            kind=EventKind(self.kind[event]),
             scope=span.scope,
             is_user_annotation=span.scope == USER_SCOPE,
             background=span.is_background,
@@ -240,9 +241,8 @@ class HandMadeRecording:
             min_ns=0,
             max_ns=0,
             first_event=event,
-            step_counts=(),
-            step_total_ns=(),
-            step_self_ns=(),
+            sums={},
+            steps={},
         )
 
 

@@ -1,31 +1,19 @@
 """Groups and calls as a recording gives them, without one: what results are made of."""
 
-import enum
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.run import OpRow, TestResult
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_opprof.capture.call_tree import CallNode
     from pytest_opprof.capture.op_groups import OpGroup
-
-
-class Kind(enum.IntEnum):
-    """As `capture.op_kind.OpKind`, which needs the built collector."""
-
-    RANGE = 1
-    TORCH = 2
-    PYTHON_CALL = 5
-    MARK = 7
-    MEMORY = 8
-    RUNTIME = 9
-    KERNEL = 11
-    MEMCPY = 12
-    MEMSET = 13
-    SYNC = 14
-    DEVICE_RANGE = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +21,7 @@ class Group:
     """As `capture.op_groups.OpGroup`."""
 
     name: str
-    kind: Kind = Kind.TORCH
+    kind: EventKind = EventKind.TORCH
     is_user_annotation: bool = False
     background: bool = False
     is_async: bool = False
@@ -41,22 +29,18 @@ class Group:
     views: int = 0
     total_ns: int = 0
     self_ns: int = 0
-    step_counts: tuple[int, ...]
-    step_views: tuple[int, ...] = ()
-    step_total_ns: tuple[int, ...] = ()
-    step_self_ns: tuple[int, ...] = ()
     cpu_memory: int = 0
-    step_cpu_memory: tuple[int, ...] = ()
     device_memory: int = 0
-    step_device_memory: tuple[int, ...] = ()
     flops: int = 0
-    step_flops: tuple[int, ...] = ()
-    step_counted_flops: tuple[int, ...] = ()
     device_type: int = 0
     device_total_ns: int = 0
     self_device_ns: int = 0
-    step_device_total_ns: tuple[int, ...] = ()
-    step_self_device_ns: tuple[int, ...] = ()
+    steps: Mapping[str, tuple[int, ...]]
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """What the columns add up to, in steps or not."""
+        return {column: getattr(self, column) for column in COLUMNS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +53,31 @@ class Node:
     self_ns: int = 0
 
 
+COLUMNS = (
+    "count",
+    "views",
+    "total_ns",
+    "self_ns",
+    "cpu_memory",
+    "device_memory",
+    "flops",
+    "device_total_ns",
+    "self_device_ns",
+)
 EMPTY = TestResult(node_id="tests/test_a.py::test_x", sources=("ranges", "ops"))
 
 
-def op(name: str, *counts: int, **others: object) -> Group:
+def op(
+    name: str, *counts: int, each_step: Mapping[str, tuple[int, ...]] | None = None, **others: object
+) -> Group:
     """A group with so many calls in each step; a call takes 9 ns, 5 of them its own."""
-    fields = {
-        "step_views": (0,) * len(counts),
-        "step_total_ns": tuple(9 * c for c in counts),
-        "step_self_ns": tuple(5 * c for c in counts),
-        "step_cpu_memory": (0,) * len(counts),
-        "step_device_memory": (0,) * len(counts),
-        "step_flops": (0,) * len(counts),
+    steps = dict.fromkeys(("views", "cpu_memory", "device_memory", "flops"), (0,) * len(counts))
+    steps |= {
+        "count": counts,
+        "total_ns": tuple(9 * c for c in counts),
+        "self_ns": tuple(5 * c for c in counts),
     }
-    return Group(name=name, step_counts=counts, **(fields | others))  # type: ignore[arg-type]
+    return Group(name=name, steps=steps | dict(each_step or {}), **others)  # type: ignore[arg-type]
 
 
 def cycle(*groups: Group, steps: int = 2, tree: tuple[Node, ...] = ()) -> Cycle:

@@ -9,9 +9,11 @@ from typing import Any
 from hypothesis import strategies as st
 from support.documents.strategies import simple_test
 
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import ROW_METRICS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
+from pytest_opprof.results.run import OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
 
 UNWATCHED = ("aten::mul", "aten::addmm", "aten::relu", "aten::linear", "forward", "backward")
@@ -50,7 +52,6 @@ WORK: dict[str, dict[str, int]] = {
     "memory": {"cpu_memory": 4_096, "allocations": 1},
     "memory of a device": {"device_memory": 512, "device_allocations": 1},
 }
-_NOT_IN_DEVICE = ("flops", "cpu_memory", "allocations", "device_memory", "device_allocations")
 _ROWS_OF_DEVICE = {"kernels": OpKind.KERNEL, "copies": OpKind.MEMCPY, "memsets": OpKind.MEMSET}
 _SOURCES = ("ranges", "ops", "cuda", "memory", "memory-cuda", "flops")
 
@@ -118,13 +119,12 @@ def recorded(program: Program, *, steps: int = 2, node_id: str = "tests/test_a.p
     bare = simple_test(counts, steps=steps, node_id=node_id)
     each = _constants(steps)
     rows = [
-        replace(
-            row,
-            views=each(views[row.name]) if views[row.name] else None,
-            flops=each(inclusive[row.name]["flops"]) if inclusive[row.name]["flops"] else None,
-            cpu_memory=each(inclusive[row.name]["cpu_memory"]) if inclusive[row.name]["cpu_memory"] else None,
-            device_memory=each(taken) if (taken := inclusive[row.name]["device_memory"]) else None,
-            device={name: each(n) for name, n in inclusive[row.name].items() if name not in _NOT_IN_DEVICE},
+        row.with_metrics(
+            **{
+                name: each(value)
+                for name, value in (inclusive[row.name] | Counter(views=views[row.name])).items()
+                if value and name in ROW_METRICS
+            }
         )
         for row in bare.ops
     ]
@@ -178,13 +178,10 @@ def _background_rows(program: Program, *, steps: int) -> Iterator[OpRow]:
 
 
 def _bare_row(name: str, kind: OpKind, count: int, *, steps: int, **others: Any) -> OpRow:
-    none = Samples.constant(0, steps=steps)
     return OpRow(
         name=name,
         kind=kind,
-        count=Samples.constant(count, steps=steps),
-        cpu_time_total_ns=none,
-        self_cpu_time_total_ns=none,
+        metrics={"count": Samples.constant(count, steps=steps)},
         **others,
     )
 

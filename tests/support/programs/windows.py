@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.op_kind import FLAG_ASYNC, FLAG_UNFINISHED
+from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_UNFINISHED
 from pytest_opprof.capture.recording import Recording
 
 RANGES = frozenset({"ranges"})

@@ -34,7 +34,10 @@ def of_another_day(run: Run) -> Run:
             capture=CaptureStats(events=99, threads=7, crash_recovery=False),
             totals={**test.totals, "total.self_cpu_time_total": Samples.constant(5, steps=test.steps)},
             ops=tuple(
-                replace(row, self_cpu_time_total_ns=Samples.constant(9, steps=test.steps), source="f, x.py:9")
+                replace(
+                    row.with_metrics(self_cpu_time_total=Samples.constant(9, steps=test.steps)),
+                    source="f, x.py:9",
+                )
                 for row in reversed(test.ops)
             ),
             sources=tuple(reversed(test.sources)),
@@ -96,8 +99,8 @@ def test_one_more_op_is_one_line(store: Archive) -> None:
     assert changed == [
         '-    "ops.count": 5,',
         '+    "ops.count": 6,',
-        '-     "count": 3,',
-        '+     "count": 4,',
+        '-      "count": 3',
+        '+      "count": 4',
     ]
 
 

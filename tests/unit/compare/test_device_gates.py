@@ -11,7 +11,8 @@ from pytest_opprof.compare.limits import evaluate_limits, parse_limits
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
-from pytest_opprof.results.run import CaptureStats, Environment, OpKind, TestResult
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.run import CaptureStats, Environment, TestResult
 from pytest_opprof.results.samples import Samples
 
 ADD, COPY = (

@@ -12,12 +12,12 @@ from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.sessions import Policy, compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.run import (
     CaptureStats,
     Environment,
     Measurement,
     MeasurementStatus,
-    OpKind,
     OpRow,
     Outcome,
     TestResult,
@@ -47,7 +47,7 @@ def verdicts(found: TestComparison) -> dict[str, Verdict | None]:
 
 def with_counts(test: TestResult, name: str, count: Samples) -> TestResult:
     """The test with another count of one op, and the total that belongs to it."""
-    rows = tuple(replace(row, count=count) if row.name == name else row for row in test.ops)
+    rows = tuple(row.with_metrics(count=count) if row.name == name else row for row in test.ops)
     others = Samples.constant(0, steps=test.steps)
     for row in rows:
         if row.kind is OpKind.OP:
@@ -143,14 +143,11 @@ def test_fewer_ops_improve() -> None:
 def in_background(test: TestResult, calls: int, *, kind: OpKind = OpKind.OP) -> TestResult:
     """The test with so many calls in all, on a thread from before its steps."""
     spread = Samples(steps=test.steps, total=calls, low=0, high=calls)
-    zeros = spread.zeros()
     row = OpRow(
         name="aten::mul",
         kind=kind,
         background=True,
-        count=spread,
-        cpu_time_total_ns=zeros,
-        self_cpu_time_total_ns=zeros,
+        metrics={"count": spread},
     )
     return replace(test, ops=(*test.ops, row))
 
@@ -475,9 +472,7 @@ def test_background_is_shown_and_never_judged() -> None:
         name="aten::item",
         kind=OpKind.OP,
         background=True,
-        count=Samples(steps=3, total=5, low=0, high=5),
-        cpu_time_total_ns=Samples.constant(0, steps=3),
-        self_cpu_time_total_ns=Samples.constant(0, steps=3),
+        metrics={"count": Samples(steps=3, total=5, low=0, high=5)},
     )
     found = compared(base, replace(base, ops=(*base.ops, background)))
     assert found.verdict is Verdict.PASS

@@ -14,8 +14,9 @@ from support.programs.edits import UNWATCHED, WATCHED, Program, edits, programs,
 from pytest_opprof.compare.comparison import Change, RewriteKind, TestComparison
 from pytest_opprof.compare.sessions import compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_FAMILIES, OPS_COUNT, RANGES_COUNT, TOTALS, Family, OpFamily
-from pytest_opprof.results.run import OpKind, OpRow, TestResult
+from pytest_opprof.results.run import OpRow, TestResult
 
 _NOW = simple_run().created
 _PEAK_TOLERANCE = 100  # one part in so many, of what is bounded and not exact

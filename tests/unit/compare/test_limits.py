@@ -165,7 +165,9 @@ def test_names_that_found_no_room_are_inconclusive() -> None:
 def test_what_the_background_decides_is_inconclusive(path: str, limit: object, verdict: Verdict) -> None:
     """Whose its work is nobody knows: neither over a limit for it, nor within a limit without it."""
     flops = Samples.constant(10, steps=TEST.steps)
-    rows: tuple[OpRow, ...] = tuple(replace(row, background=True, flops=flops) for row in TEST.ops)
+    rows: tuple[OpRow, ...] = tuple(
+        replace(row.with_metrics(flops=flops), background=True) for row in TEST.ops
+    )
     sources = (*TEST.sources, Source.FLOPS)
     totals = {**TEST.totals, "flops.total": Samples.constant(0, steps=TEST.steps)}
     assert judged({path: limit}, replace(TEST, ops=rows, totals=totals, sources=sources)) == [verdict]

@@ -101,7 +101,7 @@ def test_many_tests_are_suggested_by_name() -> None:
 def test_ops_that_another_process_alone_saw_are_left_out() -> None:
     seen = simple_test({**MANY, "aten::abs": 1}, node_id="a.py::test_x")
     count = Samples(steps=seen.steps, total=0, low=0, high=2)
-    rows = tuple(replace(row, count=count) if row.name == "aten::abs" else row for row in seen.ops)
+    rows = tuple(row.with_metrics(count=count) if row.name == "aten::abs" else row for row in seen.ops)
     widened = replace(seen, ops=rows)
     found = compare_runs(
         simple_run(widened, name="main"),

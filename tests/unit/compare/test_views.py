@@ -23,7 +23,9 @@ def recorded(counts: dict[str, int], views: dict[str, int], **others: Any) -> Te
     def each(value: int) -> Samples:
         return Samples.constant(value, steps=bare.steps)
 
-    rows = tuple(replace(row, views=each(views[row.name]) if row.name in views else None) for row in bare.ops)
+    rows = tuple(
+        row.with_metrics(views=each(views[row.name])) if row.name in views else row for row in bare.ops
+    )
     many = sum(views.values())
     totals = {"ops.count": each(bare.totals["ops.count"].low - many), VIEWS_COUNT.name: each(many)}
     return replace(bare, ops=rows, totals={**bare.totals, **totals})
@@ -118,6 +120,6 @@ def test_of_an_op_that_copies_at_times_as_many_calls_are_views() -> None:
     mixed = recorded({"aten::to": 5, "aten::mul": 1}, {"aten::to": 3})
     assert compared(older(mixed), mixed).verdict is Verdict.PASS
     varying = Samples.of([3, 4, 5])
-    rows = tuple(replace(row, views=varying) if row.views else row for row in mixed.ops)
+    rows = tuple(row.with_metrics(views=varying) if row.views else row for row in mixed.ops)
     head = replace(mixed, ops=rows, totals={**mixed.totals, VIEWS_COUNT.name: varying})
     assert compared(older(mixed), head).verdict is not Verdict.REGRESSED

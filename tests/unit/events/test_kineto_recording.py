@@ -6,8 +6,8 @@ import pytest
 from support.kineto.kineto_forests import CUDA, ForestMaker, KinetoEvent, KinetoResult
 
 from pytest_opprof import EventList, KinetoRecording
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import UsageError
+from pytest_opprof.kinds import EventKind
 
 
 def event(name: str, start_ns: int, end_ns: int, **known: Any) -> KinetoEvent:
@@ -61,7 +61,7 @@ def test_kernels_belong_to_their_op_and_all_around_it() -> None:
     assert events["cudaLaunchKernel"].cpu_parent is events["addmm"]
     gemm = events["gemm"]
     assert (gemm.device_type, gemm.device_index, gemm.device_resource_id) == (CUDA, 0, 7)
-    assert (gemm.cpu_time_total_ns, gemm.device_time_total_ns, gemm.kind) == (0, 100, OpKind.KERNEL)
+    assert (gemm.cpu_time_total_ns, gemm.device_time_total_ns, gemm.kind) == (0, 100, EventKind.KERNEL)
     assert gemm.linked_correlation_id == 2
     assert gemm.use_device == "cuda"
 
@@ -149,7 +149,7 @@ def test_steps_are_known_by_their_ranges() -> None:
     assert [step.number for step in made.steps] == [3, 4]
     assert [event.step for event in EventList([made])] == [3, 3, None, 4, 4]
     (add,) = [group for group in made.groups() if group.name == "aten::add"]
-    assert (add.step_counts, add.step_total_ns, add.count) == ((1, 1), (10, 10), 2)
+    assert (add.steps["count"], add.steps["total_ns"], add.count) == ((1, 1), (10, 10), 2)
 
 
 def test_what_kineto_told_is_in_the_event() -> None:

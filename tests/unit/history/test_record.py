@@ -8,7 +8,8 @@ from support.documents.histories import run_on_day
 from support.documents.strategies import runs, simple_run, simple_test
 
 from pytest_opprof.history.record import counts_definition, counts_from, digest_of, record_of
-from pytest_opprof.results.run import CaptureStats, CarriedFrom, OpKind, Outcome, Run
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.run import CaptureStats, CarriedFrom, Outcome, Run
 from pytest_opprof.results.samples import Samples
 
 

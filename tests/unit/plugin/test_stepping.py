@@ -56,7 +56,7 @@ def run(item: pytest.Item, *, fails: Callable[[Stepping], bool] | None = None) -
 def counts(stepping: Stepping, name: str) -> list[tuple[int, ...]]:
     """How often a range ran in each step, cycle by cycle."""
     return [
-        group.step_counts
+        group.steps["count"]
         for recording in stepping.recordings
         for group in recording.groups()
         if group.name == name

@@ -6,8 +6,9 @@ import pytest
 from support.documents.strategies import cuda_test, simple_test
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.report.op_table import SORT_KEYS, op_table
-from pytest_opprof.results.run import CaptureStats, OpKind, OpRow, TestResult
+from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
 
 TEST = simple_test({"aten::mul": 1, "aten::addmm": 3, "aten::relu": 2}, steps=2)
@@ -94,7 +95,7 @@ def test_async_ops_have_no_share() -> None:
 def test_memory_has_a_column_where_there_is_any() -> None:
     assert "CPU Mem" not in op_table(TEST)[1]
     first, *others = TEST.ops
-    taken = replace(first, cpu_memory=Samples.constant(-2048, steps=TEST.steps))
+    taken = first.with_metrics(cpu_memory=Samples.constant(-2048, steps=TEST.steps))
     table = op_table(replace(TEST, ops=(taken, *others)), sort_by="cpu_memory_usage")
     assert table[1].split()[-5:] == ["CPU", "Mem", "#", "of", "Calls"]
     assert names(table)[-1] == taken.name
@@ -107,12 +108,8 @@ def times(test: TestResult, **of_rows: dict[str, int]) -> TestResult:
 
     def each(row: OpRow) -> OpRow:
         found = of_rows.get(row.name.rpartition("::")[2] if row.kind is OpKind.OP else "kernel", {})
-        return replace(
-            row,
-            device={
-                **row.device,
-                **{name: Samples.constant(value, steps=test.steps) for name, value in found.items()},
-            },
+        return row.with_metrics(
+            **{name: Samples.constant(value, steps=test.steps) for name, value in found.items()}
         )
 
     return replace(test, ops=tuple(each(row) for row in test.ops))

@@ -41,10 +41,10 @@ def test_disagreement_becomes_a_range() -> None:
 
 def test_memory_that_disagrees_becomes_a_range() -> None:
     mul, add = FIRST.ops
-    taken = replace(FIRST, ops=(replace(mul, cpu_memory=Samples.constant(64, steps=3)), add))
+    taken = replace(FIRST, ops=(mul.with_metrics(cpu_memory=Samples.constant(64, steps=3)), add))
     again = repeated(FIRST, taken, fresh_process=False)
     assert again.unstable == ("aten::mul.cpu_memory",)
-    assert again.ops[0].cpu_memory == Samples(steps=3, total=0, low=0, high=64)
+    assert again.ops[0].metrics["cpu_memory"] == Samples(steps=3, total=0, low=0, high=64)
     assert again.ops[1] is add
 
 
@@ -110,5 +110,5 @@ def test_devices_that_disagree_become_a_range() -> None:
     first = cuda_test({"aten::mm": {"kernels": 1}})
     again = repeated(first, cuda_test({"aten::mm": {"kernels": 3}}), fresh_process=False)
     assert again.unstable == ("kernels.count", "aten::mm.kernels", "kernel of aten::mm.count")
-    assert again.ops[0].device["kernels"] == Samples(steps=3, total=3, low=1, high=3)
+    assert again.ops[0].metrics["kernels"] == Samples(steps=3, total=3, low=1, high=3)
     assert again.totals["kernels.count"].high == 3

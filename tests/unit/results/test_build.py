@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from support.kineto.made_groups import EMPTY, Kind, Node, cycle, op, row
+from support.kineto.made_groups import EMPTY, Node, cycle, op, row
 
 from pytest_opprof.events.user_frames import Place
+from pytest_opprof.kinds import EventKind, OpKind
 from pytest_opprof.results.build import (
     DETAILED_OPS,
     MAX_LINE,
@@ -15,7 +16,6 @@ from pytest_opprof.results.build import (
 )
 from pytest_opprof.results.names import MAX_NAME
 from pytest_opprof.results.rows import MAX_LISTED_STEPS
-from pytest_opprof.results.run import OpKind
 from pytest_opprof.results.samples import Samples
 
 
@@ -41,9 +41,9 @@ def test_groups_of_one_key_become_one_row() -> None:
 def test_totals_leave_out_ranges_and_background() -> None:
     groups = (
         op("aten::mul", 2, 2),
-        op("forward", 1, 1, kind=Kind.RANGE),
+        op("forward", 1, 1, kind=EventKind.RANGE),
         op("torch range", 1, 1, is_user_annotation=True),
-        op("ProfilerStep*", 1, 1, kind=Kind.RANGE),
+        op("ProfilerStep*", 1, 1, kind=EventKind.RANGE),
         op("aten::add", 0, 0, background=True, count=7, total_ns=70, self_ns=7),
     )
     totals = with_measurement(EMPTY, [cycle(*groups)]).totals
@@ -66,17 +66,17 @@ def test_background_belongs_to_no_step() -> None:
 
 
 def test_marks_and_strays_are_no_rows() -> None:
-    groups = (op("note", 1, 1, kind=Kind.MARK), op("aten::warmup", 0, 0, count=3))
+    groups = (op("note", 1, 1, kind=EventKind.MARK), op("aten::warmup", 0, 0, count=3))
     assert with_measurement(EMPTY, [cycle(*groups)]).ops == ()
 
 
 def test_kinds_are_told_apart() -> None:
     groups = (
         op("x", 1, 1),
-        op("y", 1, 1, kind=Kind.RANGE),
-        op("z", 1, 1, kind=Kind.PYTHON_CALL),
+        op("y", 1, 1, kind=EventKind.RANGE),
+        op("z", 1, 1, kind=EventKind.PYTHON_CALL),
         op("w", 1, 1, is_user_annotation=True),
-        op("cudaLaunchKernel", 1, 1, kind=Kind.RUNTIME),
+        op("cudaLaunchKernel", 1, 1, kind=EventKind.RUNTIME),
     )
     test = with_measurement(EMPTY, [cycle(*groups)])
     kinds = {found.name: found.kind for found in test.ops}
@@ -92,16 +92,16 @@ def test_kinds_are_told_apart() -> None:
 def test_instants_and_what_is_no_work_are_no_rows() -> None:
     groups = (
         op("x", 1, 1),
-        op("[memory]", 1, 1, kind=Kind.MEMORY),
-        op("Stream Sync", 1, 1, kind=Kind.SYNC, device_type=1),
-        op("forward", 1, 1, kind=Kind.DEVICE_RANGE, device_type=1),
+        op("[memory]", 1, 1, kind=EventKind.MEMORY),
+        op("Stream Sync", 1, 1, kind=EventKind.SYNC, device_type=1),
+        op("forward", 1, 1, kind=EventKind.DEVICE_RANGE, device_type=1),
     )
     assert [found.name for found in with_measurement(EMPTY, [cycle(*groups)]).ops] == ["x"]
 
 
 def test_costliest_ops_keep_step_times() -> None:
     groups = [
-        op(f"op{i}", 1, 1, step_self_ns=(1000 - i, 1001 - i), step_total_ns=(1, 2))
+        op(f"op{i}", 1, 1, each_step={"self_ns": (1000 - i, 1001 - i), "total_ns": (1, 2)})
         for i in range(DETAILED_OPS + 5)
     ]
     ops = with_measurement(EMPTY, [cycle(*groups)]).ops
@@ -113,7 +113,7 @@ def test_costliest_ops_keep_step_times() -> None:
 
 
 def test_watched_ops_survive_the_cap() -> None:
-    cheap = op("aten::item", 1, 1, step_self_ns=(0, 0))
+    cheap = op("aten::item", 1, 1, each_step={"self_ns": (0, 0)})
     groups = [op(f"op{i}", 1, 1) for i in range(MAX_OPS + 3)]
     test = with_measurement(EMPTY, [cycle(*groups, cheap)])
     assert len(test.ops) == MAX_OPS
@@ -176,7 +176,8 @@ def test_no_cycles_are_no_steps() -> None:
 def test_calls_come_after_all_ops() -> None:
     """However long they take: recording them takes no op's place."""
     calls = [
-        op(f"f{i}", 1, 1, kind=Kind.PYTHON_CALL, step_self_ns=(900, 900)) for i in range(DETAILED_OPS + 1)
+        op(f"f{i}", 1, 1, kind=EventKind.PYTHON_CALL, each_step={"self_ns": (900, 900)})
+        for i in range(DETAILED_OPS + 1)
     ]
     test = with_measurement(EMPTY, [cycle(*calls, op("aten::mul", 1, 2))])
     assert test.ops[0].name == "aten::mul"

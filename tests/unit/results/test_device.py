@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.kineto.made_groups import EMPTY, Group, Kind, cycle, op, row
+from support.kineto.made_groups import EMPTY, Group, cycle, op, row
 
 from pytest_opprof.capture.device_use import MEASURES, DeviceUse, DeviceWork
+from pytest_opprof.kinds import EventKind, OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS
-from pytest_opprof.metrics.device import OP_COUNTS, OP_DEVICE_METRICS, OP_TIMES, TOTAL_OF_COUNT, TOTAL_TIMES
+from pytest_opprof.metrics.device import OP_COUNTS, OP_TIMES, TOTAL_OF_COUNT, TOTAL_TIMES
 from pytest_opprof.results.build import DETAILED_OPS, with_measurement
-from pytest_opprof.results.run import OpKind, TestResult
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
 CUDA = replace(EMPTY, sources=("ranges", "ops", "cuda"))
@@ -32,25 +33,28 @@ def use(*rows: Steps, whole: Steps | None = None, **others: Any) -> DeviceUse:
     )
 
 
+OF_DEVICES = (*OP_COUNTS, *(metric.name for metric in OP_TIMES))
+
+
 def measured(*groups: Group, device: DeviceUse, test: TestResult = CUDA) -> TestResult:
     return with_measurement(test, [replace(cycle(*groups), device=device)])
 
 
 def test_every_measure_becomes_a_metric_of_the_op() -> None:
-    times = {"step_device_total_ns": (7, 8), "step_self_device_ns": (5, 6)}
-    found = row(measured(op("aten::mul", 1, 1, **times), device=use(ALL)), "aten::mul")
-    assert set(found.device) == set(OP_DEVICE_METRICS)
-    assert found.device["kernels"] == Samples.of(ALL["kernels"])
-    assert found.device["copied_bytes_dtoh"] == Samples.of(ALL["bytes_dtoh"])
-    assert found.device["device_time_total"] == Samples.of([7, 8])
-    assert found.device["self_device_time_total"] == Samples.of([5, 6])
-    assert found.device["device_busy_time"] == Samples.of(ALL["busy_ns"])
+    times = {"device_total_ns": (7, 8), "self_device_ns": (5, 6)}
+    found = row(measured(op("aten::mul", 1, 1, each_step=times), device=use(ALL)), "aten::mul")
+    assert set(OF_DEVICES) <= set(found.metrics)
+    assert found.metrics["kernels"] == Samples.of(ALL["kernels"])
+    assert found.metrics["copied_bytes_dtoh"] == Samples.of(ALL["bytes_dtoh"])
+    assert found.metrics["device_time_total"] == Samples.of([7, 8])
+    assert found.metrics["self_device_time_total"] == Samples.of([5, 6])
+    assert found.metrics["device_busy_time"] == Samples.of(ALL["busy_ns"])
     host = [ALL["copies_htod"], ALL["copies_dtoh"], ALL["copies_htoh"]]
-    assert found.device["host_copies"] == Samples.of(map(sum, zip(*host, strict=True)))
+    assert found.metrics["host_copies"] == Samples.of(map(sum, zip(*host, strict=True)))
 
 
 def test_every_measure_becomes_a_total() -> None:
-    kernel = op("gemm", 1, 1, kind=Kind.KERNEL, device_type=1, step_self_device_ns=(5, 6))
+    kernel = op("gemm", 1, 1, kind=EventKind.KERNEL, device_type=1, each_step={"self_device_ns": (5, 6)})
     totals = measured(kernel, device=use(whole=ALL)).totals
     assert {metric.name for metric in (*TOTAL_OF_COUNT.values(), *TOTAL_TIMES)} <= set(totals)
     assert totals["copies_htod.bytes"] == Samples.of(ALL["bytes_htod"])
@@ -59,10 +63,12 @@ def test_every_measure_becomes_a_total() -> None:
 
 
 def test_past_the_costliest_ops_times_alone_lose_their_steps() -> None:
-    groups = [op(f"op{at}", 1, 1, step_self_ns=(900 - at, 900 - at)) for at in range(DETAILED_OPS + 1)]
+    groups = [
+        op(f"op{at}", 1, 1, each_step={"self_ns": (900 - at, 900 - at)}) for at in range(DETAILED_OPS + 1)
+    ]
     last = measured(*groups, device=use(*[ALL] * len(groups))).ops[-1]
-    times = {metric.name for metric in OP_TIMES}
-    varying = {name: samples for name, samples in last.device.items() if not samples.is_constant}
+    times = {metric.name for metric in OP_TIMES} | {"cpu_time_total", "self_cpu_time_total"}
+    varying = {name: samples for name, samples in last.metrics.items() if not samples.is_constant}
     assert not times.isdisjoint(varying)
     assert not times.issuperset(varying)
     assert {name for name, samples in varying.items() if not samples.is_exact} == times & varying.keys()
@@ -87,17 +93,20 @@ def test_cycles_follow_one_another() -> None:
         cycle(op("aten::mul", 1), steps=1), device=use({"kernels": (3,)}, whole={"kernels": (3,)})
     )
     test = with_measurement(CUDA, [first, second])
-    assert test.totals["kernels.count"] == row(test, "aten::mul").device["kernels"] == Samples.of([1, 2, 3])
+    assert test.totals["kernels.count"] == row(test, "aten::mul").metrics["kernels"] == Samples.of([1, 2, 3])
 
 
 @pytest.mark.parametrize("kind", ["KERNEL", "MEMCPY", "MEMSET"])
 def test_work_has_rows_with_what_launched_it(kind: str) -> None:
-    work = op("work", 1, 1, kind=Kind[kind], device_type=1, step_self_device_ns=(30, 40))
+    work = op("work", 1, 1, kind=EventKind[kind], device_type=1, each_step={"self_device_ns": (30, 40)})
     device = use({}, {"kernels": (1, 1), "bytes": (8, 8)}, launchers={1: 0})
     test = measured(op("aten::mul", 1, 1), work, device=device)
     found = row(test, "work")
     assert (found.kind, found.parent_op) == (OpKind[kind], "aten::mul")
-    assert set(found.device) == {"copied_bytes", "self_device_time_total"}
+    assert set(found.metrics) - {"count", "cpu_time_total", "self_cpu_time_total"} == {
+        "copied_bytes",
+        "self_device_time_total",
+    }
     assert test.ops[0] is found
 
 
@@ -105,8 +114,8 @@ def test_background_work_belongs_to_no_step() -> None:
     group = op("aten::add", 0, 0, background=True, count=7, device_total_ns=9)
     device = replace(use(), rows={0: DeviceWork(outside={"kernels": 3})})
     found = row(measured(group, device=device), "aten::add")
-    assert found.device["kernels"] == Samples(steps=2, total=3, low=0, high=3)
-    assert found.device["device_time_total"].total == 9
+    assert found.metrics["kernels"] == Samples(steps=2, total=3, low=0, high=3)
+    assert found.metrics["device_time_total"].total == 9
 
 
 def test_copies_that_do_not_say_their_size_leave_it_untold() -> None:
@@ -138,6 +147,5 @@ def test_a_recording_without_steps_is_one() -> None:
 
 
 def test_all_metrics_are_known_by_name() -> None:
-    assert set(OP_DEVICE_METRICS) == {*OP_COUNTS, *(metric.name for metric in OP_TIMES)}
-    assert set(OP_DEVICE_METRICS) <= set(OP_METRICS)
+    assert set(OF_DEVICES) <= set(OP_METRICS)
     assert {metric.name for metric in TOTAL_OF_COUNT.values()} <= set(TOTALS)

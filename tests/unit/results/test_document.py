@@ -51,7 +51,11 @@ def test_created_stands_near_the_beginning() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
-        (("tests", 0, "ops", 0, "count"), [1, 2], "tests[0].ops[0].count: 2 values for 3 steps"),
+        (
+            ("tests", 0, "ops", 0, "metrics", "count"),
+            [1, 2],
+            "tests[0].ops[0].metrics.count: 2 values for 3 steps",
+        ),
         (
             ("tests", 0, "totals", "ops.count"),
             {"sum": 9, "min": 1, "max": 2},

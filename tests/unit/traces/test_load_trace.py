@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.programs.children import answer_of
 
 from pytest_opprof import load_trace
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.kineto import TraceFile
 
 DEEP = 100_000
@@ -318,7 +318,7 @@ def test_memory_events_have_their_numbers(load: Any) -> None:
         "args": {"Addr": 64, "Bytes": -8, "Total Allocated": 16, "Device Type": 0, "Device Id": -1},
     }
     recording = load([op("a", 0, 10), memory]).recording
-    assert OpKind(recording.kind[1]) is OpKind.MEMORY
+    assert EventKind(recording.kind[1]) is EventKind.MEMORY
     assert recording.parent[1] == 0
     (group,) = [group for group in recording.groups() if group.name == "a"]
     assert (group.cpu_memory, group.self_cpu_memory) == (-8, -8)

@@ -7,8 +7,8 @@ import pytest
 from support.cuda.nvidia_databases import write_nsys
 
 from pytest_opprof import load_nsys
-from pytest_opprof.capture.op_kind import OpKind
 from pytest_opprof.errors import DocumentError
+from pytest_opprof.kinds import EventKind
 
 THREAD = 0x0001_0002_3400_0011
 TEXTS = [
@@ -55,7 +55,7 @@ def test_kernel_belongs_to_the_innermost_range_of_its_thread(tmp_path: Path) -> 
     assert sorted(events) == ["CUDA call", "Memcpy DtoH", "cudaLaunchKernel", "gemm", "inner", "outer"]
     assert [tuple(kernel) for kernel in events["inner"].kernels] == [("gemm", 1, 0.4)]
     assert (events["outer"].device_time_total, events["outer"].kernels) == (0.4, [])
-    assert (events["gemm"].kind, events["gemm"].device_index) == (OpKind.KERNEL, 1)
+    assert (events["gemm"].kind, events["gemm"].device_index) == (EventKind.KERNEL, 1)
     assert events["cudaLaunchKernel"].cpu_parent is events["inner"]
     rows = {row.key: row for row in listed.key_averages()}
     assert (rows["inner"].self_device_time_total, rows["Memcpy DtoH"].device_time_total) == (0.4, 0.1)

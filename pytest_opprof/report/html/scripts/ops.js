@@ -1,9 +1,9 @@
 // The op table of a test: each op once, with base, head and change of each metric.
 
-const OF_DOCUMENT = { cpu_time_total: "cpu_time_total_ns", self_cpu_time_total: "self_cpu_time_total_ns" };
+const ALWAYS = ["count", "self_cpu_time_total", "cpu_time_total"];
 
 function opSamples(op, metric, steps) {
-  return op ? samplesOf(op[OF_DOCUMENT[metric] ?? metric] ?? op.device?.[metric], steps) : null;
+  return op ? samplesOf(op.metrics[metric] ?? (ALWAYS.includes(metric) ? 0 : undefined), steps) : null;
 }
 
 function keyOf({ name, op = name, kind, background = false }) {
@@ -46,8 +46,6 @@ function verdictsByOp(changes) {
   }
   return verdicts;
 }
-
-const ALWAYS = ["count", "self_cpu_time_total", "cpu_time_total"];
 
 function metricsOf(rows) {
   return Object.keys(index.op_metrics).filter((metric) =>

@@ -11,7 +11,8 @@ from pytest_opprof.compare.document import comparison_from_document, comparison_
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.sessions import compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.results.run import OpKind, OpRow, TestResult, TreeNode
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.results.run import OpRow, TestResult, TreeNode
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract, validate
 
@@ -219,9 +220,7 @@ def test_python_calls_do_not_part_two_trees() -> None:
         tree = [TreeNode(parent=-1, name=call, count=3, self_ns=0)]
         tree += [replace(node, parent=node.parent + 1) for node in test.tree]
         zero = Samples.constant(0, steps=3)
-        row = OpRow(
-            name=call, kind=OpKind.CALL, count=zero, cpu_time_total_ns=zero, self_cpu_time_total_ns=zero
-        )
+        row = OpRow(name=call, kind=OpKind.CALL, metrics={"count": zero})
         return replace(test, ops=(*test.ops, row), tree=tuple(tree))
 
     base, head = calling(forward(MUL, ADD)), calling(forward(("aten::addcmul", 10)))
@@ -232,7 +231,7 @@ def test_python_calls_do_not_part_two_trees() -> None:
 def test_counts_that_vary_are_told_apart() -> None:
     base, head = calling(forward(MUL)), calling(forward(("aten::multiply", 10)))
     (row,) = (row for row in head.ops if row.name == "aten::multiply")
-    varying = replace(row, count=Samples.of([9, 10, 11]))
+    varying = row.with_metrics(count=Samples.of([9, 10, 11]))
     rows = tuple(varying if one is row else one for one in head.ops)
     assert all(change.rewrite is None for change in compared(base, replace(head, ops=rows)).changes)
 
@@ -255,7 +254,10 @@ def test_kernels_follow_the_op_that_launches_them() -> None:
         bare = calling(*calls)
         rows = [
             replace(
-                bare.ops[0], name=name, kind=OpKind.KERNEL, parent_op=by, count=Samples.constant(10, steps=3)
+                bare.ops[0].with_metrics(count=Samples.constant(10, steps=3)),
+                name=name,
+                kind=OpKind.KERNEL,
+                parent_op=by,
             )
             for name, by in kernels.items()
         ]

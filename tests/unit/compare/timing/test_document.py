@@ -84,7 +84,6 @@ def test_comparison_is_redone_from_the_runs(tmp_path: Path) -> None:
         pytest.param(
             lambda times: times["tests"][0]["times"]["base_ns"].extend([1] * 1_000), "entries", id="too-many"
         ),
-        pytest.param(lambda times: times["control"].update(more=1), "'more' is not known here", id="unknown"),
         pytest.param(
             lambda times: times["tests"][0].update(flagged="sideways"), "sideways", id="no-direction"
         ),

@@ -1,0 +1,13 @@
+"""What is said of an event by a bit or a number."""
+
+from __future__ import annotations
+
+from typing import Final
+
+FLAG_CROSSING: Final = 0x01
+FLAG_VIEW: Final = 0x02
+FLAG_ASYNC: Final = 0x10
+FLAG_UNFINISHED: Final = 0x20
+FLAG_BACKGROUND: Final = 0x40
+FLAG_CREDITED: Final = 0x80
+USER_SCOPE: Final = 7  # torch's RecordScope::USER_SCOPE: a range that somebody named

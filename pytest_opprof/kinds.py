@@ -1,0 +1,85 @@
+"""The kinds of ops: what an event is, as the collector numbers it, and what a row of a result is about."""
+
+from __future__ import annotations
+
+import enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class OpKind(enum.StrEnum):
+    """What a row is about."""
+
+    OP = "op"  # an op or an autograd node of torch
+    RANGE = "range"  # record_function, range_push, ITT tasks, NVTX ranges
+    CALL = "call"  # a Python or C function, a call of a device's runtime
+    KERNEL = "kernel"  # what ran on a device
+    MEMCPY = "memcpy"
+    MEMSET = "memset"
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether it ran on a device, and has no time on the host."""
+        return self in _ON_DEVICE
+
+
+_ON_DEVICE = frozenset({OpKind.KERNEL, OpKind.MEMCPY, OpKind.MEMSET})
+
+
+class EventKind(enum.IntEnum):
+    """Where an event comes from."""
+
+    RANGE = 1
+    TORCH = 2
+    ITT = 3
+    NVTX = 4
+    PYTHON_CALL = 5
+    C_CALL = 6
+    MARK = 7
+    MEMORY = 8
+    RUNTIME = 9
+    DRIVER = 10
+    KERNEL = 11
+    MEMCPY = 12
+    MEMSET = 13
+    SYNC = 14
+    DEVICE_RANGE = 15
+
+    @property
+    def is_on_device(self) -> bool:
+        """It ran on a device and not on the host."""
+        return self >= EventKind.KERNEL
+
+    @property
+    def is_work(self) -> bool:
+        """A kernel, copy or fill of a device: a wait is not work, and a range is made of work."""
+        return self.op_kind in _ON_DEVICE
+
+    @property
+    def op_kind(self) -> OpKind | None:
+        """What the row of such an event is about; None where it has no row.
+
+        Instants have no duration, waits are not work, and a range on a device is made of kernels that have
+        rows.
+        """
+        return _OP_KINDS.get(self)
+
+
+_OP_KINDS: Mapping[EventKind, OpKind] = MappingProxyType(
+    {
+        EventKind.RANGE: OpKind.RANGE,
+        EventKind.TORCH: OpKind.OP,
+        EventKind.ITT: OpKind.RANGE,
+        EventKind.NVTX: OpKind.RANGE,
+        EventKind.PYTHON_CALL: OpKind.CALL,
+        EventKind.C_CALL: OpKind.CALL,
+        EventKind.RUNTIME: OpKind.CALL,
+        EventKind.DRIVER: OpKind.CALL,
+        EventKind.KERNEL: OpKind.KERNEL,
+        EventKind.MEMCPY: OpKind.MEMCPY,
+        EventKind.MEMSET: OpKind.MEMSET,
+    }
+)

@@ -1,0 +1,67 @@
+"""Documents of older schema versions in the shape of today's.
+
+Version 1 had a member for each number of a row. What is read here is not validated yet: a part that has
+another shape is left as it is, for the schema to refuse.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# Of a row of version 1, the members that are metrics since, and their names as such.
+_METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "count": "count",
+        "views": "views",
+        "cpu_time_total_ns": "cpu_time_total",
+        "self_cpu_time_total_ns": "self_cpu_time_total",
+        "cpu_memory": "cpu_memory",
+        "device_memory": "device_memory",
+        "flops": "flops",
+    }
+)
+
+
+def upgraded(document: dict[str, Any], *, version: int) -> dict[str, Any]:
+    """A run or a comparison as ``version`` has it: changed in place where it is older.
+
+    Args:
+        document: what the JSON parser gave.
+        version: today's.
+    """
+    written = document.get("schema_version")
+    if type(written) is int and written == 1 < version:
+        for row in _rows(document):
+            _upgrade(row)
+        document["schema_version"] = version
+    return document
+
+
+def _rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a run's tests, and of both sides of a comparison's."""
+    for test in _objects(document.get("tests")):
+        for side in (test, *_objects([test.get("base"), test.get("head")])):
+            yield from _objects(side.get("ops"))
+
+
+def _objects(found: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(found, list):
+        yield from (each for each in found if isinstance(each, dict))
+
+
+def _upgrade(row: dict[str, Any]) -> None:
+    devices = row.pop("device", {})
+    if not isinstance(devices, dict):
+        row["metrics"] = devices
+        return
+    metrics = {new: row.pop(old) for old, new in _METRICS.items() if old in row} | devices
+    # Times were written for rows that have none.
+    row["metrics"] = {
+        name: value
+        for name, value in metrics.items()
+        if name == "count" or type(value) is not int or value != 0
+    }
