@@ -65,6 +65,7 @@ class Source(StrEnum):
     MEMORY_CUDA = "memory-cuda"  # of devices: what calls of CUDA take
     TENSORS_CUDA = "memory-cuda-tensors"  # of devices: what torch's allocators give out
     FLOPS = "flops"
+    WORK = "work"  # what torch's ops are given, and add to autograd's graph
 
 
 # What can answer for a metric that asks for the key. Two runs are comparable where the same of these ran.
@@ -76,6 +77,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.MEMORY: frozenset({Source.MEMORY, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
         Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
         Source.FLOPS: frozenset({Source.FLOPS}),
+        Source.WORK: frozenset({Source.WORK}),
     }
 )
 
