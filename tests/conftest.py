@@ -4,7 +4,7 @@ import gc
 import importlib.util
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,17 @@ def traces(repository: Path) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no folder of real traces at {folder}: set OPPROF_TRACES to one")
     return folder
+
+
+@pytest.fixture
+def real_trace(repository: Path, request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """Finds a real trace by its name: one that the repository keeps, else one of `traces`."""
+
+    def find(name: str) -> Path:
+        own: Path = repository / "tests" / "data" / "traces" / name
+        return own if own.exists() else request.getfixturevalue("traces") / name
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,13 @@ typedef struct op_call {
     bool hidden;      /* of no interest, and so are the C functions that it calls */
 } op_call;
 
-/* The line that this thread's Python code is at; NULL while no calls are recorded. */
-extern uint16_t (*op_line_here)(void);
+enum op_caller {
+    OP_CALLED_BY_PYTHON,
+    OP_CALLED_BY_ENGINE /* of autograd, which calls node after node */
+};
+
+/* The line that this thread's Python code is at; NULL while none are noted. */
+extern uint16_t (*op_line_here)(enum op_caller caller);
 
 /* Room for one more call, which may need memory; false: there is none, and the call is not noted.
  * Calls of a window gone by are forgotten. */
@@ -93,8 +98,8 @@ static inline void op_call_end(op_thread *t, const void *code) {
 
 /* Notes the line of an event that is called from Python: what runs inside of an op, and not of a range,
  * shares the op's, unless Python came in between. */
-static inline void op_note_line(const op_slot *slot) {
-    uint16_t (*line_here)(void) = __atomic_load_n(&op_line_here, __ATOMIC_RELAXED);
+static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
+    uint16_t (*line_here)(enum op_caller) = __atomic_load_n(&op_line_here, __ATOMIC_RELAXED);
     op_event *e = slot->event;
     if (__builtin_expect(line_here == NULL, 1) || e == NULL)
         return;
@@ -105,7 +110,7 @@ static inline void op_note_line(const op_slot *slot) {
         if (t->call_window != slot->window || !call || call->start < around->start)
             return;
     }
-    e->line = line_here();
+    e->line = line_here(caller);
 }
 
 #ifdef __cplusplus

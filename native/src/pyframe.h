@@ -99,6 +99,15 @@ static inline int op_frame_offset(op_frame *f) {
     return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
 }
 
+/* Where in its code a frame is, as an address. */
+static inline const void *op_frame_at(const op_frame *f) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return f->instr_ptr;
+#else
+    return f->prev_instr;
+#endif
+}
+
 /* The first argument of the function, borrowed; NULL for none. */
 static inline PyObject *op_frame_first_argument(op_frame *f) {
     if (op_frame_code(f)->co_argcount == 0)

@@ -107,10 +107,9 @@ static uint16_t site_of(op_frame *f) {
     return __builtin_expect(known != NULL, 1) ? known->site : meet(&here, code);
 }
 
-/* Also without the GIL, which torch gives up before it runs an op. */
-static uint16_t site_here(void) {
+static uint16_t site_from(op_frame *innermost) {
     const op_library_codes *libraries_known = __atomic_load_n(&op_sites_libraries, __ATOMIC_ACQUIRE);
-    for (op_frame *f = op_frame_raw(PyGILState_GetThisThreadState()); f; f = f->previous) {
+    for (op_frame *f = innermost; f; f = f->previous) {
         const PyCodeObject *code = op_frame_executable(f);
         const op_library_code *library = op_sites_look_library(libraries_known, code);
         if ((library && library->lines == code->co_linetable) || _PyFrame_IsIncomplete(f))
@@ -120,6 +119,30 @@ static uint16_t site_here(void) {
             return site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
     }
     return OP_SITE_NONE;
+}
+
+/* Of node after node the engine's caller is the same, until Python runs an op again: the frames, which
+ * its nodes push out of the caches, are walked once. Backward ops get their forward op's site later,
+ * but for those that have none. */
+static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
+    const void *at = op_frame_at(innermost);
+    if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
+        t->engine_site = site_from(innermost);
+        t->engine_frame = innermost;
+        t->engine_at = at;
+        t->engine_window = t->window;
+    }
+    return t->engine_site;
+}
+
+/* Also without the GIL, which torch gives up before it runs an op. */
+static uint16_t site_here(enum op_caller caller) {
+    op_frame *innermost = op_frame_raw(PyGILState_GetThisThreadState());
+    op_thread *t = op_self;
+    if (innermost && caller == OP_CALLED_BY_ENGINE)
+        return site_of_engine(t, innermost);
+    t->engine_frame = NULL;
+    return site_from(innermost);
 }
 
 static bool is_known(PyObject *paths) {

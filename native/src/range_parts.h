@@ -36,7 +36,7 @@ static inline uint32_t op_range_emit(uint32_t id) {
 
 /* What every range does once it has begun, and before it ends. */
 static inline void op_range_note(const op_slot *slot) {
-    op_note_line(slot);
+    op_note_line(slot, OP_CALLED_BY_PYTHON);
     if (__builtin_expect(op_counts() != 0, 0))
         op_count_begin(slot);
 }

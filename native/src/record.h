@@ -58,8 +58,12 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
     uint32_t call_window;    /* that the calls belong to */
     uint32_t counted_window; /* for which its counters were opened, or refused (counters.h) */
     struct op_counters *counters;
-    uint32_t handle;                /* the low half of its pthread_self(), by which CUPTI knows it */
-    uint64_t born, gone;            /* ticks; 0: it lives */
+    uint32_t handle;     /* the low half of its pthread_self(), by which CUPTI knows it */
+    uint64_t born, gone; /* ticks; 0: it lives */
+    const void *engine_frame,
+        *engine_at; /* that autograd's engine was called from last; NULL: see pysite.c */
+    uint32_t engine_window;
+    uint16_t engine_site;
     struct op_known_frames *frames; /* unwinding.h */
 } op_thread;
 

@@ -46,8 +46,8 @@ extern op_instructions *op_sites_known;
 extern op_library_codes *op_sites_libraries;
 
 static inline uint32_t op_instruction_hash(const void *code, uint32_t offset) {
-    uint64_t h = ((uint64_t)(uintptr_t)code ^ (uint64_t)offset << 40) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(h >> 32);
+    uint64_t h = (uint64_t)(uintptr_t)code + offset * UINT64_C(0xc2b2ae3d27d4eb4f);
+    return (uint32_t)((h * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
 static inline bool op_instruction_is(const op_instruction *a, const op_instruction *b) {

@@ -30,6 +30,19 @@ static op_event *add_at(made_thread *t, uint16_t site, const char *name, uint16_
     return e;
 }
 
+/* A lookup goes on to the next entry until it finds its own. */
+static void instructions_of_one_function_are_spread(void) {
+    static const char code[] = "code";
+    bool is_taken[1024] = {false};
+    uint32_t taken = 0;
+    for (uint32_t offset = 0; offset < 2 * 100; offset += 2) {
+        bool *entry = &is_taken[op_instruction_hash(code, offset) & 1023];
+        taken += !*entry;
+        *entry = true;
+    }
+    CHECK(taken > 80);
+}
+
 static void what_runs_inside_of_an_op_is_called_from_its_line(void) {
     made_thread *t = begin_made();
     add_at(t, 3, "linear", 0, 110, 150);
@@ -118,7 +131,10 @@ static void libraries_are_told_by_their_code(void) {
     CHECK(op_sites_look_library(op_sites_libraries, &m) == NULL);
 }
 
-static uint16_t here(void) { return 2; }
+static uint16_t here(enum op_caller caller) {
+    CHECK_EQ(caller, OP_CALLED_BY_PYTHON);
+    return 2;
+}
 
 /* A window has the places that were known when it closed; one without sites has none. */
 static void a_window_has_its_places(void) {
@@ -129,7 +145,7 @@ static void a_window_has_its_places(void) {
     op_sites_begin();
     op_line_here = here;
     op_slot slot = begin_numbered(name_id("mm"), 1);
-    op_note_line(&slot);
+    op_note_line(&slot, OP_CALLED_BY_PYTHON);
     op_end(&slot);
     CHECK_OK(op_step_end());
     op_line_here = NULL;
@@ -164,6 +180,7 @@ static void numbers_are_given_anew(void) {
 }
 
 int main(void) {
+    RUN(instructions_of_one_function_are_spread);
     RUN(what_runs_inside_of_an_op_is_called_from_its_line);
     RUN(a_backward_op_is_called_from_its_forwards_line);
     RUN(only_steps_and_ops_count);

@@ -161,6 +161,11 @@ void note_torch_thread(op_thread *t, uint64_t number) {
 constexpr uint32_t kForwardWords = 3;
 constexpr uint32_t kMostWords = kForwardWords + OP_WORK_WORDS; // where no inputs are told
 
+// Autograd's engine says of each node which thread ran its forward op.
+op_caller caller_of(const at::RecordFunction &fn) {
+    return fn.forwardThreadId() != 0 ? OP_CALLED_BY_ENGINE : OP_CALLED_BY_PYTHON;
+}
+
 // Out of line: its array would be every op's stack frame.
 template <bool with_inputs, bool with_work>
 __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
@@ -173,7 +178,7 @@ __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn,
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words, count);
-    op_note_line(&context->slot);
+    op_note_line(&context->slot, caller_of(fn));
     return context;
 }
 
@@ -218,7 +223,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words,
                 work || thread != 0 ? kWords : 0);
-    op_note_line(&context->slot);
+    op_note_line(&context->slot, caller_of(fn));
     return std::unique_ptr<at::ObserverContext>(context);
 }
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +87,7 @@ def is_collective(kernel_name: str) -> bool:
 
 def collectives(recording: ImportedRecording) -> list[Collective]:
     """The collectives of a trace, in the order in which they began."""
-    kernels = (event for event, kind in enumerate(bytes(recording.kind)) if kind == OpKind.KERNEL)
+    kernels = (event for event, kind in enumerate(bytes(recording.kind)) if kind == EventKind.KERNEL)
     found = [
         _collective(recording, event)
         for event in kernels

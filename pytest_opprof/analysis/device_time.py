@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pytest_opprof.analysis.collectives import is_collective
 from pytest_opprof.analysis.intervals import Cover, Interval, gaps, union
 from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.op_kind import OpKind
+from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from pytest_opprof.capture.recording import Recording
 
-_COPIES: Final = frozenset({OpKind.MEMCPY, OpKind.MEMSET})
-_DISPATCH: Final = frozenset({OpKind.TORCH, OpKind.RUNTIME, OpKind.DRIVER})
+_COPIES: Final = frozenset({EventKind.MEMCPY, EventKind.MEMSET})
+_DISPATCH: Final = frozenset({EventKind.TORCH, EventKind.RUNTIME, EventKind.DRIVER})
 _WAITS: Final = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize")
 _WAIT_NAMES: Final = frozenset({*_WAITS, *(name.replace("cuda", "hip", 1) for name in _WAITS)})
 
@@ -159,7 +159,7 @@ def peak_memory(recording: Recording) -> dict[tuple[int, int], tuple[int, int]]:
     """The most bytes that each allocator gave out, and held, by torch's type and number of the device."""
     peaks: dict[tuple[int, int], tuple[int, int]] = {}
     for event, kind in enumerate(bytes(recording.kind)):
-        change = recording.memory(event) if kind == OpKind.MEMORY else None
+        change = recording.memory(event) if kind == EventKind.MEMORY else None
         if change is not None:
             place = change.device_type, change.device_index
             allocated, reserved = peaks.get(place, (0, 0))
@@ -173,7 +173,7 @@ class _Host:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._covers: dict[int, tuple[Cover, Cover]] = {}
-        self._waits = _ids(recording, OpKind.RUNTIME, _WAIT_NAMES.__contains__)
+        self._waits = _ids(recording, EventKind.RUNTIME, _WAIT_NAMES.__contains__)
 
     def covers(self, thread: int) -> tuple[Cover, Cover]:
         """When a thread was inside of ops and calls, and when inside of a call that waits."""
@@ -202,7 +202,7 @@ class _Host:
         return Cover(inside), Cover(waiting)
 
 
-def _ids(recording: Recording, kind: OpKind, keeps: Callable[[str], bool]) -> frozenset[int]:
+def _ids(recording: Recording, kind: EventKind, keeps: Callable[[str], bool]) -> frozenset[int]:
     """The numbers of the names that events of a kind have, and that are to be kept."""
     ids = {name for name, of in zip(recording.name_id, recording.kind, strict=True) if of == kind}
     return frozenset(name for name in ids if keeps(name_text(name)))
@@ -210,9 +210,9 @@ def _ids(recording: Recording, kind: OpKind, keeps: Callable[[str], bool]) -> fr
 
 def _devices(recording: Recording) -> dict[int, _Device]:
     found: defaultdict[int, _Device] = defaultdict(lambda: _Device([], [], [], [], []))
-    communicating = _ids(recording, OpKind.KERNEL, is_collective)
+    communicating = _ids(recording, EventKind.KERNEL, is_collective)
     for event, kind in enumerate(bytes(recording.kind)):
-        if kind < OpKind.KERNEL or kind > OpKind.MEMSET or recording.duration_ns[event] < 0:
+        if kind < EventKind.KERNEL or kind > EventKind.MEMSET or recording.duration_ns[event] < 0:
             continue
         start = recording.start_ns[event]
         end = start + recording.duration_ns[event]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -12,7 +13,7 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.metrics import WALL_TIME, Source
 from pytest_opprof.plugin.stepping import Stepping
-from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
@@ -28,13 +29,15 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
         test: What is known of it without its recordings.
         stepping: Its call phase.
     """
-    found = _once(test, stepping, stepping.recordings)
+    looks = [_once(test, stepping, stepping.recordings)]
     if stepping.one_step:
-        found = repeated(found, _once(test, stepping, stepping.one_step), fresh_process=False)
-    again = stepping.again
-    if again is not None:
-        found = repeated(found, _once(test, again, again.recordings), fresh_process=False)
-    return found
+        looks.append(_once(test, stepping, stepping.one_step))
+    last = looks[0]
+    if stepping.again is not None:
+        last = _once(test, stepping.again, stepping.again.recordings)
+        looks.append(last)
+    found, *others = (settled(look, last) for look in looks)
+    return functools.reduce(functools.partial(repeated, fresh_process=False), others, found)
 
 
 def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> TestResult:

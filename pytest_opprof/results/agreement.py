@@ -13,6 +13,7 @@ from pytest_opprof.metrics import (
     Family,
     Metric,
     MetricPath,
+    Source,
 )
 from pytest_opprof.results.run import CaptureStats, OpRow, TestResult
 from pytest_opprof.results.samples import Samples
@@ -51,6 +52,27 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
         capture=_with_losses_of(again.capture, first.capture),
         processes=first.processes + (again.processes if fresh_process else 0),
     )
+
+
+def settled(test: TestResult, last: TestResult) -> TestResult:
+    """``test`` with the memory totals of ``last`` where Python's memory only fell to them and then stayed.
+
+    The interpreter allocates less for the same code once it has specialized it (PEP 659), some calls after
+    the process first ran it. In which test that is depends on the tests that ran before.
+
+    Args:
+        test: An earlier measurement of a test.
+        last: The process's last measurement of it.
+    """
+    if test is last or Source.MEMORY_PYTHON not in test.sources or not last.is_usable:
+        return test
+    fell = {
+        name: Samples.constant(after.low, steps=test.steps)
+        for name, before in test.totals.items()
+        if name in TOTALS and TOTALS[name].source is Source.MEMORY
+        if (after := last.totals.get(name)) is not None and after.is_constant and after.low <= before.low
+    }
+    return replace(test, totals={**test.totals, **fell})
 
 
 def _with_losses_of(again: CaptureStats, first: CaptureStats) -> CaptureStats:

@@ -71,3 +71,27 @@ def test_more_memory_is_a_regression(sessions: tuple[Project, Session, Session])
             "*peak memory*",
         ]
     )
+
+
+SHARED = """\
+    import pytest
+
+    def spread(**fields):
+        for name, value in fields.items():
+            pass
+
+    @pytest.mark.profile(profile_memory=True)
+    @pytest.mark.parametrize("place", ["first", "between", "last"])
+    def test_it(place):
+        spread(one=1, two=2)
+"""
+
+
+def test_who_runs_code_first_has_no_more_memory(make_project: MakeProject) -> None:
+    """The interpreter's own objects, of code that it has not specialized yet, are the process's, not the test's."""
+    project = make_project("shared")
+    project.write("test_it.py", SHARED)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    alone = project.pytest("--opprof-baseline=main", "-k", "between")
+    assert alone.outcomes == {"test_it[between]": "passed"}
+    assert alone.exit_code == 0

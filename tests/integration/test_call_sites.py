@@ -63,6 +63,12 @@ def generated(count):
         yield torch.ones(2).cos()
 
 
+def trained(x):
+    x.sum().backward()  # first
+    (x * x).sum().backward()
+    x.sum().backward()  # again
+
+
 été = lambda x: x.ceil()
 """
 
@@ -171,6 +177,16 @@ def test_a_backward_op_has_its_forwards_line(
         at("Block.forward", "x * 2"): 3
     }
     assert lines(found, "AddmmBackward0") == {at("Block.forward", "self.linear(x)"): 3}
+
+
+def test_what_has_no_forward_op_is_called_where_the_engine_is(user: ModuleType, collector: Collector) -> None:
+    x = torch.ones(2, requires_grad=True)
+    found = recorded(collector, lambda: [user.trained(x) for _ in range(2)])
+    assert lines(found, "torch::autograd::AccumulateGrad") == {
+        at("trained", "backward()  # first"): 2,
+        at("trained", "(x * x).sum().backward()"): 2,
+        at("trained", "# again"): 2,
+    }
 
 
 def test_ops_of_a_function_of_ones_own_are_called_where_it_is_applied(

@@ -111,7 +111,7 @@ def test_validate_looks_at_every_file(project: Path, capsys: pytest.CaptureFixtu
     told = capsys.readouterr()
     assert told.out == "base.json: ok (run, 1 test)\nhead.json.gz: ok (run, 1 test)\n"
     assert told.err == (
-        "opprof: bad.json: tests[0].ops[0].count: -2 is less than 0 (run.schema.json). "
+        "opprof: bad.json: tests[0].ops[0].metrics.count: -2 is less than 0 (run.schema.json). "
         "The file was not used\n"
     )
 

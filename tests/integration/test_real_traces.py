@@ -1,8 +1,12 @@
-"""Traces of other people's programs on real accelerators: read, written again, and read once more."""
+"""Traces that torch's profiler wrote: read, written again, and read once more.
+
+Those of other people's programs on real accelerators lie beside the repository, where there are any.
+"""
 
 import gzip
 import json
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,12 @@ from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # What each file has, counted in it by its category: work of the host, work of devices.
-FILES = {
+OWN = {
+    "calls-torch2.13.0.json.gz": (85, 0),
+    "threads-torch2.13.0.json.gz": (69, 0),
+    "training-torch2.13.0.json.gz": (434, 0),  # 116 of them memory
+}
+DEVICES = {
     "alexnet_inference_cuda.json.gz": (728, 139),
     "backward_thread.json": (6, 1),
     "event_sync_multi_stream_cuda.json.gz": (45, 11),
@@ -28,10 +37,12 @@ FILES = {
     "simple_add_cuda.json.gz": (51, 4),
     "triton_kernel_cuda.json.gz": (6, 1),
 }
+FILES = OWN | DEVICES
 NO_TRACES = {
     "simple_add_execution_trace.json.gz": "it has no traceEvents",
     "torch_basic_evaluation_events.json": "byte 1: an event that is no object",
 }
+WORK = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 COLUMNS = (
     "start_ns",
     "duration_ns",
@@ -47,6 +58,9 @@ COLUMNS = (
     "flags",
     "scope",
 )
+
+
+FindTrace = Callable[[str], Path]
 
 
 def columns(recording: ImportedRecording) -> dict[str, list[int]]:
@@ -73,18 +87,23 @@ def _normal(value: Any) -> Any:
     return [_normal(entry) for entry in value] if isinstance(value, list) else value
 
 
+def test_every_trace_of_the_repository_is_known(repository: Path) -> None:
+    folder = repository / "tests" / "data" / "traces"
+    assert {path.name for path in folder.glob("*.json*")} == OWN.keys()
+
+
 def test_every_file_of_the_folder_is_known(traces: Path) -> None:
-    assert {path.name for path in traces.glob("*.json*")} == FILES.keys() | NO_TRACES.keys()
+    assert {path.name for path in traces.glob("*.json*")} == DEVICES.keys() | NO_TRACES.keys()
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_all_work_is_in_the_columns(traces: Path, name: str) -> None:
-    recording = load_trace(traces / name).recording
+def test_all_work_is_in_the_columns(real_trace: FindTrace, name: str) -> None:
+    recording = load_trace(real_trace(name)).recording
     on_device = sum(EventKind(kind).is_on_device for kind in recording.kind)
     assert (len(recording) - on_device, on_device) == FILES[name]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", DEVICES)
 def test_work_of_a_device_has_its_launcher(traces: Path, name: str) -> None:
     recording = load_trace(traces / name).recording
     work = {EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET}
@@ -101,11 +120,11 @@ def test_work_of_a_device_has_its_launcher(traces: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_trace_written_again_has_the_same_events(traces: Path, tmp_path: Path, name: str) -> None:
-    first = load_trace(traces / name)
+def test_a_trace_written_again_has_the_same_events(real_trace: FindTrace, tmp_path: Path, name: str) -> None:
+    first = load_trace(real_trace(name))
     again = tmp_path / name
     first.export_chrome_trace(again)
-    ours, theirs = as_decimals(again), as_decimals(traces / name)
+    ours, theirs = as_decimals(again), as_decimals(real_trace(name))
     assert event_counts(ours) == event_counts(theirs)
     assert {**ours, "traceEvents": 0} == {**theirs, "traceEvents": 0}
     second = load_trace(again)
@@ -115,14 +134,14 @@ def test_a_trace_written_again_has_the_same_events(traces: Path, tmp_path: Path,
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_times_are_those_of_the_text(traces: Path, name: str) -> None:
-    recording = load_trace(traces / name).recording
-    document = as_decimals(traces / name)
+def test_times_are_those_of_the_text(real_trace: FindTrace, name: str) -> None:
+    recording = load_trace(real_trace(name)).recording
+    document = as_decimals(real_trace(name))
     base_ns = document.get("baseTimeNanoseconds", 0)
     slices = Counter(
-        (event["name"], base_ns + event["ts"] * 1000, event["dur"] * 1000)
+        (event["name"], base_ns + event["ts"] * 1000, event.get("dur", 0) * 1000)
         for event in document["traceEvents"]
-        if event["ph"] == "X" and event["cat"] != "Trace"
+        if event.get("cat") == "cpu_instant_event" or (event["ph"] == "X" and event["cat"] != "Trace")
     )
     assert slices == Counter(
         (recording.name(row), recording.trace_start_ns + start_ns, duration_ns)
@@ -133,8 +152,8 @@ def test_times_are_those_of_the_text(traces: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_events_nest_and_self_times_sum_up(traces: Path, name: str) -> None:
-    recording = load_trace(traces / name).recording
+def test_events_nest_and_self_times_sum_up(real_trace: FindTrace, name: str) -> None:
+    recording = load_trace(real_trace(name)).recording
     roots_ns: Counter[int] = Counter()
     selfs_ns: Counter[int] = Counter()
     for row, parent in enumerate(recording.parent):
@@ -209,3 +228,35 @@ def test_holistic_trace_analysis_finds_the_same_again(traces: Path, tmp_path: Pa
     ]
     assert str(found[0]) == str(found[1])
     assert "Empty DataFrame" not in str(found[0])
+
+
+@pytest.mark.filterwarnings("ignore::Warning")  # HTA's own, and pandas' about HTA
+def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) -> None:
+    # Of traces in whole microseconds: of others HTA drops the rest, event by event.
+    trace_analysis = pytest.importorskip(
+        "hta.trace_analysis", reason="HolisticTraceAnalysis is not installed (it is in the dev extra)"
+    )
+    path = traces / "sampled_training_cuda.json.gz"
+    analysis = trace_analysis.TraceAnalysis(trace_files={0: str(path)}, include_last_profiler_step=True)
+    told = analysis.get_temporal_breakdown(visualize=False).iloc[0]
+    overlap = analysis.get_comm_comp_overlap(visualize=False).iloc[0]["comp_comm_overlap_pctg"]
+    recording = load_trace(path).recording
+    works = [event for event, kind in enumerate(recording.kind) if EventKind(kind) in WORK]
+    ends = [recording.start_ns[event] + recording.duration_ns[event] for event in works]
+    time = DeviceTimes(recording).within(0, min(recording.start_ns[event] for event in works), max(ends))
+    assert time.compute_ns == told["compute_time(us)"] * 1000
+    assert time.exposed_communication_ns + time.copy_ns == told["non_compute_time(us)"] * 1000
+    assert time.idle_ns == told["idle_time(us)"] * 1000
+    assert round(100 * time.overlap_ns / time.communication_ns, 2) == overlap
+
+
+def test_collectives_of_a_real_rank(traces: Path) -> None:
+    # Counted in the file: two broadcasts and five reductions in each of three steps, in one group of two ranks.
+    found = collectives(load_trace(traces / "nccl_training_rank0_cuda.json.gz").recording)
+    assert Counter((one.step, one.name) for one in found) == {
+        (step, name): count for step in range(3) for name, count in (("broadcast", 2), ("allreduce", 5))
+    }
+    assert {(one.group, one.ranks, one.sequence) for one in found} == {("0", (0, 1), -1)}
+    # 2,049,000 floats in 3,306,963 ns, each of which crosses both links of a ring of two once.
+    assert found[2].nbytes == 8_196_000
+    assert found[2].bus_bandwidth == pytest.approx(8_196_000e9 / 3_306_963)

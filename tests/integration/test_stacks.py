@@ -44,6 +44,14 @@ def frames(event: FunctionEvent) -> list[str]:
     return [entry.rpartition("/")[2] for entry in event.stack or () if FILE in entry]
 
 
+def outermost() -> str:
+    """How this process's first frame is called: pytest's own program's, or runpy's."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_name
+
+
 def test_an_op_has_the_lines_that_were_running(trained: profile) -> None:
     (relu,) = named(trained, "aten::relu")
     assert relu.stack is not None
@@ -53,7 +61,7 @@ def test_an_op_has_the_lines_that_were_running(trained: profile) -> None:
         f"{FILE}({model.line_of('return inner')}): forward",
         f"{FILE}({model.line_of('net(x).sum()')}): train",
     ]
-    assert relu.stack[-1].endswith("<module>")
+    assert relu.stack[-1].endswith(outermost())
 
 
 def test_an_operator_has_its_line_too(trained: profile) -> None:
@@ -199,7 +207,7 @@ def test_stacks_are_folded_with_their_nanoseconds(trained: profile, tmp_path: Pa
     total = sum(round(event.self_cpu_time_total * 1000) for event in trained.events())
     assert sum(costs.values()) == total
     deepest = max(costs, key=lambda stack: stack.count(";"))
-    assert deepest.split(";")[0].endswith("<module>")
+    assert deepest.split(";")[0].endswith(outermost())
 
 
 def test_stacks_are_packed_where_the_name_says_so(trained: profile, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """``opprof trace``: traces shown, compared, and made into runs."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -187,9 +188,16 @@ def test_a_trace_without_steps_is_one_step(files: Path) -> None:
     assert test.totals["ops.count"].total == 2
 
 
-@pytest.mark.parametrize("name", ["minitoy_training_rocm.json.gz", "nccl_training_rank0_cuda.json.gz"])
-def test_real_traces_become_runs(traces: Path, tmp_path: Path, name: str) -> None:
-    assert main(["trace", "to-run", str(traces / name), "-o", str(tmp_path / "run.json")]) == 0
+@pytest.mark.parametrize(
+    "name",
+    [
+        "training-torch2.13.0.json.gz",
+        "minitoy_training_rocm.json.gz",
+        "nccl_training_rank0_cuda.json.gz",
+    ],
+)
+def test_real_traces_become_runs(real_trace: Callable[[str], Path], tmp_path: Path, name: str) -> None:
+    assert main(["trace", "to-run", str(real_trace(name)), "-o", str(tmp_path / "run.json")]) == 0
     (test,) = read_run(tmp_path / "run.json").tests
     assert test.totals["ops.count"].total > 0
 

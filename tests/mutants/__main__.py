@@ -46,11 +46,11 @@ class Book:
             document = json.loads(path.read_text(encoding="utf-8"))
             self._known = document["known"] if document["digest"] == digest else {}
 
-    def __getitem__(self, name: str) -> Ended | None:
-        return Ended(self._known[name]) if name in self._known else None
+    def __getitem__(self, name: str) -> str | None:
+        return self._known.get(name)
 
-    def __setitem__(self, name: str, ended: Ended) -> None:
-        self._known[name] = ended.value
+    def __setitem__(self, name: str, found: str) -> None:
+        self._known[name] = found
         document = {"digest": self._digest, "known": self._known}
         self._path.write_text(json.dumps(document, indent=1), encoding="utf-8")
 
@@ -118,7 +118,7 @@ def _holds(tree: Tree, tests: Iterable[str], book: Book) -> bool:
         if trial.ended in _DO_NOT_HOLD:
             print(f"{trial.ended.value}: {test}: {trial.why}", flush=True)
         else:
-            book[test] = trial.ended
+            book[test] = trial.ended.value
     wrong = sum(book[test] is None for test in named)
     print(f"{wrong} of {len(named)} do not hold" if wrong else f"all {len(named)} hold", flush=True)
     return not wrong
@@ -129,9 +129,10 @@ def _all_silenced(tree: Tree, detectors: Sequence[Detector], book: Book) -> Coun
     for detector in detectors:
         ended = book[detector.name]
         if ended is None:
-            ended = _silenced(tree, detector, is_skipped=book[detector.test] is Ended.SKIPPED)
+            is_skipped = book[detector.test] == Ended.SKIPPED.value
+            ended = _silenced(tree, detector, is_skipped=is_skipped).value
             book[detector.name] = ended
-        found[ended] += 1
+        found[Ended(ended)] += 1
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import random
+import re
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -14,7 +15,6 @@ from typing import Final, Protocol
 from mutants.covering import Covering
 from mutants.single_edits import SingleEdit, single_edits
 from mutants.tree import BuildError, Tree
-from mutants.trial import Ended
 
 _SOURCES: Final = (
     *(f"pytest_opprof/{room}/*.py" for room in ("compare", "plugin", "forge", "baselines", "results")),
@@ -28,13 +28,15 @@ _NATIVE_TESTS: Final = tuple(
 _LONGEST_S: Final = 90.0
 _HANGS_S: Final = 300.0
 _USAGE_ERROR: Final = 4
+_OPTIONS: Final = ("-q", "-m", "not slow", "--timeout=60", "--tb=line")
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class Book(Protocol):
-    """What is known of edits already."""
+    """What noticed each edit that was tried already; ``""`` where nothing did."""
 
-    def __getitem__(self, name: str) -> Ended | None: ...
-    def __setitem__(self, name: str, ended: Ended) -> None: ...
+    def __getitem__(self, name: str) -> str | None: ...
+    def __setitem__(self, name: str, by: str) -> None: ...
 
 
 def drawn(repository: Path, *, many: int, seed: int) -> list[SingleEdit]:
@@ -47,13 +49,16 @@ def drawn(repository: Path, *, many: int, seed: int) -> list[SingleEdit]:
 def survivors(
     trees: Sequence[Tree], edits: Sequence[SingleEdit], covered: Covering, book: Book
 ) -> list[SingleEdit]:
-    """The edits that no test noticed; as many are tried at a time as there are trees."""
+    """The edits that no test noticed; as many are tried at a time as there are trees.
+
+    A test that fails without an edit too has noticed nothing.
+    """
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
     for tree in trees:
         free.put(tree)
     writing = threading.Lock()
 
-    def ended(edit: SingleEdit) -> Ended:
+    def noticer(edit: SingleEdit) -> str:
         name = f"{edit.start} {edit}"
         known = book[name]
         if known is not None:
@@ -63,15 +68,18 @@ def survivors(
             by = noticed_by(tree, edit, covered)
         finally:
             free.put(tree)
-        found = Ended.FAILED if by else Ended.HELD
         with writing:
-            book[name] = found
+            book[name] = by
             print(f"{f'noticed by {by}' if by else 'SURVIVED'}: {edit}", flush=True)
-        return found
+        return by
 
     with ThreadPoolExecutor(len(trees)) as pool:
-        all_ended = list(pool.map(ended, edits))
-    return [edit for edit, one in zip(edits, all_ended, strict=True) if one is Ended.HELD]
+        noticers = list(pool.map(noticer, edits))
+    anyway = _failing(trees[0], [by for by in noticers if by.startswith("tests/")])
+    for edit, by in zip(edits, noticers, strict=True):
+        if by in anyway:
+            print(f"SURVIVED, as {by} fails anyway: {edit}", flush=True)
+    return [edit for edit, by in zip(edits, noticers, strict=True) if not by or by in anyway]
 
 
 def noticed_by(tree: Tree, edit: SingleEdit, covered: Covering) -> str:
@@ -83,17 +91,25 @@ def noticed_by(tree: Tree, edit: SingleEdit, covered: Covering) -> str:
             if not is_python and tree.fails(_PROGRAMS, longest_s=_HANGS_S):
                 return "C tests"
             waves = covered.of(edit, longest_s=_LONGEST_S) if is_python else [list(_NATIVE_TESTS)]
-            return "pytest" if any(_fails(tree, tests) for tests in waves) else ""
+            return next(filter(None, (_first_failing(tree, tests) for tests in waves)), "")
         except subprocess.TimeoutExpired:
             return "a test that hangs"
         except BuildError:
             return "the compiler"
 
 
-def _fails(tree: Tree, tests: list[str]) -> bool:
-    done = tree.pytest(
-        ["-q", "-x", "-m", "not slow", "--timeout=60", "--tb=line", *tests], longest_s=_HANGS_S
-    )
+def _first_failing(tree: Tree, tests: list[str]) -> str:
+    done = tree.pytest(["-x", *_OPTIONS, *tests], longest_s=_HANGS_S)
     if done.returncode == _USAGE_ERROR and "not found" in done.stderr:
         raise LookupError(done.stderr)
-    return done.returncode != 0
+    if done.returncode == 0:
+        return ""
+    return next(iter(_FAILED.findall(done.stdout)), "pytest itself")
+
+
+def _failing(tree: Tree, tests: Sequence[str]) -> set[str]:
+    """Those that fail in a copy that is not edited."""
+    if not tests:
+        return set()
+    done = tree.pytest([*_OPTIONS, *dict.fromkeys(tests)], longest_s=_HANGS_S + len(tests) * _LONGEST_S)
+    return set(_FAILED.findall(done.stdout))

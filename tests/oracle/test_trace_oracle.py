@@ -7,7 +7,7 @@ its name, and what waits is charged to no op (docs/decisions.md): torch is not t
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ CALLS = frozenset({"cuda_runtime", "cuda_driver"})
 WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 ON_DEVICE = WORK | {"cuda_sync", "gpu_user_annotation"}
 FILES = (
+    "threads-torch2.13.0.json.gz",
+    "training-torch2.13.0.json.gz",
     "alexnet_inference_cuda.json.gz",
     "backward_thread.json",
     "event_sync_multi_stream_cuda.json.gz",
@@ -146,8 +148,8 @@ def whole_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("whole_torch")
 @pytest.mark.parametrize("name", FILES)
-def test_sums_equal_those_of_torchs_parser(traces: Path, name: str) -> None:
-    recording = load_trace(traces / name).recording
+def test_sums_equal_those_of_torchs_parser(real_trace: Callable[[str], Path], name: str) -> None:
+    recording = load_trace(real_trace(name)).recording
     ours = {
         (group.name, group.device_type, group.is_user_annotation): (
             group.count,
@@ -158,10 +160,10 @@ def test_sums_equal_those_of_torchs_parser(traces: Path, name: str) -> None:
         )
         for group in recording.groups()
     }
-    assert ours == sums(torch_rows(traces / name))
+    assert ours == sums(torch_rows(real_trace(name)))
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_by_torchs_rules_all_sums_are_equal(traces: Path, name: str) -> None:
-    ours = load_trace(traces / name).key_averages(compat="torch")
-    assert sums(ours) == sums(torch_rows(traces / name, launched=WORK | {"cuda_sync"}))
+def test_by_torchs_rules_all_sums_are_equal(real_trace: Callable[[str], Path], name: str) -> None:
+    ours = load_trace(real_trace(name)).key_averages(compat="torch")
+    assert sums(ours) == sums(torch_rows(real_trace(name), launched=WORK | {"cuda_sync"}))

@@ -63,7 +63,7 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
     untold = calls_outside_tree(side)
     cut = [f"Calls that the call tree has no room for: {untold}"] if untold else []
     return document | {
-        "ops": columns(document["ops"]),
+        "ops": columns([row | row.pop("metrics") for row in document["ops"]]),  # a column for each metric
         "tree": columns(document["tree"]),
         "lacking": [*losses_of_test(side), *cut],
     }

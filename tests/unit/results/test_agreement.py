@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.documents.strategies import cuda_test, simple_test
 
-from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.run import CaptureStats, Outcome, TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -60,6 +60,36 @@ def test_peaks_that_disagree_become_a_range(again: int, *, is_a_range: bool) -> 
     found = repeated(*peaks, fresh_process=True)
     assert found.unstable == (("cpu_memory.peak",) if is_a_range else ())
     assert found.totals["cpu_memory.peak"].is_constant is not is_a_range
+
+
+def taking(*values: int, sources: tuple[str, ...] = ("memory-python",)) -> TestResult:
+    totals = {**FIRST.totals, "cpu_memory.allocated": Samples.of(values)}
+    return replace(FIRST, totals=totals, steps=len(values), sources=sources)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ((96,), (48, 48, 48), (48,)),
+        ((96, 64, 48), (48, 48, 48), (48, 48, 48)),
+        ((40, 48, 48), (48, 48, 48), (40, 48, 48)),  # it rose
+        ((96, 48, 48), (64, 48, 48), (96, 48, 48)),  # it still falls
+    ],
+    ids=["one step", "several", "rose", "varies"],
+)
+def test_pythons_memory_that_fell_and_stayed_is_settled(
+    first: tuple[int, ...], last: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    assert settled(taking(*first), taking(*last)) == taking(*expected)
+
+
+def test_only_pythons_memory_settles() -> None:
+    """What torch allocates does not depend on how often the interpreter ran the code; no more do counts."""
+    torchs = taking(96, sources=("memory",))
+    assert settled(torchs, taking(48, 48, sources=("memory",))) == torchs
+    fewer = replace(taking(48, 48), totals={"ops.count": Samples.constant(1, steps=2)})
+    assert settled(taking(96), fewer) == taking(96)
+    assert settled(taking(96), replace(taking(48, 48), outcome=Outcome.FAILED)) == taking(96)
 
 
 def test_rows_of_one_side_only_are_ranges_from_zero() -> None:

@@ -3,7 +3,7 @@
 const ALWAYS = ["count", "self_cpu_time_total", "cpu_time_total"];
 
 function opSamples(op, metric, steps) {
-  return op ? samplesOf(op.metrics[metric] ?? (ALWAYS.includes(metric) ? 0 : undefined), steps) : null;
+  return op ? samplesOf(op[metric] ?? (ALWAYS.includes(metric) ? 0 : undefined), steps) : null;
 }
 
 function keyOf({ name, op = name, kind, background = false }) {
