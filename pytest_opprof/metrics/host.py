@@ -46,7 +46,9 @@ RANGES_COUNT = total(
 FLOPS_TOTAL = total(
     "flops.total", "FLOPs", Unit.FLOPS, Source.FLOPS, summed=ColumnSum(column="counted_flops")
 )
-OPS_BYTES = total("ops.bytes", "bytes", Unit.BYTES, Source.WORK, summed=ColumnSum(column="counted_bytes"))
+OPS_BYTES = total(
+    "ops.bytes", "bytes given to ops", Unit.BYTES, Source.WORK, summed=ColumnSum(column="counted_bytes")
+)
 AUTOGRAD_NODES = total(
     "autograd.nodes", "graph nodes", Unit.COUNT, Source.WORK, summed=ColumnSum(column="counted_nodes")
 )
