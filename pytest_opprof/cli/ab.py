@@ -129,6 +129,8 @@ class _Terminal:
             sys.stdout.flush()
 
     def progress(self, progress: Progress) -> None:
+        from pytest_opprof.experiment.progress import bar  # noqa: PLC0415
+
         if self._is_quiet:
             return
         if not self._draws:
@@ -137,7 +139,8 @@ class _Terminal:
             return
         self._clear()
         if progress.done < progress.total:
-            print(f"{progress.bar} {progress.text}"[: width() - 1], end="", flush=True)
+            drawn = f"{bar(progress.done, progress.total)} {progress.text}"
+            print(drawn[: width() - 1], end="", flush=True)
 
     def unfinished(self, kept: Kept) -> None:
         from pytest_opprof.results.files import shown  # noqa: PLC0415

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.cli.project import Project
 from pytest_opprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.capture.session_files import SessionFile
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser(
-        "recover", help="say what processes that died were in, and write the traces of what they recorded"
+        "recover", help="show where crashed processes died, and write the traces of what they recorded"
     )
     parser.add_argument(
         "folder",
@@ -29,6 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="DIR",
         help="the folder for the traces; default: %(default)s",
     )
+    parser.add_argument("--all", action="store_true", help="also take the session files of other projects")
     parser.add_argument("--remove", action="store_true", help="remove the session files that were read")
 
 
@@ -46,13 +55,38 @@ def run(args: argparse.Namespace) -> int:
     if args.folder is not None and not args.folder.is_dir():
         raise UsageError(f"{args.folder}: no such folder")
     files = list(left_sessions(None if args.folder is None else [args.folder]))
-    deaths = [death for death in map(death_of, files) if death.note or death.recording]
-    for death in deaths:
-        trace = write_trace(death, args.output)
-        print_lines(map(escaped, told(death, trace=trace)))
-    if not deaths:
-        print_lines(["no process of yours died in a test or while it recorded"])
-    if args.remove:
-        for file in files:
+    files = files if args.all else _without_other_projects(files)
+    found = False
+    for number, file in enumerate(files, start=1):
+        if sys.stderr.isatty():
+            print(f"\rreading {number} of {len(files)}\x1b[K", end="", file=sys.stderr, flush=True)
+        death = death_of(file)
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if death.note or death.recording:
+            found = True
+            trace = write_trace(death, args.output)
+            print_lines(map(escaped, told(death, trace=trace)))
+        if args.remove:
             remove(file)
+    if not found:
+        print_lines(["none of your processes died in a test or while it recorded"])
     return 0
+
+
+def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
+    """The files of this project, and those of others where somebody at the terminal agrees to it."""
+    from pytest_opprof.recovery.sessions import Note, project_of  # noqa: PLC0415
+    from pytest_opprof.wording import counted  # noqa: PLC0415
+
+    here = project_of(Project.here().root)
+    notes = [Note.of(file.note) for file in files]
+    own = [file for file, note in zip(files, notes, strict=True) if note is None or note.project == here]
+    others = counted(len(files) - len(own), "session file")
+    if len(own) == len(files):
+        return own
+    if not sys.stdin.isatty():
+        print_lines([f"{others} of other projects left alone: --all takes them too"])
+        return own
+    answer = input(f"Take {others} of other projects too? [y/N] ")
+    return list(files) if answer.strip().lower() in {"y", "yes"} else own

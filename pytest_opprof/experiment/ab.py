@@ -23,7 +23,7 @@ from pytest_opprof.compare.timing.samples import (
 from pytest_opprof.compare.timing.verdicts import control_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
-from pytest_opprof.experiment.experiment_store import Death, Kept
+from pytest_opprof.experiment.experiment_store import Death, Kept, listed
 from pytest_opprof.experiment.interleave import BLOCK, Side, Turn, turns
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.progress import Progress
@@ -84,6 +84,8 @@ def run_ab(
     base = base_of(request.base, head, folder=folder)
     prefix = git(folder, "rev-parse", "--show-prefix").strip("\n")
     kept = kept_for(request, top=top, base=base, head=head, prefix=prefix)
+    if request.resume:
+        watcher.tell(f"resuming {kept.name}; unfinished: {listed(top)}")
     with (
         kept.held(),
         _told_when_cut_short(kept, watcher),
@@ -194,8 +196,8 @@ class _Experiment:
         runs: dict[Side, list[Run]] = {side: [] for side in Side}
         began, done, measured = self.clock(), 0, 0
 
-        def told() -> None:
-            total = max(planned, -(-done // BLOCK) * BLOCK)
+        def told(*, is_over: bool = False) -> None:
+            total = done if is_over else max(planned, (done // BLOCK + 1) * BLOCK)
             self.watcher.progress(self._progress(name, runs, done, total, began=began, measured=measured))
 
         for done, turn in enumerate(order):
@@ -204,6 +206,8 @@ class _Experiment:
                 node_ids = short_of_undisturbed(tests, wanted=plan.processes)
                 if not node_ids:
                     break
+                if done == planned:
+                    self.watcher.tell(_why_more(node_ids, most=len(order) - planned))
             told()
             run = self.kept.run(name, turn)
             if run is None:
@@ -213,7 +217,7 @@ class _Experiment:
             runs[turn.side].append(run)
         else:
             done = len(order)
-        told()
+        told(is_over=True)
         return runs[Side.BASE], runs[Side.HEAD]
 
     def _measured(
@@ -300,6 +304,14 @@ def _told_when_cut_short(kept: Kept, watcher: Watcher) -> Iterator[None]:
         else:
             kept.discard()
         raise
+
+
+def _why_more(node_ids: Sequence[str], *, most: int) -> str:
+    more = f" and {len(node_ids) - 1} more" if len(node_ids) > 1 else ""
+    return (
+        f"the machine was busy: {node_ids[0]}{more} had too few undisturbed processes, so up to {most} "
+        "more run"
+    )
 
 
 def _is_timed(test: Readings) -> bool:

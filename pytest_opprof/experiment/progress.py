@@ -33,12 +33,6 @@ class Progress:
     noise_ppm: int | None = None
 
     @property
-    def bar(self) -> str:
-        """The share that is done, drawn."""
-        filled = _BAR * self.done // self.total
-        return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
-
-    @property
     def text(self) -> str:
         """``11/24 processes · 00:41 elapsed · 00:48 left · noise floor so far 2.1 %``."""
         parts = [f"{self.done}/{self.total} processes", f"{_clock(self.elapsed_s)} elapsed"]
@@ -47,6 +41,12 @@ class Progress:
         if self.noise_ppm is not None:
             parts.append(f"noise floor so far {format_quantity(self.noise_ppm, unit=Unit.PPM)}")
         return f"{f'{self.round}: ' if self.round else ''}{' · '.join(parts)}"
+
+
+def bar(done: int, total: int) -> str:
+    """The share that is done, drawn: ``[######................]``."""
+    filled = _BAR * min(done, total) // total
+    return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
 
 
 def _clock(seconds: float) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 from pytest_opprof.compare.timing.comparison import TimeSettings
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment.commits import Head
-from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, named, unfinished
+from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, listed, named, unfinished
 
 NEWEST: Final = "newest"
 DEFAULT_PROCESSES: Final = 12
@@ -79,7 +79,10 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
             like = replace(kept.plan, arguments=request.arguments)
             if kept.plan == _plan(request, base=base, head=head, prefix=prefix, like=like):
                 return kept
-        raise UsageError("--resume: no unfinished experiment measures just this; leave it out to start one")
+        raise UsageError(
+            "--resume: no unfinished experiment measures just this; leave it out to start one. "
+            f"Unfinished: {listed(top)}"
+        )
     plan = _plan(request, base=base, head=head, prefix=prefix)
     return begin(top, plan, now=datetime.now(UTC))
 

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -22,6 +23,7 @@ import pytest
 from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
+from pytest_opprof.experiment.progress import bar
 from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_own_run, write_run
@@ -29,6 +31,9 @@ from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.wording import counted
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
+_DOCUMENT: Final = "run.json"
+_ENDED: Final = "ended"
+_LOOK_S: Final = 0.2  # between two looks at how far the processes are, where somebody watches
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
 _ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
 
@@ -61,11 +66,12 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
     for number in range(2, processes + 1):
         # What the order of the tests decides shows when every other process turns it round.
         order = wanted if number % 2 else wanted[::-1]
-        _tell(
-            config, f"certifying {counted(len(wanted), 'test')} in a fresh process ({number} of {processes})"
-        )
+        what = f"certifying {counted(len(wanted), 'test')} in a fresh process ({number} of {processes})"
         try:
-            again = _measured_again(config, replace(run, tests=tuple(order)), node_ids, number=number)
+            with _told(config, what, total=len(wanted)) as ended:
+                again = _measured_again(
+                    config, replace(run, tests=tuple(order)), node_ids, number=number, on_ended=ended
+                )
         except (OpprofError, OSError) as error:
             # The next one would fail alike.
             return Certified(tests=seen, note=f"not certified in {processes} processes: {error}")
@@ -77,18 +83,50 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
     return Certified(tests=seen, note=_uncertified(lost, processes=processes) if lost else None)
 
 
-def _tell(config: pytest.Config, text: str) -> None:
-    """What takes so long, while it does: a save may take twice as long as its tests."""
+@contextlib.contextmanager
+def _told(config: pytest.Config, text: str, *, total: int) -> Iterator[Callable[[int], None] | None]:
+    """Say what takes so long, while it does: a save may take twice as long as its tests.
+
+    Yields:
+        What draws on a terminal how many tests have ended; None elsewhere, where the text has a line.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and config.get_verbosity() >= 0:
-        reporter.ensure_newline()
+    if reporter is None or config.get_verbosity() < 0:
+        yield None
+        return
+    reporter.ensure_newline()
+    if not reporter.isatty:
         reporter.write_line(f"opprof: {text}")
+        yield None
+        return
+
+    def draw(ended: int) -> None:
+        reporter.rewrite(f"opprof: {bar(ended, total)} {text}", erase=True)
+
+    draw(0)
+    try:
+        yield draw
+    finally:
+        reporter.rewrite(f"opprof: {text}", erase=True)
+        reporter.write_line("")
 
 
 def _measured_again(
-    config: pytest.Config, first: Run, node_ids: Mapping[str, str], *, number: int
+    config: pytest.Config,
+    first: Run,
+    node_ids: Mapping[str, str],
+    *,
+    number: int,
+    on_ended: Callable[[int], None] | None,
 ) -> dict[str, TestResult]:
     """What fresh processes measure of a run's tests, in its order, by node id.
+
+    Args:
+        config: Of the session that measured them first.
+        first: What that measured.
+        node_ids: From a result's node id to pytest's own.
+        number: Of the processes, from 1 on.
+        on_ended: Hears how many tests have ended, now and then; None for nobody.
 
     Raises:
         OpprofError: One left no document.
@@ -106,7 +144,11 @@ def _measured_again(
             )
             for share in _shares(config, first.tests)
         ]
-        return {test.node_id: test for ended in processes for test in ended(None).tests}
+        if on_ended is not None:
+            while any(process.is_running for process in processes):
+                on_ended(sum(process.ended_tests for process in processes))
+                time.sleep(_LOOK_S)
+        return {test.node_id: test for process in processes for test in process.run(None).tests}
 
 
 def _uncertified(tests: Sequence[TestResult], *, processes: int) -> str:
@@ -141,8 +183,8 @@ class SecondLooks:
             cancel(item=item)  # the test has run: pytest-timeout's time is not for this
         began_s = time.monotonic()
         try:
-            with _fresh_process(self._config, [item.nodeid], number=2) as ended:
-                run = ended(self._left_s)
+            with _fresh_process(self._config, [item.nodeid], number=2) as process:
+                run = process.run(self._left_s)
         except (OpprofError, OSError, subprocess.TimeoutExpired):
             return None
         finally:
@@ -193,35 +235,56 @@ def _file_of(test: TestResult) -> str:
     return test.node_id.partition("::")[0]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FreshProcess:
+    """A process that measures some tests to confirm what another one has."""
+
+    folder: Path
+    number: int
+    process: subprocess.Popen[Any]
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def ended_tests(self) -> int:
+        """How many of its tests have ended so far."""
+        path = self.folder / _ENDED
+        return path.stat().st_size if path.exists() else 0
+
+    def run(self, timeout_s: float | None) -> Run:
+        """Wait for its end, for so many seconds at most; what it measured.
+
+        Raises:
+            OpprofError: It left no document.
+            subprocess.TimeoutExpired: It has not ended.
+        """
+        code = self.process.wait(timeout_s)
+        if (document := self.folder / _DOCUMENT).exists():
+            return read_own_run(document)
+        texts = [(self.folder / name).read_text(errors="replace").strip() for name in ("err", "out")]
+        said = next(filter(None, texts), "it printed nothing").splitlines()
+        raise MeasurementError(f"process {self.number} ended with exit code {code}: {said[-1]}")
+
+
 @contextlib.contextmanager
 def _fresh_process(
     config: pytest.Config, node_ids: Sequence[str], *, number: int, first: Run | None = None
-) -> Iterator[Callable[[float | None], Run]]:
+) -> Iterator[_FreshProcess]:
     """A fresh process that measures some tests, in this order, to confirm what the `first` one has.
-
-    Yields:
-        What waits for its end, for so many seconds at most, and returns what it measured. It raises
-        `OpprofError` where it left no document, and `subprocess.TimeoutExpired`.
 
     Raises:
         OSError: It cannot be started.
     """
     with Place("certify") as place:
         folder = place.folder
-        document, known = folder / "run.json", folder / "first.json"
-        command = [*_command(config, node_ids, cache=f"{folder}/cache"), f"--opprof-json={document}"]
+        known = folder / "first.json"
+        command = _command(config, node_ids, cache=f"{folder}/cache")
+        command += [f"--opprof-json={folder / _DOCUMENT}", f"--opprof-ended={folder / _ENDED}"]
         if first is not None:
             write_run(known, first)
             command.append(f"--opprof-first={known}")
-
-        def ended(timeout_s: float | None) -> Run:
-            code = process.wait(timeout_s)
-            if document.exists():
-                return read_own_run(document)
-            texts = [(folder / name).read_text(errors="replace").strip() for name in ("err", "out")]
-            said = next(filter(None, texts), "it printed nothing").splitlines()
-            raise MeasurementError(f"process {number} ended with exit code {code}: {said[-1]}")
-
         with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
             process = started(
                 command,
@@ -232,7 +295,7 @@ def _fresh_process(
                 stderr=err,
             )
             try:
-                yield ended
+                yield _FreshProcess(folder=folder, number=number, process=process)
             finally:
                 send(process, signal.SIGKILL)
                 process.wait()

@@ -15,6 +15,27 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Take what the first process has measured."""
     parser.addoption("--opprof-first", metavar="PATH", help="the run that this process is to confirm")
+    parser.addoption("--opprof-ended", metavar="PATH", help="a file that gets a byte for each test that ends")
+
+
+class Ended:
+    """Tells the first process how many tests have ended."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @pytest.hookimpl
+    def pytest_runtest_logfinish(self) -> None:
+        """One more."""
+        with self._path.open("ab") as file:
+            file.write(b".")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of ended tests where somebody looks."""
+    path = config.getoption("opprof_ended", None)
+    if path:
+        config.pluginmanager.register(Ended(Path(path)))
 
 
 def first_run(config: pytest.Config) -> Path | None:

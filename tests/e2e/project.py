@@ -1,6 +1,8 @@
 """A user's project: files in a folder, and pytest run in it in a process of its own."""
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 import sysconfig
@@ -255,6 +257,32 @@ class Project:
         )
         print(done.stdout, done.stderr, sep="\n")
         return done
+
+    def on_a_terminal(self, *arguments: str, types: str = "") -> str:
+        """Run Python on a terminal, and give what that shows.
+
+        Args:
+            arguments: Python's.
+            types: What somebody types, from the beginning on.
+        """
+        ours, theirs = pty.openpty()
+        os.write(ours, types.encode())
+        with subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environment(),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        ):
+            os.close(theirs)
+            shown = b""
+            with contextlib.suppress(OSError):  # how Linux says that nobody writes any more
+                while chunk := os.read(ours, 65_536):
+                    shown += chunk
+        os.close(ours)
+        print(shown.decode(errors="replace"))
+        return shown.decode()
 
     def git(self, *arguments: str) -> str:
         """Run git, and give what it prints."""

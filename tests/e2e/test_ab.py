@@ -253,6 +253,12 @@ def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project,
         ["15/16 processes · *", "*/20 processes · *", "32/32 processes · *", "* processes a side*"]
     )
     assert "the machine was disturbed in " in second.stdout
+    second.lines.fnmatch_lines(
+        [
+            f"resuming {kept.name}; unfinished: {kept.name} (15 of 16 processes)",
+            "the machine was busy: tests/test_it.py::* had too few undisturbed processes, so up to 16 more run",
+        ]
+    )
     assert len(list(kept.glob("first-*.json.gz"))) == 32
 
 
@@ -532,8 +538,11 @@ def test_python_path_leads_each_side_to_its_own_code(project: Project) -> None:
         (("HEAD", "--min-effect=some"), "--min-effect"),
         (("HEAD", "--max-noise=some"), "--max-noise"),
         (("HEAD", "--fail-on=slower"), "--fail-on: unknown verdict 'slower'"),
-        (("HEAD", "--resume"), "--resume: no unfinished experiment measures just this"),
-        (("HEAD", "--resume=one"), "--resume=one: no such experiment in .opprof/ab; unfinished ones: none"),
+        (
+            ("HEAD", "--resume"),
+            "--resume: no unfinished experiment measures just this; leave it out to start one. Unfinished: none",
+        ),
+        (("HEAD", "--resume=one"), "--resume=one: no such experiment in .opprof/ab; unfinished: none"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(project: Project, arguments: tuple[str, ...], sentence: str) -> None:

@@ -202,3 +202,30 @@ def test_a_plugin_that_splits_tests_does_not_split_them_again(project: Project, 
     assert session.exit_code == 0
     assert not any("not certified" in line for line in session.told)
     assert [test.processes for test in stored(project).tests] == [2] * 4
+
+
+def test_a_save_shows_how_many_tests_it_has_certified(project: Project) -> None:
+    project.write("pytest.ini", INI)
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+        from pytest_opprof import record_function
+
+        @pytest.mark.profile(warmup=0, active=1)
+        def test_second():
+            with record_function("work"):
+                pass
+
+        @pytest.mark.profile(warmup=0, active=1)
+        def test_first():
+            with record_function("work"):
+                pass
+        """,
+    )
+    shown = project.on_a_terminal("-m", "pytest", "--opprof-save=main")
+    text = "certifying 2 tests in a fresh process (2 of 2)"
+    assert f"opprof: [{'.' * 22}] {text}" in shown
+    assert f"\ropprof: {text}" in shown
+    assert shown.index(f"\ropprof: {text}") > shown.rindex(f"] {text}")
+    assert stored(project).tests[0].processes == 2

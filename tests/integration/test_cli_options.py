@@ -195,7 +195,7 @@ OF_BISECT = {
     *("bisect --store", "bisect --timeout", "bisect --python"),
 }
 # Each is given in tests/e2e/test_deaths.py, where processes die.
-OF_RECOVER = {"recover folder", "recover --output", "recover --remove"}
+OF_RECOVER = {"recover folder", "recover --output", "recover --remove", "recover --all"}
 # Of `comment`, what only a server sees: the test that shows it, and the file that it is in.
 OF_COMMENT = {
     "comment --from-event": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),
@@ -247,6 +247,13 @@ OF_VIEW = {
 }
 # Of `mcp`, the test that starts a server with both.
 OF_MCP = {"mcp folder", "mcp --store"}
+OF_FLEET = {
+    *(f"fleet ingest {name}" for name in ("source", "--output", "--job", "--window", "--expect", "--engine")),
+    *(f"fleet show {name}" for name in ("job", "--window", "--expect", "--json", "--tables")),
+    *(f"fleet diff {name}" for name in ("base", "head", "--fail-on", "--rows", "--json", "--tables")),
+    *(f"fleet sql {name}" for name in ("query", "--job", "--tables")),
+    "fleet ingest --workers",
+}
 LISTENS = """
 import torch, pytest_opprof
 pytest_opprof.listen()
@@ -458,6 +465,14 @@ def test_arguments_of_mcp_are_given_to_a_server() -> None:
     assert 'agent_in(elsewhere, str(copied.folder), "--store=' in body
 
 
+def test_every_option_of_fleet_is_given_in_its_tests() -> None:
+    text = Path(__file__).with_name("test_fleet.py").read_text(encoding="utf-8").replace('"-o"', '"--output"')
+    for argument in OF_FLEET:
+        _, action, option = argument.split()
+        assert f'"fleet", "{action}"' in text, argument
+        assert not option.startswith("--") or f'"{option}"' in text, argument
+
+
 def test_every_argument_has_its_proof() -> None:
     known = (
         PROOFS.keys()
@@ -473,5 +488,6 @@ def test_every_argument_has_its_proof() -> None:
         | OF_VIEW.keys()
         | OF_COMMENT.keys()
         | OF_MCP
+        | OF_FLEET
     )
     assert set(arguments_of(whole_parser())) == known

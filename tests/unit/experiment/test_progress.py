@@ -2,19 +2,19 @@
 
 import pytest
 
-from pytest_opprof.experiment.progress import Progress
+from pytest_opprof.experiment.progress import Progress, bar
 
 
 def test_everything_that_is_known_stands_in_the_line() -> None:
     progress = Progress(done=11, total=24, elapsed_s=41.2, left_s=48.4, noise_ppm=21_000)
     assert progress.text == "11/24 processes · 00:41 elapsed · 00:48 left · noise floor so far 2.1 %"
-    assert progress.bar == "[##########............]"
+    assert bar(progress.done, progress.total) == "[##########............]"
 
 
 def test_nothing_is_guessed_before_the_first_process() -> None:
     progress = Progress(round="confirmation", done=0, total=16, elapsed_s=0)
     assert progress.text == "confirmation: 0/16 processes · 00:00 elapsed"
-    assert progress.bar == f"[{'.' * 22}]"
+    assert bar(progress.done, progress.total) == f"[{'.' * 22}]"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,196 @@
+"""``opprof fleet``: jobs of many ranks, from a trace per rank."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines, width
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_opprof.fleet.tables import Window
+
+_TABLES = ".opprof/fleet"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser("fleet", help="find stragglers and regressions in jobs of many ranks")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
+    _add_ingest(actions)
+    _add_show(actions)
+    _add_diff(actions)
+    sql = actions.add_parser("sql", help="query the tables of jobs: ranks, ops, collectives, steps")
+    sql.add_argument("query", metavar="QUERY", help="a SELECT of DuckDB")
+    sql.add_argument("--job", action="append", metavar="NAME", help="only these jobs; default: all")
+    _add_tables(sql)
+
+
+def _add_tables(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tables", default=_TABLES, metavar="TABLES", help="where the tables are (default: %(default)s)"
+    )
+
+
+def _add_ingest(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "ingest",
+        help="read a trace per rank into tables; 1 when ranks are missing or failed",
+        description="Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces.",
+    )
+    parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces")
+    parser.add_argument(
+        "-o", "--output", default=_TABLES, metavar="TABLES", help="where tables go (default: %(default)s)"
+    )
+    parser.add_argument("--job", required=True, metavar="NAME", help="what the job is called")
+    parser.add_argument(
+        "--window", default="0", metavar="NAME", help="the night or cycle (default: %(default)s)"
+    )
+    parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
+    parser.add_argument(
+        "--engine", default="local", metavar="ENGINE", help="local, or dask:tcp://HOST:PORT (default: local)"
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="processes of the local engine (default: one per core)"
+    )
+
+
+def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser(
+        "show", help="print a job's missing ranks, stragglers and device time; 1 when it is inconclusive"
+    )
+    parser.add_argument("job", metavar="NAME", help="the job")
+    parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
+    parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every rank")
+    _add_tables(parser)
+
+
+def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = actions.add_parser("diff", help="compare two jobs op by op; 1 when HEAD regressed")
+    parser.add_argument("base", metavar="BASE", help="the earlier job")
+    parser.add_argument("head", metavar="HEAD", help="the later job")
+    parser.add_argument(
+        "--fail-on",
+        default="exact",
+        metavar="GATES",
+        help="exact (calls), time (needs four windows of each job), both with a comma between, or none "
+        "(default: %(default)s)",
+    )
+    parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every op that changed")
+    _add_tables(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked for.
+
+    Raises:
+        OpprofError: The extra is not installed, or files, tables or a query are refused.
+    """
+    actions: dict[str, Callable[[argparse.Namespace], int]] = {
+        "ingest": _ingest,
+        "show": _show,
+        "diff": _diff,
+        "sql": _sql,
+    }
+    return actions[args.action](args)
+
+
+def _ingest(args: argparse.Namespace) -> int:
+    from pytest_opprof.fleet.engine import engine  # noqa: PLC0415
+    from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
+    from pytest_opprof.fleet.manifest import Status, missing_ranks  # noqa: PLC0415
+    from pytest_opprof.fleet.summary import file_problems, missing_problem  # noqa: PLC0415
+    from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
+    from pytest_opprof.wording import counted  # noqa: PLC0415
+
+    with engine(args.engine, workers=args.workers) as on:
+        files = ingest(
+            args.source,
+            args.output,
+            job=args.job,
+            window=args.window,
+            executor=on.executor,
+            progress=_Bar(),
+            is_alive=on.is_alive,
+        )
+    good = sum(one.status is Status.OK for one in files)
+    print_lines([f"{args.output}: {counted(good, 'rank')} of {counted(len(files), 'file')}, with {on.title}"])
+    problems = [*file_problems(files), *missing_problem(missing_ranks(files, expected=args.expect))]
+    print_lines(Line(escaped(problem), Style.BAD) for problem in problems)
+    return int(bool(problems))
+
+
+class _Bar:
+    """A line on a terminal: how many files are done, and how long the others will take."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        if not sys.stderr.isatty():
+            return
+        filled = 30 * done // max(total, 1)
+        left = (time.monotonic() - self._began) / done * (total - done) if done else 0
+        told = f", {left:.0f} s left" if done and done < total else ""
+        end = "\n" if done == total else ""
+        print(
+            f"\r[{'#' * filled:30}] {done} of {total} traces{told}    ", end=end, file=sys.stderr, flush=True
+        )
+
+
+def _windows(args: argparse.Namespace, job: str) -> list[Window]:
+    from pytest_opprof.fleet.tables import windows_of  # noqa: PLC0415
+
+    return windows_of(args.tables, job)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from pytest_opprof.errors import UsageError  # noqa: PLC0415
+    from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
+    from pytest_opprof.report.fleet import summary_lines  # noqa: PLC0415
+    from pytest_opprof.results.fleet import summary_to_document  # noqa: PLC0415
+
+    windows = {one.window: one for one in _windows(args, args.job)}
+    name = args.window or max(windows)
+    if name not in windows:
+        raise UsageError(f"{args.job} has no window {name}: there are {', '.join(windows)}")
+    summary = summarize(windows[name], expected=args.expect)
+    if args.json:
+        print(json.dumps(summary_to_document(summary)))
+    else:
+        print_lines(summary_lines(summary, width=width()))
+    return int(bool(summary.problems))
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from pytest_opprof.fleet.difference import compare, parse_gates  # noqa: PLC0415
+    from pytest_opprof.report.fleet import difference_lines  # noqa: PLC0415
+    from pytest_opprof.results.fleet import difference_to_document  # noqa: PLC0415
+
+    gates = parse_gates(args.fail_on)
+    found = compare(_windows(args, args.base), _windows(args, args.head), gates=gates)
+    if args.json:
+        print(json.dumps(difference_to_document(found)))
+    else:
+        print_lines(difference_lines(found, rows=args.rows, width=width()))
+    return int(bool(found.problems or found.failures))
+
+
+def _sql(args: argparse.Namespace) -> int:
+    from pytest_opprof.fleet.database import Database  # noqa: PLC0415
+    from pytest_opprof.fleet.tables import jobs_of  # noqa: PLC0415
+
+    jobs = args.job or jobs_of(args.tables)
+    names, rows = Database([one for job in jobs for one in _windows(args, job)]).rows(args.query)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return 0

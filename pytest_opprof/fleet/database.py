@@ -1,0 +1,128 @@
+"""The tables of windows as views of DuckDB, which answers in one thread and bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.fleet.extra import needed
+from pytest_opprof.fleet.manifest import RankFile, Status
+from pytest_opprof.fleet.rank_rows import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_opprof.fleet.tables import Window
+
+_MEMORY: Final = "900MB"
+
+
+class Database:
+    """Views ``ranks``, ``ops``, ``collectives`` and ``steps`` of some windows, healthy ranks only.
+
+    Args:
+        windows: At least one.
+
+    Raises:
+        UsageError: None of them has a rank that was read.
+        StoreError: A part cannot be read.
+    """
+
+    def __init__(self, windows: Sequence[Window]) -> None:
+        self._duckdb = needed("duckdb")
+        self._connection = self._duckdb.connect(
+            config={"threads": 1, "memory_limit": _MEMORY, "preserve_insertion_order": False}
+        )
+        self.files = {window: window.manifest() for window in windows}
+        if not any(one.status is Status.OK for files in self.files.values() for one in files):
+            raise UsageError(f"{windows[0].address} has no rank that was read: opprof fleet ingest says why")
+        self._register(windows[0])
+        for table in TABLES:
+            self._view(table)
+        self._view_ranks()
+        self.files = {window: self._checked(window) for window in windows}
+        self._view_ranks()
+
+    def _register(self, window: Window) -> None:
+        files, _ = needed("fsspec.core").url_to_fs(window.address)
+        self._is_local = "file" in files.protocol
+        if not self._is_local:
+            self._connection.register_filesystem(files)
+
+    def _view(self, table: str) -> None:
+        selects = []
+        for window, files in self.files.items():
+            paths = window.parts(table, (one.part for one in files if one.part))
+            named = [path if self._is_local else f"{_protocol(window)}://{path}" for path in paths]
+            bad = sorted({one.file for one in files if one.part and one.status is not Status.OK})
+            if named:
+                listed = ", ".join(_quoted(path) for path in named)
+                without = f" WHERE file NOT IN ({', '.join(map(str, bad))})" if bad else ""
+                selects.append(
+                    f'SELECT {_quoted(window.job)} AS job, {_quoted(window.window)} AS "window", * '  # noqa: S608
+                    f"FROM read_parquet([{listed}], hive_partitioning=false){without}"
+                )
+        self.query(f"CREATE OR REPLACE VIEW {table} AS {' UNION ALL '.join(selects)}")
+
+    def _view_ranks(self) -> None:
+        """The manifest's rows; its names and numbers are ours, so its table is a registered one."""
+        pa = needed("pyarrow")
+        rows = [
+            {
+                "job": window.job,
+                "window": window.window,
+                **{name: getattr(one, name) for name in RankFile.__dataclass_fields__},
+                "status": str(one.status),
+            }
+            for window, files in self.files.items()
+            for one in files
+        ]
+        self._connection.register("ranks", pa.Table.from_pylist(rows))
+
+    def _checked(self, window: Window) -> list[RankFile]:
+        """The manifest, with files of which rows are lost told apart."""
+        found = {}
+        for table in TABLES:
+            found[table] = dict(
+                self.query(
+                    f'SELECT file, count(*) FROM {table} WHERE job = ? AND "window" = ? GROUP BY file',  # noqa: S608
+                    window.job,
+                    window.window,
+                )
+            )
+        return [
+            replace(one, status=Status.LOST, error="the tables lack rows of it: ingest it again")
+            if one.status is Status.OK
+            and any(found[table].get(one.file, 0) != getattr(one, table) for table in TABLES)
+            else one
+            for one in self.files[window]
+        ]
+
+    def query(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows that a statement answers with.
+
+        Raises:
+            UsageError: It is no statement that DuckDB can run.
+            StoreError: A part cannot be read.
+        """
+        return self.rows(text, *values)[1]
+
+    def rows(self, text: str, *values: object) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The same with the columns' names."""
+        try:
+            answer = self._connection.execute(text, list(values))
+            names = [column[0] for column in answer.description or ()]
+            return names, answer.fetchall()
+        except self._duckdb.IOException as error:
+            raise StoreError(f"the tables cannot be read: {error}") from error
+        except self._duckdb.Error as error:
+            raise UsageError(f"DuckDB refuses the query: {error}") from error
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _protocol(window: Window) -> str:
+    return window.root.partition("://")[0]

@@ -1,0 +1,195 @@
+"""Two jobs, op by op: exact counts of each rank gate; times do, once several windows agree."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.fleet.database import Database
+from pytest_opprof.fleet.manifest import Status, missing_ranks
+from pytest_opprof.fleet.summary import file_problems
+from pytest_opprof.results.fleet import FleetDifference, OpChange, Spread
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_opprof.fleet.tables import Window
+
+# A job's time in a window is one sample: all of four are above all of four others by chance once in 70.
+FEWEST_WINDOWS: Final = 4
+_TIME_FLOOR: Final = 0.05
+_TIME_FLOOR_NS: Final = 100_000
+
+
+class Gate(StrEnum):
+    """What may fail a comparison of jobs."""
+
+    EXACT = "exact"
+    TIME = "time"
+
+
+def parse_gates(text: str) -> frozenset[Gate]:
+    """Gates from ``exact,time``; ``none`` for none.
+
+    Raises:
+        UsageError: There is no such gate.
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        return frozenset(Gate(name) for name in names if name != "none")
+    except ValueError as error:
+        raise UsageError(f"--fail-on {text}: give exact, time, both with a comma between, or none") from error
+
+
+def compare(
+    base: Sequence[Window], head: Sequence[Window], *, gates: frozenset[Gate] = frozenset({Gate.EXACT})
+) -> FleetDifference:
+    """Compare two jobs over the ranks that both have.
+
+    Args:
+        base: The windows of the earlier job.
+        head: Those of the later.
+        gates: What may fail.
+
+    Raises:
+        UsageError: No rank of a window was read.
+        StoreError: Tables cannot be read.
+    """
+    if base[0].job == head[0].job:
+        raise UsageError(f"{base[0].job} is given twice: compare it with another job")
+    database = Database([*base, *head])
+    for side, windows in (("base", base), ("head", head)):
+        _sum_up(database, side, windows)
+    problems = [
+        f"{windows[0].job}: {told}" for windows in (base, head) for told in _problems(database, windows)
+    ]
+    ((base_only, head_only, both),) = database.query(
+        "SELECT count(*) FILTER (b.rank IS NULL), count(*) FILTER (a.rank IS NULL), count(a.rank + b.rank) "
+        "FROM (SELECT DISTINCT rank FROM base_ranks) a FULL JOIN (SELECT DISTINCT rank FROM head_ranks) b "
+        "ON a.rank = b.rank"
+    )
+    if base_only or head_only:
+        problems.append(
+            f"other ranks: {counted(base_only, 'rank')} only of {base[0].job}, "
+            f"{counted(head_only, 'rank')} only of {head[0].job}"
+        )
+    is_enough = min(len(base), len(head)) >= FEWEST_WINDOWS
+    slower = _slower(database, base[0].job) if is_enough and Gate.TIME in gates else set()
+    ops = [_change(row, gates=gates, slower=slower) for row in database.query(_COMPARED)]
+    changed = [op for op in ops if op is not None]
+    changed.sort(key=lambda op: (not op.reason, -abs(op.head_ns.p50 - op.base_ns.p50), op.name))
+    notes = []
+    if not is_enough:
+        fewest = f"{len(base)} and {len(head)} windows, {FEWEST_WINDOWS} of each are needed"
+        notes.append(f"times are not gated: {fewest}")
+    return FleetDifference(
+        base=base[0].job,
+        head=head[0].job,
+        ranks=both,
+        windows=(len(base), len(head)),
+        ops=tuple(changed),
+        same=len(ops) - len(changed),
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+def _problems(database: Database, windows: Iterable[Window]) -> Iterator[str]:
+    for window in windows:
+        files = database.files[window]
+        yield from file_problems(files)
+        missing = missing_ranks(files, expected=None)
+        if missing:
+            yield f"missing: {counted(len(missing), 'rank')}, as opprof fleet show {window.job} lists them"
+        if all(one.status is not Status.OK for one in files):
+            yield f"window {window.window} has no rank that was read"
+
+
+def _sum_up(database: Database, side: str, windows: Sequence[Window]) -> None:
+    """For each op and rank: the fewest and the most calls of any step, and its mean time in a step."""
+    job = windows[0].job
+    database.query(
+        f"""CREATE OR REPLACE TEMP TABLE {side}_ranks AS
+        SELECT rank, sum(steps) AS steps FROM ranks WHERE status = 'ok' AND job = '{job}' GROUP BY rank"""  # noqa: S608 - a job's name has no quotes
+    )
+    database.query(
+        f"""CREATE OR REPLACE TEMP TABLE {side}_ops AS
+        WITH summed AS (
+            SELECT name, on_device, rank, min(count) AS low, max(count) AS high, count(*) AS seen,
+                sum(self_ns) AS ns
+            FROM ops WHERE job = '{job}' AND NOT (is_annotation AND on_device)
+            GROUP BY name, on_device, rank)
+        SELECT name, on_device, rank, CASE WHEN seen < steps THEN 0 ELSE low END AS low, high,
+            ns / steps AS ns
+        FROM summed JOIN {side}_ranks USING (rank)"""  # noqa: S608
+    )
+
+
+# A rank calls an op more often where its every step has more calls than each of the other job's.
+_COMPARED: Final = """
+    WITH shared AS (SELECT rank FROM base_ranks JOIN head_ranks USING (rank)),
+    of_base AS (SELECT * FROM base_ops JOIN shared USING (rank)),
+    of_head AS (SELECT * FROM head_ops JOIN shared USING (rank)),
+    pairs AS (
+        SELECT coalesce(a.name, b.name) AS name, coalesce(a.on_device, b.on_device) AS on_device,
+            coalesce(a.low, 0) AS a_low, coalesce(a.high, 0) AS a_high, coalesce(a.ns, 0) AS a_ns,
+            coalesce(b.low, 0) AS b_low, coalesce(b.high, 0) AS b_high, coalesce(b.ns, 0) AS b_ns
+        FROM of_base a FULL JOIN of_head b
+        ON a.name = b.name AND a.on_device = b.on_device AND a.rank = b.rank)
+    SELECT name, on_device, min(a_low), max(a_high), min(b_low), max(b_high),
+        count(*) FILTER (b_low > a_high), count(*) FILTER (b_high < a_low),
+        quantile_cont(a_ns, [0.1, 0.5, 0.9]), quantile_cont(b_ns, [0.1, 0.5, 0.9])
+    FROM pairs GROUP BY name, on_device"""
+
+
+def _change(
+    row: tuple[Any, ...], *, gates: frozenset[Gate], slower: set[tuple[str, bool]]
+) -> OpChange | None:
+    name, on_device, *counts, more, fewer, base_ns, head_ns = row
+    base, head = (counts[0], counts[1]), (counts[2], counts[3])
+    is_same = base == head and not more and not fewer
+    if is_same and abs(head_ns[1] - base_ns[1]) < max(_TIME_FLOOR * base_ns[1], _TIME_FLOOR_NS):
+        return None
+    reason = ""
+    if Gate.EXACT in gates and more:
+        reason = "runs more often"
+    elif Gate.EXACT in gates and base[0] == base[1] and head[1] > base[1]:
+        reason = "ranks or steps disagree, and agreed before"
+    elif (name, on_device) in slower:
+        reason = f"slower in each window, by {_TIME_FLOOR:.0%} or more"
+    return OpChange(
+        name=name,
+        on_device=on_device,
+        base=base,
+        head=head,
+        base_ns=Spread(p10=base_ns[0], p50=base_ns[1], p90=base_ns[2]),
+        head_ns=Spread(p10=head_ns[0], p50=head_ns[1], p90=head_ns[2]),
+        ranks=more,
+        reason=reason,
+    )
+
+
+def _slower(database: Database, base: str) -> set[tuple[str, bool]]:
+    """The ops whose time, the median over ranks, is longer in each window of the head than in any other.
+
+    Collectives are left out: their time is other ranks'.
+    """
+    rows = database.query(
+        f"""WITH of_rank AS (
+            SELECT job, "window", name, on_device, ops.rank, sum(self_ns) / any_value(steps) AS ns
+            FROM ops JOIN (SELECT job, "window", file, steps FROM ranks) USING (job, "window", file)
+            WHERE NOT is_annotation AND NOT contains(name, 'nccl') GROUP BY ALL),
+        of_window AS (
+            SELECT job, "window", name, on_device, median(ns) AS ns FROM of_rank GROUP BY ALL),
+        sides AS (
+            SELECT name, on_device, max(ns) FILTER (job = ?) AS base,
+                min(ns) FILTER (job <> ?) AS head
+            FROM of_window GROUP BY name, on_device)
+        SELECT name, on_device FROM sides
+        WHERE head > base * {1 + _TIME_FLOOR} AND head > base + {_TIME_FLOOR_NS}""",  # noqa: S608
+        base,
+        base,
+    )
+    return {(name, on_device) for name, on_device in rows}

@@ -1,0 +1,83 @@
+"""What runs the tasks: a Dask cluster that starts and ends with the command, or one that is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.fleet.extra import needed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
+
+_ADDRESS: Final = "dask:"
+_WAIT_S: Final = 60
+# Dask has workers give memory back to the system all the time, which costs a fifth of reading a trace.
+_MALLOC: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A running engine."""
+
+    executor: Executor
+    title: str
+    is_alive: Callable[[], bool]
+
+
+@contextlib.contextmanager
+def engine(spec: str = "local", *, workers: int | None = None) -> Iterator[Engine]:
+    """Start or join an engine, and end what was started.
+
+    Args:
+        spec: ``local``, or ``dask:`` and a scheduler's address such as ``dask:tcp://node7:8786``.
+        workers: Processes of a local engine; default: one for each core.
+
+    Raises:
+        UsageError: It is no such address, or nobody answers there.
+    """
+    if spec != "local" and not spec.startswith(_ADDRESS):
+        raise UsageError(f"--engine {spec}: give local, or a Dask scheduler such as dask:tcp://node7:8786")
+    distributed = needed("distributed")
+    with contextlib.ExitStack() as stack:
+        if spec == "local":
+            stack.enter_context(
+                needed("dask").config.set(
+                    {
+                        "distributed.nanny.pre-spawn-environ": _MALLOC,
+                        # The file that kills its reader is read alone next: it need not kill three more.
+                        "distributed.scheduler.allowed-failures": 1,
+                    }
+                )
+            )
+            count = workers or len(os.sched_getaffinity(0))
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                silence_logs="CRITICAL",
+            )
+            client = stack.enter_context(distributed.Client(stack.enter_context(cluster)))
+            title = f"{count} local processes"
+        else:
+            client = stack.enter_context(_joined(distributed, spec.removeprefix(_ADDRESS)))
+            title = f"{len(client.scheduler_info()['workers'])} workers of {spec}"
+        yield Engine(
+            executor=client.get_executor(pure=False), title=title, is_alive=lambda: client.status == "running"
+        )
+
+
+def _joined(distributed: Any, address: str) -> Any:
+    client = distributed.Client
+    try:
+        found = client(address, timeout=_WAIT_S)
+        found.wait_for_workers(1, timeout=_WAIT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UsageError(f"no Dask scheduler with a worker answers at {address}: {error}") from error
+    return found

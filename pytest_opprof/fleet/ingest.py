@@ -1,0 +1,214 @@
+"""From traces to tables: each batch of files is a task, and what a worker cannot read is named."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.errors import OpprofError, StoreError
+from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
+from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
+from pytest_opprof.fleet.sources import list_files, read_file
+from pytest_opprof.fleet.tables import Window, checked_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pytest_opprof.traces.kineto import TraceFile
+
+# A task costs an engine milliseconds, and many parts cost the tables' reader; a trace costs a second.
+_MOST_IN_BATCH: Final = 16
+_BATCHES: Final = 256
+_LONGEST_ERROR: Final = 500
+_POLL_S: Final = 1.0
+# Whose clients have errors of their own.
+_STORES: Final = ("botocore", "aiobotocore", "aiohttp", "google", "azure")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Files that one task reads, and the part that their rows go to."""
+
+    window: Window
+    part: str
+    files: tuple[tuple[int, SourceFile], ...]
+
+
+def ingest(
+    source: str,
+    tables: str,
+    *,
+    job: str,
+    window: str = "0",
+    executor: Executor,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    is_alive: Callable[[], bool] = lambda: True,
+) -> list[RankFile]:
+    """Read a trace per rank into the tables of a job. An earlier window of that name is replaced.
+
+    Args:
+        source: A folder, a pattern or an address of traces.
+        tables: Where the tables of all jobs are.
+        job: What the job is called.
+        window: What this part of the job is called: a night, a cycle.
+        executor: What runs the tasks: threads, processes, a Dask client's `get_executor()`.
+        progress: Told how many files are done, and how many there are.
+        is_alive: Asked now and then whether the executor can still answer.
+
+    Returns:
+        The manifest: each file, in the order of ranks, with what became of it.
+
+    Raises:
+        UsageError: There are no traces.
+        StoreError: Traces cannot be listed, or the manifest cannot be written.
+    """
+    to = Window(root=tables, job=checked_name(job, what="job"), window=checked_name(window, what="window"))
+    numbered = list(enumerate(list_files(source)))
+    size = max(1, min(_MOST_IN_BATCH, -(-len(numbered) // _BATCHES), len(numbered) // 16))
+    batches = [
+        Batch(window=to, part=f"part-{at:07d}.parquet", files=tuple(numbered[at : at + size]))
+        for at in range(0, len(numbered), size)
+    ]
+    read = _mapped(batches, executor, progress=progress, is_alive=is_alive)
+    files = settled(read, opprof=_version())
+    to.write_manifest(files)
+    to.remove_others(one.part for one in files if one.part)
+    return files
+
+
+def _mapped(
+    batches: Sequence[Batch],
+    executor: Executor,
+    *,
+    progress: Callable[[int, int], None],
+    is_alive: Callable[[], bool],
+) -> list[RankFile]:
+    read: list[RankFile] = []
+    total = sum(len(batch.files) for batch in batches)
+    waiting: dict[Future[list[RankFile]], Batch] = {}
+    for batch in batches:
+        read += _submit(executor, batch, waiting)
+    while waiting:
+        progress(len(read), total)
+        done, _ = wait(waiting, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+        for future in done:
+            batch = waiting.pop(future)
+            problem = _problem(future)
+            if problem is None:
+                read += future.result()
+            elif len(batch.files) == 1 or not is_alive():
+                read += _failed(batch, problem)
+            else:  # a file of it killed whoever read it: which one?
+                for single in _singles(batch):
+                    read += _submit(executor, single, waiting)
+        if not done and not is_alive():
+            for batch in waiting.values():
+                read += _failed(batch, "the scheduler is gone. Start it, and ingest again")
+            break
+    progress(len(read), total)
+    return read
+
+
+def _submit(executor: Executor, batch: Batch, waiting: dict[Future[list[RankFile]], Batch]) -> list[RankFile]:
+    try:
+        waiting[executor.submit(map_batch, batch)] = batch
+    except Exception as error:  # noqa: BLE001 - each engine has its own for a pool that is broken or closed
+        return _failed(batch, f"no worker takes it: {_told(error)}")
+    return []
+
+
+def _problem(future: Future[list[RankFile]]) -> str | None:
+    try:
+        error = future.exception()
+    except CancelledError:
+        return "the engine cancelled it: its scheduler or all of its workers are gone"
+    if error is None:
+        return None
+    return f"reading it killed its worker, or the worker was lost: {_told(error)}"
+
+
+def _singles(batch: Batch) -> list[Batch]:
+    return [replace(batch, part=f"part-{file[0]:07d}-alone.parquet", files=(file,)) for file in batch.files]
+
+
+def _failed(batch: Batch, problem: str) -> list[RankFile]:
+    return [replace(_unread(*file), status=Status.FAILED, error=problem) for file in batch.files]
+
+
+def _unread(number: int, file: SourceFile) -> RankFile:
+    return RankFile(
+        file=number,
+        path=file.path,
+        etag=file.etag,
+        nbytes=file.nbytes,
+        rank=file.named_rank,
+        opprof=_version(),
+    )
+
+
+def _version() -> str:
+    return importlib.metadata.version("pytest-opprof")
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+
+
+def map_batch(batch: Batch) -> list[RankFile]:
+    """Read a batch's files and write their rows as one part; runs in a worker.
+
+    Raises:
+        StoreError: The part cannot be written.
+    """
+    read: list[RankFile] = []
+    rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
+    for number, file in batch.files:
+        try:
+            read.append(_read(number, file, batch.part, rows))
+        except (OpprofError, OSError, ValueError, MemoryError) as error:
+            read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
+        except Exception as error:
+            # They may not even unpickle where the driver is.
+            if not type(error).__module__.startswith(_STORES):
+                raise
+            read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
+    rows["ops"].sort()
+    try:
+        for table in TABLES:
+            batch.window.write(table, batch.part, rows[table])
+    except OSError as error:
+        raise StoreError(f"{batch.window.address} cannot be written: {error.strerror or error}") from error
+    return read
+
+
+def _read(number: int, file: SourceFile, part: str, rows: dict[str, list[tuple[Any, ...]]]) -> RankFile:
+    trace = read_file(file)
+    rank = file.named_rank if trace.rank is None else trace.rank
+    found = rank_rows(trace, rank=rank, file=number).rows
+    for table in TABLES:
+        rows[table] += found[table]
+    return replace(
+        _unread(number, file),
+        part=part,
+        rank=rank,
+        world_size=trace.world_size or 0,
+        job_key=_job_key(trace),
+        host=str(trace.metadata.get("hostname", "")),
+        trace_start_ns=trace.recording.trace_start_ns,
+        duration_ns=trace.recording.trace_end_ns,
+        events=len(trace.recording),
+        peak_bytes=max((row[-1] for row in found["steps"]), default=0),
+        ops=len(found["ops"]),
+        collectives=len(found["collectives"]),
+        steps=len(found["steps"]),
+    )
+
+
+def _job_key(trace: TraceFile) -> str:
+    """What the ranks of one program say alike: its back end, and the group of all."""
+    info = trace.metadata.get("distributedInfo")
+    told = info if isinstance(info, dict) else {}
+    return json.dumps([told.get("backend"), told.get("world_size"), told.get("nccl_version")])

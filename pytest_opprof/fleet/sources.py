@@ -1,0 +1,80 @@
+"""The traces of a job: files of a folder, a pattern or an object store, and the bytes of each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.fleet.extra import needed
+from pytest_opprof.fleet.manifest import SourceFile
+from pytest_opprof.traces.byte_stream import pieces_of_file
+from pytest_opprof.traces.kineto import TraceFile, read_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SUFFIXES: Final = (".json", ".json.gz")
+_RANK: Final = re.compile(r"(?:rank|worker)[-_.]?(\d{1,7})", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"(\d{1,7})")
+
+
+def list_files(source: str) -> list[SourceFile]:
+    """The traces of a folder (and the folders in it), or those that a pattern matches, by their ranks.
+
+    Args:
+        source: A path, or an address such as ``s3://bucket/traces``; ``*`` makes it a pattern.
+
+    Raises:
+        UsageError: There are none.
+        StoreError: They cannot be listed.
+    """
+    files, path = needed("fsspec.core").url_to_fs(source)
+    try:
+        found = [_file(files, info) for info in _listed(files, path)]
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{source} cannot be listed: {error}") from error
+    if not found:
+        raise UsageError(f"{source} has no traces: files that end in .json or .json.gz")
+    return sorted(found, key=lambda one: (one.named_rank < 0, one.named_rank, one.path))
+
+
+def _listed(files: Any, path: str) -> list[dict[str, Any]]:
+    if any(letter in path for letter in "*?["):
+        return list(files.glob(path, detail=True).values())
+    under = files.find(path, detail=True).values()
+    return [info for info in under if str(info["name"]).endswith(_SUFFIXES) or info["name"] == path]
+
+
+def _file(files: Any, info: dict[str, Any]) -> SourceFile:
+    path = str(info["name"])
+    etag = info.get("ETag") or info.get("etag") or info.get("mtime") or ""
+    return SourceFile(
+        path=files.unstrip_protocol(path),
+        etag=str(etag).strip('"'),
+        nbytes=int(info.get("size") or 0),
+        named_rank=_named_rank(path),
+    )
+
+
+def _named_rank(path: str) -> int:
+    """``rank7.json`` and ``worker-7.pt.trace.json.gz`` are rank 7's; else the first number tells."""
+    name = path.rpartition("/")[2]
+    told = _RANK.search(name) or next(iter(_NUMBER.finditer(name)), None)
+    return int(told[1]) if told else -1
+
+
+def read_file(file: SourceFile) -> TraceFile:
+    """A trace, streamed from wherever it is.
+
+    Raises:
+        OSError: It cannot be read.
+        DocumentError: It is no trace, or a damaged one.
+    """
+    return read_trace(_pieces(file.path), where=Path(file.path.removeprefix("file://")))
+
+
+def _pieces(path: str) -> Iterator[bytes]:
+    with needed("fsspec").open(path, "rb").open() as opened:
+        yield from pieces_of_file(opened, where=path)

@@ -1,0 +1,62 @@
+"""Which ranks the others wait for.
+
+A collective ends for all of its ranks at once, so its ends align their clocks. Its starts say who came late.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+FLOOR_NS: Final = 500_000  # of a step
+FALSE_ALARMS: Final = 0.001
+FEWEST_RANKS: Final = 8
+_MAD_TO_SIGMA: Final = 1.4826
+_LEAST_SIGMA_NS: Final = 1_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """A rank that is late beyond chance."""
+
+    rank: int
+    lateness_ns: float
+    q: float
+
+
+def late_ranks(lateness: Mapping[int, Sequence[float]]) -> list[Late]:
+    """The ranks that come late in every step, beyond what the others differ by.
+
+    Each rank's lateness is judged against the spread of all ranks (median and MAD, which one straggler does
+    not move), and Benjamini and Hochberg's procedure bounds the false alarms among those named. A floor keeps
+    out what is certain and does not matter.
+
+    Args:
+        lateness: By rank, for each of its steps: nanoseconds later than the median rank.
+    """
+    if len(lateness) < FEWEST_RANKS:
+        return []
+    scores = {rank: median(steps) for rank, steps in lateness.items() if steps}
+    middle = median(scores.values())
+    spread = median(abs(score - middle) for score in scores.values()) * _MAD_TO_SIGMA
+    sigma = max(spread, _LEAST_SIGMA_NS)
+    chances = sorted((_chance((score - middle) / sigma), rank) for rank, score in scores.items())
+    named: list[Late] = []
+    q = 1.0
+    for place in range(len(chances), 0, -1):
+        chance, rank = chances[place - 1]
+        q = min(q, chance * len(chances) / place)
+        late = scores[rank] - middle
+        if q <= FALSE_ALARMS and late >= FLOOR_NS and min(lateness[rank]) > 0:
+            named.append(Late(rank=rank, lateness_ns=late, q=q))
+    return sorted(named, key=lambda one: -one.lateness_ns)
+
+
+def _chance(z: float) -> float:
+    """Of so much or more, under a normal distribution."""
+    return 0.5 * math.erfc(z / math.sqrt(2))

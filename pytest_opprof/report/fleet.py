@@ -1,0 +1,111 @@
+"""A job of many ranks, and two jobs, as lines of text."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.units import format_bytes, format_duration
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_opprof.results.fleet import FleetDifference, FleetSummary, OpChange, RankSummary
+
+_STEP: Final = ("of a step", "median rank", "lowest", "highest", "at rank")
+_TIMES: Final = {
+    "step_ns": "whole step",
+    "compute_ns": "computing",
+    "exposed_communication_ns": "exposed communication",
+    "launch_bound_ns": "idle: launch-bound",
+    "host_ns": "idle: host code",
+    "synchronize_ns": "idle: synchronizing",
+    "queued_ns": "idle: queued",
+}
+_OPS: Final = ("op", "calls", "ranks", "median", "p10 to p90", "change")
+
+
+def summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]:
+    """A job: its problems, its stragglers, and where a step's time goes."""
+    parts = [
+        f"{len(summary.ranks)} of {counted(summary.world_size, 'rank')}",
+        counted(len(summary.steps), "step"),
+        counted(summary.collectives, "collective"),
+    ]
+    yield Line(f"{escaped(summary.job)}, window {escaped(summary.window)}: {', '.join(parts)}", Style.BOLD)
+    yield from table(
+        _STEP, [_row(summary.ranks, name) for name in _TIMES], width=width, names=0, right=_STEP[1:]
+    )
+    if any(rank.peak_bytes for rank in summary.ranks):
+        most = max(summary.ranks, key=lambda rank: rank.peak_bytes)
+        middle = median(rank.peak_bytes for rank in summary.ranks)
+        highest = f"{format_bytes(most.peak_bytes)} (rank {most.rank})"
+        yield f"peak memory: median {format_bytes(middle)}, most {highest}"
+    offsets = [rank.clock_offset_ns for rank in summary.ranks]
+    if summary.collectives:
+        spread = format_duration(max(offsets) - min(offsets))
+        left = format_duration(summary.clock_skew_ns)
+        yield f"clocks: {spread} apart, {left} once they are aligned by the ends of collectives"
+    for one in summary.stragglers:
+        told = f"straggler: rank {one.rank}: {format_duration(one.lateness_ns)} late a step ({one.share:.1%})"
+        yield Line(f"{told}: {escaped(one.arises)}", Style.WARN)
+    if not summary.stragglers and not summary.problems and summary.collectives:
+        yield "no stragglers"
+    yield from map(escaped, summary.notes)
+    yield from (Line(escaped(problem), Style.BAD) for problem in summary.problems)
+    if summary.problems:
+        yield Line(f"INCONCLUSIVE: {counted(len(summary.problems), 'problem')}", Style.BAD)
+
+
+def _row(ranks: Sequence[RankSummary], name: str) -> list[str]:
+    values = sorted((getattr(rank, name), rank.rank) for rank in ranks)
+    times = (median(value for value, _ in values), values[0][0], values[-1][0])
+    return [_TIMES[name], *map(format_duration, times), str(values[-1][1])]
+
+
+def difference_lines(found: FleetDifference, *, rows: int, width: int) -> Iterator[Line | str]:
+    """Two jobs: what changed, failures first.
+
+    Args:
+        found: The jobs.
+        rows: How many ops; all of them when negative.
+        width: The columns of the terminal.
+    """
+    windows = "windows: {} and {}".format(*found.windows)
+    title = f"{escaped(found.base)} → {escaped(found.head)}: {counted(found.ranks, 'rank')}, {windows}"
+    yield Line(title, Style.BOLD)
+    shown = found.ops if rows < 0 else found.ops[: max(rows, len(found.failures))]
+    if shown:
+        cells = [_cells(op, ranks=found.ranks) for op in shown]
+        yield from table(_OPS, cells, width=width, names=0, right=_OPS[1:])
+    left_out = f", {len(found.ops) - len(shown)} more changed" if len(shown) < len(found.ops) else ""
+    yield Line(f"{len(found.ops)} of {len(found.ops) + found.same} ops changed{left_out}", Style.DIM)
+    yield from map(escaped, found.notes)
+    for op in found.failures:
+        on = f" on {op.ranks} of {counted(found.ranks, 'rank')}" if op.ranks else ""
+        counts = f" ({_range(op.base)} → {_range(op.head)} a step)" if op.base != op.head else ""
+        yield Line(f"FAILED: {escaped(op.name)}: {op.reason}{on}{counts}", Style.BAD)
+    yield from (Line(escaped(problem), Style.BAD) for problem in found.problems)
+    if found.problems:
+        yield Line(f"INCONCLUSIVE: {counted(len(found.problems), 'problem')}", Style.BAD)
+    elif not found.failures:
+        yield Line("passed", Style.GOOD)
+
+
+def _cells(op: OpChange, *, ranks: int) -> list[str]:
+    base, head = op.base_ns, op.head_ns
+    change = f"{head.p50 / base.p50 - 1:+.1%}" if base.p50 else "new" if head.p50 else ""
+    return [
+        f"{op.name} (device)" if op.on_device else op.name,
+        _range(op.base) if op.base == op.head else f"{_range(op.base)} → {_range(op.head)}",
+        f"{op.ranks} of {ranks}" if op.ranks else "",
+        f"{format_duration(base.p50)} → {format_duration(head.p50)}",
+        f"{format_duration(head.p10)} to {format_duration(head.p90)}",
+        change,
+    ]
+
+
+def _range(counts: tuple[int, int]) -> str:
+    return str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} to {counts[1]}"
