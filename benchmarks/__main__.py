@@ -11,6 +11,7 @@ import sys
 from benchmarks import (
     capture,
     cuda,
+    fleet,
     growth,
     history,
     html_report,
@@ -34,6 +35,7 @@ _BENCHES = {
     "trace": trace_export.rows,
     "reading": trace_reading.rows,
     "cuda": cuda.rows,
+    "fleet": fleet.rows,
     "growth": growth.rows,
     "history": history.rows,
     "html": html_report.rows,

@@ -127,7 +127,8 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
     from torch.profiler import profile as torch_profile  # noqa: PLC0415
 
     from pytest_opprof.capture.call_sites import SITES  # noqa: PLC0415
-    from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector  # noqa: PLC0415
+    from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
+    from pytest_opprof.capture.sources import DEFAULT_SOURCES  # noqa: PLC0415
 
     library, collector = _empty_observer(), Collector.instance()
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from opprof_docs.tables import code, table
 from pytest_opprof.plugin.marker import ARGUMENTS
-from pytest_opprof.plugin.options import OPTIONS
+from pytest_opprof.plugin.option_table import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_opprof.plugin.options import Option
+    from pytest_opprof.plugin.option_table import Option
 
 
 def marker_lines() -> Iterator[str]:

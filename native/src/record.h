@@ -121,10 +121,12 @@ static inline op_thread *op_thread_ready(uint32_t window, uint32_t arg_words) {
 }
 
 /* Room for an argument block, below the earlier ones. Memory for the next is fetched too, as what grows
- * down and now and then is nothing that a processor expects. */
+ * down and now and then is nothing that a processor expects: of small blocks, which pass through one
+ * line after the other, the line that the next but two or three will lie in. */
 static inline uint32_t *op_take_words(op_thread *t, uint32_t count) {
     t->tail -= count;
-    for (uint32_t line = 3; line <= 6; line++)
+    uint32_t last = __builtin_constant_p(count) && count <= 16 ? 3 : 6;
+    for (uint32_t line = 3; line <= last; line++)
         __builtin_prefetch((const char *)t->tail - line * 64, 1);
     return t->tail;
 }
@@ -141,15 +143,17 @@ static inline uint16_t op_add_words(op_thread *t, const uint32_t *words, uint32_
     return op_publish_words(t, count);
 }
 
-/* On a thread that is ready. The slot is filled where it will stay: one that came back by value
- * would be stored in parts and then loaded whole, for which a processor waits. */
-static inline void op_begin_on(op_thread *t, op_slot *slot, uint32_t name, uint8_t kind, uint8_t flags,
-                               uint32_t aux, const uint32_t *words, uint32_t word_count) {
+/* On a thread that is ready; `args` is where its block was published, or 0. The slot is filled where it
+ * will stay: one that came back by value would be stored in parts and then loaded whole, for which a
+ * processor waits. Inline even where there are several: a call has more arguments than registers. */
+__attribute__((always_inline)) static inline void op_begin_on(op_thread *t, op_slot *slot,
+                                                              uint32_t name, uint8_t kind,
+                                                              uint8_t flags, uint32_t aux,
+                                                              uint16_t args) {
     op_event *e = t->next;
     op_chunk *c = t->chunk;
-    e->args = e->line = 0;
-    if (word_count)
-        e->args = op_add_words(t, words, word_count);
+    e->args = args;
+    e->line = 0;
     __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
     e->name = name;
     e->aux = aux;
@@ -177,7 +181,8 @@ static inline op_slot op_begin(uint32_t name, uint8_t kind, uint8_t flags, uint3
         return slot;
     if (__builtin_expect(__atomic_load_n(&t->holes, __ATOMIC_RELAXED) != 0, 0))
         op_thread_tidy(t);
-    op_begin_on(t, &slot, name, kind, flags, aux, words, word_count);
+    uint16_t args = word_count ? op_add_words(t, words, word_count) : 0;
+    op_begin_on(t, &slot, name, kind, flags, aux, args);
     return slot;
 }
 

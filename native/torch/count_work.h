@@ -48,8 +48,7 @@ inline int64_t bytes_given(const at::RecordFunction &fn) {
     return bytes;
 }
 
-inline void put_work(uint32_t *at, const at::RecordFunction &fn) {
-    int64_t bytes = bytes_given(fn);
+inline void put_work(uint32_t *at, int64_t bytes) {
     *at = OP_INPUT_WORK;
     std::memcpy(at + 1, &bytes, sizeof bytes);
 }

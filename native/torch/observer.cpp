@@ -177,7 +177,7 @@ __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn,
         return nullptr;
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
-    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words, count);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, op_add_words(t, words, count));
     op_note_line(&context->slot, caller_of(fn));
     return context;
 }
@@ -215,14 +215,20 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     }
     uint64_t thread = fn.forwardThreadId();
     constexpr uint32_t kWords = work ? kMostWords : kForwardWords;
-    uint32_t words[kWords] = {OP_ARGS_HEADER(OP_ARGS_TORCH, kWords - 1), static_cast<uint32_t>(thread),
-                              static_cast<uint32_t>(thread >> 32)};
-    if (work) {
-        put_work(words + kForwardWords, fn);
+    uint16_t args = 0;
+    if (work || thread != 0) {
+        int64_t bytes = work ? bytes_given(fn) : 0;
+        uint32_t *words = op_take_words(t, kWords);
+        words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, kWords - 1);
+        words[1] = static_cast<uint32_t>(thread);
+        words[2] = static_cast<uint32_t>(thread >> 32);
+        if (work) {
+            put_work(words + kForwardWords, bytes);
+        }
+        args = op_publish_words(t, kWords);
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
-    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, words,
-                work || thread != 0 ? kWords : 0);
+    op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, args);
     op_note_line(&context->slot, caller_of(fn));
     return std::unique_ptr<at::ObserverContext>(context);
 }

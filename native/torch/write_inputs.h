@@ -280,7 +280,7 @@ uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, bool is_torch
     InputWriter w(words + 1);
     put64(w.take(2), static_cast<int64_t>(fn.forwardThreadId()));
     if (with_work)
-        put_work(w.take(OP_WORK_WORDS), fn);
+        put_work(w.take(OP_WORK_WORDS), bytes_given(fn));
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }

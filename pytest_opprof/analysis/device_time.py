@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pytest_opprof.capture.names import name_text
 from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable
 
     from pytest_opprof.capture.recording import Recording
 
@@ -75,11 +76,13 @@ class _Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """One device's work; of every kind in the order of time."""
+    """One device: what it did at any moment, and its work in the order of time."""
 
-    compute: list[Interval]
-    communication: list[Interval]
-    copies: list[Interval]
+    compute: Cover
+    communication: Cover
+    either: Cover
+    busy: Cover
+    idle: list[Interval]
     work: list[_Work]
     starts: list[int]
 
@@ -104,13 +107,13 @@ class DeviceTimes:
     def within(self, device: int, start_ns: int, end_ns: int) -> DeviceTime:
         """Where a device's time went from one moment to another, from the trace's start."""
         of = self._devices[device]
-        compute, communication, copies = (
-            _clipped(some, start_ns, end_ns) for some in (of.compute, of.communication, of.copies)
+        computing, communicating, either, busy = (
+            cover.overlap(start_ns, end_ns) for cover in (of.compute, of.communication, of.either, of.busy)
         )
-        computing, communicating = _length(compute), _length(communication)
-        either = _length(union([*_copied(compute), *_copied(communication)]))
-        busy = union([*_copied(compute), *_copied(communication), *_copied(copies)])
-        idle = _Idle(), *(self._idle(of, gap) for gap in gaps(_copied(busy), start_ns, end_ns))
+        first = bisect_right(of.idle, start_ns, key=_end)
+        after = itertools.islice(of.idle, first, None)
+        within = itertools.takewhile(lambda gap: gap.start < end_ns, after)
+        idle = _Idle(), *(self._idle(of, max(gap.start, start_ns), min(gap.end, end_ns)) for gap in within)
         launch_bound, host, synchronize, queued, unknown = map(sum, zip(*idle, strict=True))
         return DeviceTime(
             span_ns=end_ns - start_ns,
@@ -118,7 +121,7 @@ class DeviceTimes:
             overlap_ns=computing + communicating - either,
             compute_ns=computing,
             exposed_communication_ns=either - computing,
-            copy_ns=_length(busy) - either,
+            copy_ns=busy - either,
             launch_bound_ns=launch_bound,
             host_ns=host,
             synchronize_ns=synchronize,
@@ -126,23 +129,19 @@ class DeviceTimes:
             unknown_ns=unknown,
         )
 
-    def _idle(self, of: _Device, gap: Interval) -> _Idle:
-        following = bisect_right(of.starts, gap.start)
+    def _idle(self, of: _Device, start: int, end: int) -> _Idle:
+        following = bisect_right(of.starts, start)
         launcher = of.work[following].launcher if following < len(of.work) else -1
         if launcher < 0:
-            return _Idle(unknown=gap.end - gap.start)
+            return _Idle(unknown=end - start)
         launched = self._recording.start_ns[launcher] + max(self._recording.duration_ns[launcher], 0)
-        launched = min(max(launched, gap.start), gap.end)
-        inside, waiting = (
-            cover.overlap(gap.start, launched)
-            for cover in self._host.covers(self._recording.thread[launcher])
-        )
-        return _Idle(
-            launch_bound=inside - waiting,
-            host=launched - gap.start - inside,
-            synchronize=waiting,
-            queued=gap.end - launched,
-        )
+        launched = min(max(launched, start), end)
+        inside = waiting = 0
+        if launched > start:
+            dispatching, synchronizing = self._host.covers(self._recording.thread[launcher])
+            inside = dispatching.overlap(start, launched)
+            waiting = synchronizing.overlap(start, launched)
+        return _Idle(inside - waiting, launched - start - inside, waiting, end - launched)
 
 
 def device_times(recording: Recording) -> list[tuple[int, list[DeviceTime]]]:
@@ -209,42 +208,53 @@ def _ids(recording: Recording, kind: EventKind, keeps: Callable[[str], bool]) ->
 
 
 def _devices(recording: Recording) -> dict[int, _Device]:
-    found: defaultdict[int, _Device] = defaultdict(lambda: _Device([], [], [], [], []))
+    work: defaultdict[int, list[_Work]] = defaultdict(list)
+    stretches: defaultdict[tuple[int, str], list[Interval]] = defaultdict(list)
     communicating = _ids(recording, EventKind.KERNEL, is_collective)
+    devices = [thread.device_index for thread in recording.threads]
     for event, kind in enumerate(bytes(recording.kind)):
         if kind < EventKind.KERNEL or kind > EventKind.MEMSET or recording.duration_ns[event] < 0:
             continue
         start = recording.start_ns[event]
         end = start + recording.duration_ns[event]
-        of = found[recording.threads[recording.thread[event]].device_index]
-        if kind in _COPIES:
-            of.copies.append(Interval(start, end))
-        else:
-            is_joint = recording.name_id[event] in communicating
-            (of.communication if is_joint else of.compute).append(Interval(start, end))
-        of.work.append(_Work(start, end, recording.launcher[event]))
-    return {device: _in_order(of) for device, of in found.items()}
+        device = devices[recording.thread[event]]
+        does = "copy" if kind in _COPIES else "compute"
+        if does == "compute" and recording.name_id[event] in communicating:
+            does = "communicate"
+        stretches[device, does].append(Interval(start, end))
+        work[device].append(_Work(start, end, recording.launcher[event]))
+    return {
+        device: _device(
+            sorted(some),
+            *(stretches[device, does] for does in ("compute", "communicate", "copy")),
+            until=recording.trace_end_ns,
+        )
+        for device, some in work.items()
+    }
 
 
-def _in_order(of: _Device) -> _Device:
-    work = sorted(of.work)
+def _device(
+    work: list[_Work],
+    compute: list[Interval],
+    communication: list[Interval],
+    copies: list[Interval],
+    *,
+    until: int,
+) -> _Device:
+    either = union([*compute, *communication])
+    computing, communicating = Cover(union(compute)), Cover(union(communication))
+    running = Cover(either)
+    busy = union([*either, *copies])
     return _Device(
-        union(of.compute), union(of.communication), union(of.copies), work, [one.start for one in work]
+        compute=computing,
+        communication=communicating,
+        either=running,
+        busy=Cover(busy),
+        idle=gaps(busy, min(work[0].start, 0), max(until, busy[-1].end)),
+        work=work,
+        starts=[one.start for one in work],
     )
 
 
-def _clipped(stretches: Sequence[Interval], start: int, end: int) -> list[Interval]:
-    return [
-        Interval(max(one.start, start), min(one.end, end))
-        for one in stretches
-        if one.start < end and one.end > start
-    ]
-
-
-def _copied(stretches: Iterable[Interval]) -> list[Interval]:
-    """Stretches that `union` may lengthen."""
-    return [Interval(one.start, one.end) for one in stretches]
-
-
-def _length(stretches: Iterable[Interval]) -> int:
-    return sum(one.end - one.start for one in stretches)
+def _end(stretch: Interval) -> int:
+    return stretch.end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from pytest_opprof.baselines.keys import (
     key_of,
     old_key_of,
 )
-from pytest_opprof.baselines.store import Change, Entry, Put, Saved
+from pytest_opprof.baselines.store import Change, Entry, Put, Saved, kind_and_place
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
 from pytest_opprof.results.merge import Collected, joined, merged
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
     from pytest_opprof.baselines.store import BaselineStore
     from pytest_opprof.results.run import Run
-
-_URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
@@ -61,8 +58,7 @@ def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
 
 
 def _store(uri: str, *, root: Path) -> BaselineStore:
-    found = _URI.fullmatch(uri)
-    kind, rest = (found[1], found[2]) if found else ("dir", uri)
+    kind, rest = kind_and_place(uri)
     if kind == "git":
         from pytest_opprof.baselines.git_ref import GitRefStore  # noqa: PLC0415  # each kind where it is used
 

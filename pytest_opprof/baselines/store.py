@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +11,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pytest_opprof.results.run import Run
+
+_URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
+
+
+def kind_and_place(uri: str) -> tuple[str, str]:
+    """What a store's URI begins with, and the rest; a path alone is a folder's."""
+    found = _URI.fullmatch(uri)
+    return (found[1], found[2]) if found else ("dir", uri)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

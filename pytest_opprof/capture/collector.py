@@ -13,33 +13,22 @@ from typing import Any, Final, Self
 from pytest_opprof.capture.call_sites import SITES, CallSites
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
-from pytest_opprof.capture.cuda_source import CUDA_SOURCES, MEMORY_CUDA, TENSORS_CUDA, CudaSource
+from pytest_opprof.capture.cuda_source import MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.injection import INJECTIONS
-from pytest_opprof.capture.memory_source import MALLOC, PYTHON, MemorySource, malloc_problem, memory_source
+from pytest_opprof.capture.memory_source import MALLOC, MemorySource, malloc_problem, memory_source
 from pytest_opprof.capture.native import ABSENCE, ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP
+from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, refuse_unknown
 from pytest_opprof.capture.torch_import import torch_is_awaited
 from pytest_opprof.capture.torch_ops import OpDetails
 from pytest_opprof.capture.torch_source import WORK, TorchSource
 from pytest_opprof.capture.window import name_threads
-from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, UsageError
+from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
 
-_MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
-SOURCES: Final = (
-    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES, WORK})
-    | CUDA_SOURCES
-    | _MEMORY_SOURCES
-)
-DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
-_INJECTED: Final = {
-    "ops-itt": lib.OP_INJECTED_TORCH,
-    "itt": lib.OP_INJECTED_ITT,
-    "nvtx": lib.OP_INJECTED_NVTX,
-}
 _MOST_FRAMES: Final = 256  # of a C++ stack; the most that the native side keeps
 
 
@@ -118,9 +107,7 @@ class Collector:
             UsageError: A source is unknown, or a setting in the environment cannot be meant.
             CollectorError: There is no memory for the pool.
         """
-        unknown = sources - SOURCES
-        if unknown:
-            raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")
+        refuse_unknown(sources)
         with self._lock:
             self._sources = sources
             self._counters = CounterChoice()
@@ -174,7 +161,7 @@ class Collector:
             self._window_sources = self._sources_seen()
             self._counters = choose(counters)
             check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in self._sources else 0))
-            lib.op_window_accept(sum(_INJECTED.get(source, 0) for source in self._window_sources))
+            lib.op_window_accept(sum(INJECTED.get(source, 0) for source in self._window_sources))
             self._torch.sampling = sampling if self._torch.can_sample or torch_is_awaited() else EVERY_OP
             lib.op_window_sample(self._torch.sampling)
             lib.op_window_keep_inputs(record_shapes)
@@ -375,7 +362,7 @@ class Collector:
     @property
     def _sees_tensors(self) -> bool:
         """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
-        is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(_MEMORY_SOURCES)
+        is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(MEMORY_SOURCES)
         return not is_asked_otherwise and self._torch.sees_memory
 
     def _enable_memory(self) -> None:

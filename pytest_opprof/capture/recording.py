@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pytest_opprof.capture.call_sites import CalledFrom, read_called_from
 from pytest_opprof.capture.call_tree import CallNode, read_call_tree
@@ -26,6 +26,7 @@ from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change,
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_views import view_of
 from pytest_opprof.capture.op_groups import OpGroup, read_groups, sum_up
 from pytest_opprof.capture.op_values import (
     OpOutputs,
@@ -94,21 +95,21 @@ class Recording:
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)
         self._count: int = columns.count
-        self.start_ns = self._view(columns.start_ns, "q")
-        self.duration_ns = self._view(columns.duration_ns, "q")
-        self.self_ns = self._view(columns.self_ns, "q")
-        self.sequence_nr = self._view(columns.sequence_nr, "q")
-        self.name_id = self._view(columns.name, "I")
-        self.thread = self._view(columns.thread, "I")
-        self.forward_thread = self._view(columns.forward_thread, "I")
-        self._args_at = self._view(columns.args, "I")
-        self.parent = self._view(columns.parent, "i")
-        self.step = self._view(columns.step, "i")
-        self.launcher = self._view(columns.launcher, "i")
-        self.line = self._view(columns.line, "H")
-        self.kind = self._view(columns.kind, "B")
-        self.flags = self._view(columns.flags, "B")
-        self.scope = self._view(columns.scope, "B")
+        self.start_ns = view_of(self._result, columns.start_ns, count=self._count, code="q")
+        self.duration_ns = view_of(self._result, columns.duration_ns, count=self._count, code="q")
+        self.self_ns = view_of(self._result, columns.self_ns, count=self._count, code="q")
+        self.sequence_nr = view_of(self._result, columns.sequence_nr, count=self._count, code="q")
+        self.name_id = view_of(self._result, columns.name, count=self._count, code="I")
+        self.thread = view_of(self._result, columns.thread, count=self._count, code="I")
+        self.forward_thread = view_of(self._result, columns.forward_thread, count=self._count, code="I")
+        self._args_at = view_of(self._result, columns.args, count=self._count, code="I")
+        self.parent = view_of(self._result, columns.parent, count=self._count, code="i")
+        self.step = view_of(self._result, columns.step, count=self._count, code="i")
+        self.launcher = view_of(self._result, columns.launcher, count=self._count, code="i")
+        self.line = view_of(self._result, columns.line, count=self._count, code="H")
+        self.kind = view_of(self._result, columns.kind, count=self._count, code="B")
+        self.flags = view_of(self._result, columns.flags, count=self._count, code="B")
+        self.scope = view_of(self._result, columns.scope, count=self._count, code="B")
         self.is_summed = bool(lib.op_result_is_folded(self._result))
         self.first_id: int = lib.op_result_first_id(self._result)
         self.trace_start_ns: int = lib.op_result_trace_start(self._result)
@@ -120,12 +121,6 @@ class Recording:
     @staticmethod
     def _free(result: Any) -> None:
         lib.op_result_free(result)
-
-    def _view(self, pointer: Any, code: Literal["q", "I", "i", "H", "B"]) -> memoryview[int]:
-        item = {"q": 8, "I": 4, "i": 4, "H": 2, "B": 1}[code]
-        # A view may outlive this object: through its pointer it keeps the native result alive.
-        held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, self._result))
-        return memoryview(ffi.buffer(held, self._count * item)).toreadonly().cast(code)
 
     @functools.cached_property
     def threads(self) -> tuple[ThreadInfo, ...]:
@@ -183,8 +178,7 @@ class Recording:
     def _args(self) -> memoryview[int]:
         words = ffi.new("uint64_t *")
         pointer = lib.op_result_args(self._result, words)
-        held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, self._result))
-        return memoryview(ffi.buffer(held, words[0] * 4)).toreadonly().cast("I")
+        return view_of(self._result, pointer, count=words[0], code="I")
 
     def inputs(self, event: int) -> Inputs | None:
         """What a torch op, or a range with ``args``, was given; None where shapes were not recorded."""
@@ -278,22 +272,22 @@ class Recording:
     @functools.cached_property
     def cpu_memory(self) -> memoryview[int]:
         """Bytes of the host taken less given back in each event, those inside it included."""
-        return self._view(self._memory_columns.cpu, "q")
+        return view_of(self._result, self._memory_columns.cpu, count=self._count, code="q")
 
     @functools.cached_property
     def self_cpu_memory(self) -> memoryview[int]:
         """The same without the events inside: memory belongs to the innermost event of its thread."""
-        return self._view(self._memory_columns.self_cpu, "q")
+        return view_of(self._result, self._memory_columns.self_cpu, count=self._count, code="q")
 
     @functools.cached_property
     def device_memory(self) -> memoryview[int]:
         """The same as `cpu_memory` of all devices."""
-        return self._view(self._memory_columns.device, "q")
+        return view_of(self._result, self._memory_columns.device, count=self._count, code="q")
 
     @functools.cached_property
     def self_device_memory(self) -> memoryview[int]:
         """The same as `self_cpu_memory` of all devices."""
-        return self._view(self._memory_columns.self_device, "q")
+        return view_of(self._result, self._memory_columns.self_device, count=self._count, code="q")
 
     def memory_use(self, *, on_device: bool = False) -> tuple[list[MemoryUse], MemoryUse]:
         """The host's memory (or that of all devices) in each step, and in the whole window.
@@ -320,7 +314,7 @@ class Recording:
             rows = read_groups(self._result, lib.OP_GROUP_BY_INPUTS, steps=len(self.steps))
             told = [self._flops_by(formula, row) for row in rows]
             check(lib.op_result_count_flops(self._result, told, len(told)))
-        self.flops = self._view(lib.op_result_flops(self._result), "q")
+        self.flops = view_of(self._result, lib.op_result_flops(self._result), count=self._count, code="q")
         self.sources = (*(source for source in self.sources if source != "flops"), "flops")
 
     def _flops_by(self, formula: Callable[[str, Inputs], int | None], row: OpGroup) -> int:
@@ -401,7 +395,3 @@ class Recording:
         """
         _ = self._cpp_stacks  # whose frames are named by one thread alone
         write_trace(self._result, path, metadata=metadata or {})
-
-
-def _hold(_owner: object, _pointer: object) -> None:
-    """The destructor of a borrowed pointer: what it keeps alive until then is its first argument."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import logging
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
@@ -69,6 +71,7 @@ def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
     parser.add_argument("--expect", type=int, metavar="N", help="how many ranks there should be")
     parser.add_argument("--json", action="store_true", help="print JSON, with every rank")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with a heat map of the ranks")
     _add_tables(parser)
 
 
@@ -85,6 +88,7 @@ def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
     parser.add_argument("--json", action="store_true", help="print JSON, with every op that changed")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with the ops that changed")
     _add_tables(parser)
 
 
@@ -111,6 +115,7 @@ def _ingest(args: argparse.Namespace) -> int:
     from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
     from pytest_opprof.wording import counted  # noqa: PLC0415
 
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told rank by rank
     with engine(args.engine, workers=args.workers) as on:
         files = ingest(
             args.source,
@@ -156,6 +161,8 @@ def _show(args: argparse.Namespace) -> int:
     from pytest_opprof.errors import UsageError  # noqa: PLC0415
     from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
     from pytest_opprof.report.fleet import summary_lines  # noqa: PLC0415
+    from pytest_opprof.report.html.fleet import summary_page  # noqa: PLC0415
+    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
     from pytest_opprof.results.fleet import summary_to_document  # noqa: PLC0415
 
     windows = {one.window: one for one in _windows(args, args.job)}
@@ -163,6 +170,8 @@ def _show(args: argparse.Namespace) -> int:
     if name not in windows:
         raise UsageError(f"{args.job} has no window {name}: there are {', '.join(windows)}")
     summary = summarize(windows[name], expected=args.expect)
+    if args.html:
+        write_bytes(args.html, summary_page(summary).encode())
     if args.json:
         print(json.dumps(summary_to_document(summary)))
     else:
@@ -173,10 +182,14 @@ def _show(args: argparse.Namespace) -> int:
 def _diff(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.difference import compare, parse_gates  # noqa: PLC0415
     from pytest_opprof.report.fleet import difference_lines  # noqa: PLC0415
+    from pytest_opprof.report.html.fleet import difference_page  # noqa: PLC0415
+    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
     from pytest_opprof.results.fleet import difference_to_document  # noqa: PLC0415
 
     gates = parse_gates(args.fail_on)
     found = compare(_windows(args, args.base), _windows(args, args.head), gates=gates)
+    if args.html:
+        write_bytes(args.html, difference_page(found).encode())
     if args.json:
         print(json.dumps(difference_to_document(found)))
     else:

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.accepting import SPENT
-from pytest_opprof.compare.comparison import Change, Comparison, LimitResult, TestComparison
+from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
+from pytest_opprof.compare.notes import (
+    measured_elsewhere,
+    nothing_in_common,
+    ran,
+    skipped,
+    unjudged_rises,
+    views_guessed,
+)
 from pytest_opprof.compare.pairing import TestPair, pair_tests
-from pytest_opprof.compare.phrases import difference, name_of, than_base, values_of
 from pytest_opprof.compare.rename_suggestions import with_suggestions
+from pytest_opprof.compare.sentences import about_limits, advisories_of, sentence_of, verdict_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
-from pytest_opprof.compare.views import is_guessed
-from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, Family, Worse, parse_path
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
-from pytest_opprof.results.samples import range_text
-from pytest_opprof.units import format_duration
-from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping
     from datetime import datetime
 
     from pytest_opprof.baselines.accepted import Acceptance, Key
 
-_MOST_ADVISORIES = 20
-_MOST_TOLD = 3
-# These are shown with all that is known of them.
-_TOLD = (Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR)
 _NO_STEP = "no active step finished"
-_NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"
 
 
 def _no_edits(_commit: str) -> Mapping[str, Container[int]]:
@@ -94,16 +91,16 @@ def compare_runs(
     tests = []
     not_run = 0
     pairs = list(pair_tests(base, head))
-    notes += _nothing_in_common(base, pairs)
-    notes += _skipped(base, pairs, collected)
-    notes += _views_guessed(base, pairs)
+    notes += nothing_in_common(base, pairs)
+    notes += skipped(base, pairs, collected)
+    notes += views_guessed(base, pairs)
     for pair in pairs:
         if pair.head is not None:
             known = judged.get(pair.node_id)
             if known is None or known.head is not pair.head or known.base is not pair.base:
                 known = compare_test(pair.head, pair.base, base=base, head=head, policy=policy)
             tests.append(known)
-            not_run += not _ran(pair.head) and not pair.head.is_left_alone
+            not_run += not ran(pair.head) and not pair.head.is_left_alone
         elif collected.lacks(pair.node_id):
             tests.append(_missing(pair, policy.accepted.get((pair.node_id, None, None))))
         else:
@@ -116,7 +113,7 @@ def compare_runs(
         opprof_version=opprof_version,
         base=None if base is None else replace(base, tests=(), notes=()),
         head=replace(head, tests=(), notes=()),
-        notes=(*notes, *_unjudged_rises(tests), *_elsewhere(tests, base, head)),
+        notes=(*notes, *unjudged_rises(tests), *measured_elsewhere(tests, base, head)),
         not_run=not_run,
         tests=tuple(tests),
     )
@@ -145,10 +142,10 @@ def compare_test(
     bare = replace(bare, limits=limits)
     of_limits = worst(limit.verdict for limit in limits)
     if base is None:
-        return replace(bare, verdict=of_limits, reason=_limits_sentence(limits))
+        return replace(bare, verdict=of_limits, reason=about_limits(limits))
     if before is None or before.outcome is not Outcome.PASSED or before.is_left_alone:
         verdict = worst((of_limits, Verdict.NEW))
-        return replace(bare, verdict=verdict, reason=_limits_sentence(limits) or f"not in {base.title}")
+        return replace(bare, verdict=verdict, reason=about_limits(limits) or f"not in {base.title}")
     lacking = _lacking(before, test, base=base)
     if lacking:
         return replace(bare, verdict=Verdict.INCONCLUSIVE, reason=lacking)
@@ -160,10 +157,10 @@ def compare_test(
     found = judge(before, test, gates=gates, trust=trust, accepted=policy.accepted)
     return replace(
         bare,
-        verdict=worst((of_limits, _verdict(found))),
-        reason=_sentence(found, limits, before=before, base=base, test=test),
+        verdict=worst((of_limits, verdict_of(found))),
+        reason=sentence_of(found, limits, before=before, base=base, test=test),
         changes=_with_edits(found.changes, base, policy),
-        advisories=_advisories(found, before=before, test=test, trust=trust),
+        advisories=advisories_of(found, before=before, test=test, trust=trust),
     )
 
 
@@ -194,51 +191,13 @@ def _beside_times(
     told = "so that no gate can be judged" if is_gated else "which inform and fail nothing"
     nothing = Judgement(changes=(), judged=0)
     of_limits = (limit.verdict for limit in bare.limits)
-    sentences = (_limits_sentence(bare.limits), f"{base.title} has its times alone, {told}")
+    sentences = (about_limits(bare.limits), f"{base.title} has its times alone, {told}")
     return replace(
         bare,
         verdict=worst((*of_limits, Verdict.INCONCLUSIVE if is_gated else None)),
         reason="; ".join(filter(None, sentences)),
-        advisories=_advisories(nothing, before=before, test=trust.head, trust=trust),
+        advisories=advisories_of(nothing, before=before, test=trust.head, trust=trust),
     )
-
-
-def _nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str, ...]:
-    """That all tests are new, where they are: green as that is, nothing was held to anything."""
-    ran = [pair for pair in pairs if pair.head is not None and _ran(pair.head)]
-    if base is None or not ran or any(pair.base is not None for pair in ran):
-        return ()
-    many = "is the 1 test" if len(base.tests) == 1 else f"are the {len(base.tests)} tests"
-    return (f"nothing was compared: none of the tests that ran {many} of {base.title}",)
-
-
-def _skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
-    """A note on tests of the baseline that were skipped, alone or with their file: no gate held them."""
-    names = [
-        pair.node_id
-        for pair in pairs
-        if pair.base is not None
-        and (
-            collected.leaves_out(pair.node_id) if pair.head is None else pair.head.outcome is Outcome.SKIPPED
-        )
-    ]
-    if base is None or not names:
-        return ()
-    told = ", ".join(names[:_MOST_TOLD])
-    told += f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-    return (f"skipped, so no gate held {counted(len(names), 'test')} to {base.title}: {told}",)
-
-
-def _views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...]:
-    """A note on a baseline that counts views as ops."""
-    both = ((pair.base, pair.head) for pair in pairs)
-    if base is None or not any(before and after and is_guessed(before, after) for before, after in both):
-        return ()
-    return (f"{base.title} counts views as ops: which of them are views is taken from this run",)
-
-
-def _ran(test: TestResult) -> bool:
-    return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
 
 
 def _missing(pair: TestPair, entry: Acceptance | None) -> TestComparison:
@@ -267,141 +226,3 @@ def _refused(test: TestResult) -> tuple[Verdict | None, str] | None:
             return Verdict.INCONCLUSIVE, _NO_STEP
         case MeasurementStatus.OK:
             return None
-
-
-def _verdict(found: Judgement) -> Verdict | None:
-    """The worst of a test's gates. It is IMPROVED only where nothing rose."""
-    work = [change for change in found.changes if not change.is_free]
-    verdicts = {change.verdict for change in work}
-    if Verdict.IMPROVED not in verdicts:
-        verdicts |= {change.verdict for change in found.changes}
-    elif any(change.rise > 0 for change in work if change.verdict):
-        verdicts.add(Verdict.CHANGED)
-    if found.judged:
-        verdicts.add(Verdict.PASS)
-    return worst(verdicts)
-
-
-def _sentence(
-    found: Judgement, limits: tuple[LimitResult, ...], *, before: TestResult, base: Run, test: TestResult
-) -> str:
-    """Why a test got its verdict: the limits it broke, what its gates say, the limits nobody can judge."""
-    about_limits = _limits_sentence(limits)
-    is_broken = any(limit.verdict is Verdict.REGRESSED for limit in limits)
-    sentences = [about_limits if is_broken else ""]
-    verdict = _verdict(found)
-    leading = next((change for change in found.changes if change.verdict is verdict), None)
-    if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
-        beyond = f", {leading.reason}" if leading.reason else ""
-        than = than_base(leading, base, before=before, test=test)
-        sentences.append(f"{difference(leading)} in each step than {than}{beyond}")
-    elif verdict is Verdict.ACCEPTED and leading is not None:
-        sentences.append(f"{difference(leading)} in each step than {base.title}, {leading.reason}")
-    elif verdict is Verdict.INCONCLUSIVE and leading is not None:
-        sentences.append(f"{name_of(leading)}: {leading.reason}")
-    elif verdict is Verdict.CHANGED:
-        told = _moved(found, base) or _of_views(found, base)
-        sentences.append(told or f"other ops than {base.title}, and no total rose")
-    elif verdict is None:
-        varies = any(change.reason and change.rule for change in found.changes)
-        sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
-    sentences.append("" if is_broken else about_limits)
-    return "; ".join(filter(None, sentences))
-
-
-def _moved(found: Judgement, base: Run) -> str:
-    """What left the steps and is in the background now; empty where nothing rose there."""
-    grown = next((change for change in found.changes if change.background and change.verdict), None)
-    fallen = next((change for change in found.changes if change.rise < 0 and not change.background), None)
-    if grown is None or fallen is None:
-        return ""
-    more = f"and more in the background ({grown.rise} of {grown.op})"
-    return f"{difference(fallen)} in each step than {base.title}, {more}"
-
-
-def _of_views(found: Judgement, base: Run) -> str:
-    """What differs where nothing but views does; empty where something else does too."""
-    judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
-    if not all(change.is_free for change in judged):
-        return ""
-    total = next((change for change in judged if change.op is None), None)
-    what = f"{difference(total)} in each step than" if total else "other views than"
-    return f"{what} {base.title}: views launch and copy nothing"
-
-
-def _limits_sentence(limits: tuple[LimitResult, ...]) -> str:
-    """The first limit that is broken, else the first that cannot be judged, and how many more there are."""
-    for verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
-        found = [limit for limit in limits if limit.verdict is verdict]
-        if found:
-            first, more = found[0], len(found) - 1
-            also = f" (and {counted(more, 'more limit')})" if more else ""
-            return f"{_limit_words(first)}{also}"
-    return ""
-
-
-def _limit_words(limit: LimitResult) -> str:
-    if limit.verdict is Verdict.INCONCLUSIVE or limit.value is None:
-        return f"the limit on {limit.path} cannot be judged: {limit.reason}"
-    unit = parse_path(limit.path, where="limits").metric.unit
-    return f"{limit.path} is {range_text(limit.value, unit=unit)} in each step, and {limit.limit} is allowed"
-
-
-def _unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
-    """A note on values over all that the baseline's processes had, by less than these differ.
-
-    They fail nothing, as the next process may be as far off by itself; nor do they pass without a word.
-    """
-    told = [
-        f"{test.node_id} ({name_of(rise)}: {values_of(rise)})"
-        for test in tests
-        if test.verdict not in _TOLD
-        for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]
-    ]
-    if told:
-        more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-        yield f"not gated, as the baseline varies by the process: {', '.join(told[:_MOST_TOLD])}{more}"
-
-
-def _elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> Iterator[str]:
-    """A note on what differs between the environments of tests that pass, as their values are equal."""
-    found = Counter(
-        words
-        for test in tests
-        if base is not None and test.base is not None and test.verdict is Verdict.PASS
-        for words in Trust.between(
-            test.base, test.head or test.base, environments=(base.environment, head.environment)
-        ).passed_over
-    )
-    if found:
-        parts = (f"{words} ({counted(many, 'test')})" for words, many in found.most_common(_MOST_TOLD))
-        yield f"measured in another environment, with the same values: {', '.join(parts)}"
-
-
-def _is_unjudged_rise(change: Change) -> bool:
-    is_gate = change.verdict is None and change.rule and change.reason
-    worse = change.rise if change.about.worse is Worse.HIGHER else -change.rise
-    return bool(is_gate) and worse > 0 and change.about.family is not Family.TIME
-
-
-def _advisories(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:
-    told = [
-        f"{name_of(change)}: {change.reason}: not gated"
-        for change in found.changes
-        if change.verdict is None and change.reason
-    ]
-    for metric in (TOTAL_SELF_CPU_TIME, WALL_TIME):
-        base, head = before.totals.get(metric.name), test.totals.get(metric.name)
-        if base is not None and head is not None:
-            # The fastest step: the others are that one and what the machine did meanwhile.
-            times = f"{metric.label} {format_duration(base.low)} -> {format_duration(head.low)}"
-            objection = trust.objection(metric)
-            why = f": {objection}" if objection else ""
-            told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
-    if before.carried_from is not None:
-        origin = before.carried_from
-        told.append(
-            f"the baseline of this test is from {origin.commit or f'{origin.created:%Y-%m-%d %H:%M}'}"
-        )
-    cut = len(told) - _MOST_ADVISORIES
-    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)

@@ -55,7 +55,7 @@ class Database:
         for window, files in self.files.items():
             paths = window.parts(table, (one.part for one in files if one.part))
             named = [path if self._is_local else f"{_protocol(window)}://{path}" for path in paths]
-            bad = sorted({one.file for one in files if one.part and one.status is not Status.OK})
+            bad = sorted(one.file for one in files if one.status is not Status.OK)
             if named:
                 listed = ", ".join(_quoted(path) for path in named)
                 without = f" WHERE file NOT IN ({', '.join(map(str, bad))})" if bad else ""

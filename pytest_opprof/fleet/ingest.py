@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.errors import OpprofError, StoreError
+from pytest_opprof.errors import StoreError
 from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
 from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
 from pytest_opprof.fleet.sources import list_files, read_file
@@ -24,8 +24,6 @@ _MOST_IN_BATCH: Final = 16
 _BATCHES: Final = 256
 _LONGEST_ERROR: Final = 500
 _POLL_S: Final = 1.0
-# Whose clients have errors of their own.
-_STORES: Final = ("botocore", "aiobotocore", "aiohttp", "google", "azure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,30 +84,52 @@ def _mapped(
     progress: Callable[[int, int], None],
     is_alive: Callable[[], bool],
 ) -> list[RankFile]:
-    read: list[RankFile] = []
     total = sum(len(batch.files) for batch in batches)
+    read, lost = _together(batches, executor, is_alive=is_alive, progress=lambda done: progress(done, total))
+    # An engine blames a lost worker on each task that it had, so each file of these is read by itself, with
+    # nothing beside it: what loses its worker again is named.
+    for batch, problem in lost:
+        for single in _singles(batch):
+            if not is_alive():
+                read += _failed(single, problem)
+                continue
+            again, lost_again = _together([single], executor, is_alive=is_alive, progress=lambda _done: None)
+            read += again
+            for one, reason in lost_again:
+                read += _failed(one, reason)
+            progress(len(read), total)
+    return read
+
+
+def _together(
+    batches: Sequence[Batch],
+    executor: Executor,
+    *,
+    progress: Callable[[int], None],
+    is_alive: Callable[[], bool],
+) -> tuple[list[RankFile], list[tuple[Batch, str]]]:
+    """What the files of batches are, and the batches whose worker was lost, with the reason."""
+    read: list[RankFile] = []
+    lost: list[tuple[Batch, str]] = []
     waiting: dict[Future[list[RankFile]], Batch] = {}
     for batch in batches:
         read += _submit(executor, batch, waiting)
     while waiting:
-        progress(len(read), total)
+        progress(len(read))
         done, _ = wait(waiting, timeout=_POLL_S, return_when=FIRST_COMPLETED)
         for future in done:
             batch = waiting.pop(future)
             problem = _problem(future)
             if problem is None:
                 read += future.result()
-            elif len(batch.files) == 1 or not is_alive():
-                read += _failed(batch, problem)
-            else:  # a file of it killed whoever read it: which one?
-                for single in _singles(batch):
-                    read += _submit(executor, single, waiting)
+            else:
+                lost.append((batch, problem))
         if not done and not is_alive():
             for batch in waiting.values():
                 read += _failed(batch, "the scheduler is gone. Start it, and ingest again")
             break
-    progress(len(read), total)
-    return read
+    progress(len(read))
+    return read, lost
 
 
 def _submit(executor: Executor, batch: Batch, waiting: dict[Future[list[RankFile]], Batch]) -> list[RankFile]:
@@ -131,6 +151,8 @@ def _problem(future: Future[list[RankFile]]) -> str | None:
 
 
 def _singles(batch: Batch) -> list[Batch]:
+    if len(batch.files) == 1:
+        return [batch]
     return [replace(batch, part=f"part-{file[0]:07d}-alone.parquet", files=(file,)) for file in batch.files]
 
 
@@ -168,12 +190,9 @@ def map_batch(batch: Batch) -> list[RankFile]:
     for number, file in batch.files:
         try:
             read.append(_read(number, file, batch.part, rows))
-        except (OpprofError, OSError, ValueError, MemoryError) as error:
-            read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
-        except Exception as error:
-            # They may not even unpickle where the driver is.
-            if not type(error).__module__.startswith(_STORES):
-                raise
+        # Whatever a file does to its reader, or a store's client says: the other files count. The error is
+        # kept as text, because not every error can be sent to another process.
+        except Exception as error:  # noqa: BLE001
             read.append(replace(_unread(number, file), status=Status.FAILED, error=_told(error)))
     rows["ops"].sort()
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.baselines.store import kind_and_place
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import record_of
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pytest_opprof.results.run import Run
 
 _FOLDER = "history"
-_URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 
 
 def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryLog:
@@ -31,8 +31,7 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
         root: the folder that a relative path starts from.
         project: pytest's rootdir; None where it is ``root``.
     """
-    found = _URI.fullmatch(uri)
-    kind, path = (found[1], found[2]) if found else ("dir", uri)
+    kind, path = kind_and_place(uri)
     folder = root / (path if kind == "dir" else FOLDER)
     project = (project or root).resolve()
     is_own = folder.resolve().is_relative_to(project)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_opprof.plugin.options import ALWAYS, add_options, read_options
+from pytest_opprof.plugin.option_table import add_options
+from pytest_opprof.plugin.options import ALWAYS, read_options
 from pytest_opprof.plugin.stash import ARMING, ASIDE, FAILED, OPTIONS, SESSION, UNMEASURED, UNREAD
 
 if TYPE_CHECKING:

@@ -19,21 +19,18 @@ from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.errors import CaptureBusyError, OpprofError, UsageError
+from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.quiet_machine import Calm, CalmRecorder
 from pytest_opprof.plugin.seeds import Seeds
+from pytest_opprof.plugin.shortfall import REPEATABLE, missing, unrepeatable
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, sources_of
 from pytest_opprof.profiler.stepper import Stepper
-from pytest_opprof.wording import counted
 
 # Asked for by the session, they are recorded of each test, as calls are.
 _MEMORY: Final = frozenset({PYTHON, MALLOC})
-_REPEATABLE: Final = (
-    "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
-)
 
 
 class Stepping:
@@ -245,7 +242,7 @@ class Stepping:
         elif report.failed:
             report.outcome, report.longrepr = "passed", None
             if not self.has_failed_parts and self.problem is None:
-                self.problem = f"cannot be repeated: a subtest of call {self._call} failed. {_REPEATABLE}"
+                self.problem = f"cannot be repeated: a subtest of call {self._call} failed. {REPEATABLE}"
                 self.is_repeatable = False
 
     def planned_calls(self, *, decides: bool) -> Calls:
@@ -280,14 +277,6 @@ class Stepping:
         self.problem, self.is_repeatable = self._unrepeatable(error), False
         return True
 
-    def _unrepeatable(self, error: BaseException) -> str:
-        call = f"call {self._call} raised {type(error).__name__}"
-        if isinstance(error, CaptureBusyError):
-            return f"the test profiles itself: {call}. Leave out its own profiler, or the marker"
-        if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
-            return f"cannot be repeated: {call}. Make `benchmark` an argument of the test"
-        return f"cannot be repeated: {call}. {_REPEATABLE}"
-
     @property
     def _call(self) -> int:
         """The number of the call that runs, from 1."""
@@ -306,25 +295,17 @@ class Stepping:
     def _has_answered(self) -> bool:
         return self._what_is_missing() is None and self._answers(self)
 
+    def _unrepeatable(self, error: BaseException) -> str:
+        return unrepeatable(error, call=self._call)
+
+    def _what_is_missing(self) -> str | None:
+        return missing(self.request, calls=self.calls, cycles=len(self.recordings))
+
     def _needs_a_second_look(self) -> bool:
         """Before a test fails, its numbers are seen twice: one that disagrees with itself gates nothing."""
         if self._fails is None or not self._is_sound() or self._what_is_missing() is not None:
             return False
         return self._fails(self)
-
-    def _what_is_missing(self) -> str | None:
-        """Why less was measured than planned; None where all of it was."""
-        request, calls = self.request, self.calls
-        if not request.steps_itself:
-            return None if calls >= request.calls else f"the test was called {calls} of {request.calls} times"
-        finished, cycles = len(self.recordings), request.cycles
-        if finished >= cycles:
-            return None
-        so_far = "no cycle of its schedule is" if cycles == 1 else f"{finished} of its {cycles} cycles are"
-        return (
-            f"the test finished {counted(calls, 'step')}, and {so_far} complete: call "
-            "opprof.step() at the end of each step, or give the marker a shorter schedule"
-        )
 
     # ---- the profiler ------------------------------------------------------------------------
 

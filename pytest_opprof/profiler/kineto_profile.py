@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from pytest_opprof.capture import cuda
-from pytest_opprof.capture.collector import DEFAULT_SOURCES, Collector
+from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
+from pytest_opprof.capture.sources import DEFAULT_SOURCES
 from pytest_opprof.capture.stack_kinds import StackKind, WithStack, stack_sources
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.averaged import Averaged

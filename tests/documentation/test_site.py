@@ -26,7 +26,7 @@ from pytest_opprof import errors
 from pytest_opprof.cli.main import COMMANDS, whole_parser
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, PRESETS, TOTALS, WATCHED_OPS
 from pytest_opprof.plugin.marker import ARGUMENTS
-from pytest_opprof.plugin.options import OPTIONS
+from pytest_opprof.plugin.option_table import OPTIONS
 
 # What our own processes tell each other.
 OUR_OWN = {"OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED", "OPPROF_USUAL_PROBE_NS"}

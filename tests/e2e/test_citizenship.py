@@ -199,6 +199,7 @@ HOOKS = [
     "pytest_opprof",
     "pytest_opprof.plugin",
     "pytest_opprof.plugin.hooks",
+    "pytest_opprof.plugin.option_table",
     "pytest_opprof.plugin.options",
     "pytest_opprof.plugin.stash",
 ]

@@ -7,6 +7,8 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import Project, Session
 
+from pytest_opprof.results.files import read_run
+
 TESTS = """\
     import os, threading, time
     import pytest
@@ -305,6 +307,24 @@ def test_torch_first_imported_in_a_step_is_inconclusive(project: Project, torch_
     )
     assert session.exit_code == 0, "nobody asked for a verdict on it"
     assert session.result("test_uses").totals["ops.count"].low == 6
+
+
+def test_torch_first_imported_in_a_warm_up_is_certified(project: Project, torch_installed: None) -> None:
+    """In the certifying process the first call, which imports it, may be the step that answers: it is not."""
+    project.write(
+        "test_it.py",
+        """\
+        import pytest
+
+        @pytest.mark.profile
+        def test_it():
+            import torch
+            torch.ones(2).clone()
+        """,
+    )
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    (test,) = read_run(project.stored()[-1]).tests
+    assert (test.processes, test.unstable, test.measurement.reason) == (2, (), "")
 
 
 def test_torchs_own_profiler_works_inside(

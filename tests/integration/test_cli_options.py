@@ -249,8 +249,11 @@ OF_VIEW = {
 OF_MCP = {"mcp folder", "mcp --store"}
 OF_FLEET = {
     *(f"fleet ingest {name}" for name in ("source", "--output", "--job", "--window", "--expect", "--engine")),
-    *(f"fleet show {name}" for name in ("job", "--window", "--expect", "--json", "--tables")),
-    *(f"fleet diff {name}" for name in ("base", "head", "--fail-on", "--rows", "--json", "--tables")),
+    *(f"fleet show {name}" for name in ("job", "--window", "--expect", "--json", "--html", "--tables")),
+    *(
+        f"fleet diff {name}"
+        for name in ("base", "head", "--fail-on", "--rows", "--json", "--html", "--tables")
+    ),
     *(f"fleet sql {name}" for name in ("query", "--job", "--tables")),
     "fleet ingest --workers",
 }

@@ -286,6 +286,10 @@ def test_options_of_commands_count(
     assert "1 more changed" in shown
     found = json.loads(told("fleet", "diff", "a", "b", "--tables", "tables", "--json", code=1))
     assert [op["name"] for op in found["ops"]] == ["aten::mul"]
+    told("fleet", "show", "a", "--tables", "tables", "--html", "a.html")
+    told("fleet", "diff", "a", "b", "--tables", "tables", "--html", "diff.html", code=1)
+    for page in ("a.html", "diff.html"):
+        assert (tmp_path / page).read_text().startswith("<!doctype html>")
     query = "SELECT count(DISTINCT job) FROM ops"
     assert told("fleet", "sql", query, "--tables", "tables").splitlines()[1] == "2"
     assert told("fleet", "sql", query, "--tables", "tables", "--job", "a").splitlines()[1] == "1"

@@ -219,7 +219,7 @@ TABLES: Final = (
     _tells(
         name="advisories that are not kept",
         tells="How many changes are not judged, past those that are told.",
-        file="pytest_opprof/compare/sessions.py",
+        file="pytest_opprof/compare/sentences.py",
         text='    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)',
         without="    return tuple(told[cut:]) if cut > 0 else tuple(told)",
         test="tests/unit/compare/test_judge.py::test_advisories_past_the_cap_are_counted",

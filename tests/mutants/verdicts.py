@@ -12,6 +12,7 @@ _TRUST: Final = "pytest_opprof/compare/trust.py"
 _JUDGE: Final = "pytest_opprof/compare/judge.py"
 _LIMITS: Final = "pytest_opprof/compare/limits.py"
 _SESSIONS: Final = "pytest_opprof/compare/sessions.py"
+_SENTENCES: Final = "pytest_opprof/compare/sentences.py"
 _INCOMPLETE: Final = "tests/unit/compare/test_judge.py::test_incomplete_recording_is_inconclusive"
 _UNSTABLE: Final = (
     "tests/unit/compare/test_judge.py::test_what_is_called_unstable_gates_nothing_though_it_looks_certain"
@@ -146,7 +147,7 @@ VERDICTS: Final = (
         name="a test that was skipped",
         tells="That no gate held a test of the baseline, as it was skipped.",
         file=_SESSIONS,
-        text="    notes += _skipped(base, pairs, collected)\n",
+        text="    notes += skipped(base, pairs, collected)\n",
         without="",
         test="tests/unit/compare/test_sessions.py::test_skipped_and_failed_tests_are_not_run",
     ),
@@ -306,14 +307,14 @@ VERDICTS: Final = (
         name="nothing in common",
         tells="That no test was held to anything, green as all of them are.",
         file=_SESSIONS,
-        text="    notes += _nothing_in_common(base, pairs)\n",
+        text="    notes += nothing_in_common(base, pairs)\n",
         without="",
         test="tests/unit/compare/test_sessions.py::test_tests_that_are_all_new_are_said",
     ),
     _judges(
         name="nothing that is certain",
         tells="That a test passes nothing where nothing could be judged.",
-        file=_SESSIONS,
+        file=_SENTENCES,
         text="    if found.judged:\n        verdicts.add(Verdict.PASS)",
         without="    verdicts.add(Verdict.PASS)",
         test="tests/unit/compare/test_judge.py::test_nothing_certain_is_no_pass",

@@ -6,9 +6,7 @@ text is set as text. The page's own policy forbids every request, every other sc
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 import importlib.resources
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.report.html.details import test_details
 from pytest_opprof.report.html.index import page_index
 from pytest_opprof.report.html.packing import packed_json, script_json
+from pytest_opprof.report.html.policy import policy, script_text, style_text
 from pytest_opprof.report.summary import Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
@@ -79,26 +78,8 @@ class _Static:
 
 @functools.cache
 def _static() -> _Static:
-    files = importlib.resources.files(__package__)
-    style = files.joinpath("page.css").read_text(encoding="utf-8")
-    parts = [files.joinpath("scripts", f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
-    # A function of its own: nothing of it is reachable from outside.
-    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
-    rules = (
-        "default-src 'none'",
-        f"script-src '{_hash(script)}'",
-        f"style-src '{_hash(style)}'",
-        "img-src data:",  # the icon, which is empty: without one a browser asks the server for it
-        "base-uri 'none'",
-        "form-action 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-    return _Static(style=_markup(style), script=_markup(script), policy="; ".join(rules))
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}"
+    style, script = style_text(), script_text(_SCRIPTS)
+    return _Static(style=_markup(style), script=_markup(script), policy=policy(script=script, style=style))
 
 
 def _markup(text: str) -> Any:

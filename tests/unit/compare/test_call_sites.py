@@ -83,3 +83,13 @@ def test_without_lines_of_the_base_the_busiest_is_a_candidate() -> None:
 def test_a_new_ops_line_is_certain() -> None:
     head = calling(BEFORE)
     assert risen(simple_test({}), head) == line_at("f, a.py:4", "x = x * 2")
+
+
+def test_a_line_of_another_function_was_not_written_anew() -> None:
+    """As many calls as a line had that is gone explain a new line only in the same function."""
+    stayed, gone, new = (5, BEFORE[5]), (4, BEFORE[4]), (4, ("torch.addcmul(a, b, c)", 30))
+    base = calling(dict([gone, stayed]))
+    here, there = calling(dict([stayed])), calling(dict([new]), function="g, a.py")
+    places = {**here.ops[0].places, **there.ops[0].places}
+    head = replace(base, ops=(replace(base.ops[0], places=places),), lines={**here.lines, **there.lines})
+    assert risen(base, head) == line_at("g, a.py:4", "torch.addcmul(a, b, c)")

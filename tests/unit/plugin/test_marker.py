@@ -48,6 +48,26 @@ def test_calls_are_counted_from_the_schedule(
     assert (request.calls, request.cycles, request.steps_itself) == (calls, cycles, False)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "takes", "calls"),
+    [
+        ("", "", 2),
+        ("active=3, repeat=1", "", 2),
+        ("active=3, repeat=2", "", 8),
+        ("active=1", "", 2),
+        ("", "opprof", 4),
+    ],
+    ids=["bare", "one cycle", "two cycles", "one step", "steps itself"],
+)
+def test_one_active_step_is_enough_of_one_cycle(
+    make_item: MakeItem, arguments: str, takes: str, calls: int
+) -> None:
+    request = request_of(make_item(marked(arguments, takes=takes)))
+    one = request.with_one_active_step()
+    assert one.calls == calls
+    assert (one is request) == (arguments not in {"", "active=3, repeat=1"} or takes == "opprof")
+
+
 def test_a_test_with_the_fixture_steps_itself(make_item: MakeItem) -> None:
     request = request_of(make_item(marked("schedule=lambda step: A.NONE", takes="opprof")))
     assert request.steps_itself

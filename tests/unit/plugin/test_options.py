@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_opprof.capture.sources import SOURCES
+from pytest_opprof.plugin.option_table import CAPTURE
 from pytest_opprof.plugin.options import read_options
 
 
@@ -97,3 +99,7 @@ def test_reports_of_the_command_line_stand_for_those_of_the_ini_file(
         ("html", below / "x:y"),
     ]
     assert wanted("--opprof-report=") == []
+
+
+def test_every_source_that_a_session_may_ask_for_is_one() -> None:
+    assert set(CAPTURE) <= SOURCES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
+import pytest_opprof.plugin.timing as timing_module
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.speed import Speed
 from pytest_opprof.plugin.marker import request_of
@@ -168,6 +169,14 @@ def test_a_quiet_machine_times_no_more_than_was_asked_for(make_item: MakeItem) -
 def test_a_busy_machine_times_until_enough_steps_were_undisturbed(make_item: MakeItem) -> None:
     timing = timing_of(make_item(HEAD + STEP), calm(ends(*[SLOW] * 7)), timed_steps=5)
     assert timing == Timing(steps=17, planned=5, disturbed=7, probe_ns=USUAL)
+
+
+def test_no_test_is_timed_more_often_than_a_document_takes(
+    make_item: MakeItem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing_module, "MOST_TIMED_STEPS", 8)
+    timing = timing_of(make_item(HEAD + STEP), calm(ends(*[SLOW] * 20)), timed_steps=5)
+    assert timing.steps == 8
 
 
 def test_what_it_may_take_is_limited(make_item: MakeItem) -> None:

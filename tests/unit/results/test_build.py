@@ -203,3 +203,11 @@ def test_the_commonest_places_are_kept() -> None:
     assert len(found.places) == MAX_PLACES
     assert found.places["f, a.py:99"] == 99
     assert test.lines == dict.fromkeys(sorted(found.places), "x" * MAX_LINE)
+
+
+def test_a_place_is_as_long_as_the_schema_takes() -> None:
+    long = Place(f"f, {'a' * 5_000}.py:1", "x")
+    test = with_measurement(EMPTY, [replace(cycle(op("aten::mul", 1, 1)), places={"aten::mul": {long: 1}})])
+    (place,) = row(test, "aten::mul").places
+    assert len(place) == 4_096
+    assert list(test.lines) == [place]

@@ -1,0 +1,36 @@
+"""What a window can listen to, by the names that users give."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytest_opprof.capture.call_sites import SITES
+from pytest_opprof.capture.cuda_source import CUDA_SOURCES
+from pytest_opprof.capture.memory_source import MALLOC, PYTHON
+from pytest_opprof.capture.native import lib
+from pytest_opprof.capture.torch_source import WORK
+from pytest_opprof.errors import UsageError
+
+MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
+SOURCES: Final = (
+    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES, WORK})
+    | CUDA_SOURCES
+    | MEMORY_SOURCES
+)
+DEFAULT_SOURCES: Final = frozenset({"ranges", "ops"})
+# Those that reach the collector by its own side of ITT and NVTX, and its numbers for them.
+INJECTED: Final = {
+    "ops-itt": lib.OP_INJECTED_TORCH,
+    "itt": lib.OP_INJECTED_ITT,
+    "nvtx": lib.OP_INJECTED_NVTX,
+}
+
+
+def refuse_unknown(sources: frozenset[str]) -> None:
+    """Check that all sources are known.
+
+    Raises:
+        UsageError: One is not.
+    """
+    if unknown := sources - SOURCES:
+        raise UsageError(f"unknown source {min(unknown)!r}: there are {', '.join(sorted(SOURCES))}")

@@ -1,0 +1,102 @@
+"""What is said of a whole comparison: what was held to nothing, and what stands in the way of its tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.phrases import name_of, values_of
+from pytest_opprof.compare.trust import Trust
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.compare.views import is_guessed
+from pytest_opprof.metrics import Family, Worse
+from pytest_opprof.results.run import MeasurementStatus, Outcome
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pytest_opprof.compare.comparison import Change, TestComparison
+    from pytest_opprof.compare.pairing import TestPair
+    from pytest_opprof.results.merge import Collected
+    from pytest_opprof.results.run import Run, TestResult
+
+_MOST_TOLD = 3
+# These are shown with all that is known of them.
+_TOLD = (Verdict.REGRESSED, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.ERROR)
+
+
+def nothing_in_common(base: Run | None, pairs: Sequence[TestPair]) -> tuple[str, ...]:
+    """That all tests are new, where they are: green as that is, nothing was held to anything."""
+    measured = [pair for pair in pairs if pair.head is not None and ran(pair.head)]
+    if base is None or not measured or any(pair.base is not None for pair in measured):
+        return ()
+    many = "is the 1 test" if len(base.tests) == 1 else f"are the {len(base.tests)} tests"
+    return (f"nothing was compared: none of the tests that ran {many} of {base.title}",)
+
+
+def skipped(base: Run | None, pairs: Iterable[TestPair], collected: Collected) -> tuple[str, ...]:
+    """A note on tests of the baseline that were skipped, alone or with their file: no gate held them."""
+    names = [
+        pair.node_id
+        for pair in pairs
+        if pair.base is not None
+        and (
+            collected.leaves_out(pair.node_id) if pair.head is None else pair.head.outcome is Outcome.SKIPPED
+        )
+    ]
+    if base is None or not names:
+        return ()
+    told = ", ".join(names[:_MOST_TOLD])
+    told += f", and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
+    return (f"skipped, so no gate held {counted(len(names), 'test')} to {base.title}: {told}",)
+
+
+def views_guessed(base: Run | None, pairs: Iterable[TestPair]) -> tuple[str, ...]:
+    """A note on a baseline that counts views as ops."""
+    both = ((pair.base, pair.head) for pair in pairs)
+    if base is None or not any(before and after and is_guessed(before, after) for before, after in both):
+        return ()
+    return (f"{base.title} counts views as ops: which of them are views is taken from this run",)
+
+
+def ran(test: TestResult) -> bool:
+    """Whether a test passed and was measured, or ought to have been."""
+    return test.outcome is Outcome.PASSED and test.measurement.status is not MeasurementStatus.NOT_RUN
+
+
+def unjudged_rises(tests: Iterable[TestComparison]) -> Iterator[str]:
+    """A note on values over all that the baseline's processes had, by less than these differ.
+
+    They fail nothing, as the next process may be as far off by itself; nor do they pass without a word.
+    """
+    told = [
+        f"{test.node_id} ({name_of(rise)}: {values_of(rise)})"
+        for test in tests
+        if test.verdict not in _TOLD
+        for rise in [change for change in test.changes if _is_unjudged_rise(change)][:1]
+    ]
+    if told:
+        more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        yield f"not gated, as the baseline varies by the process: {', '.join(told[:_MOST_TOLD])}{more}"
+
+
+def measured_elsewhere(tests: Iterable[TestComparison], base: Run | None, head: Run) -> Iterator[str]:
+    """A note on what differs between the environments of tests that pass, as their values are equal."""
+    found = Counter(
+        words
+        for test in tests
+        if base is not None and test.base is not None and test.verdict is Verdict.PASS
+        for words in Trust.between(
+            test.base, test.head or test.base, environments=(base.environment, head.environment)
+        ).passed_over
+    )
+    if found:
+        parts = (f"{words} ({counted(many, 'test')})" for words, many in found.most_common(_MOST_TOLD))
+        yield f"measured in another environment, with the same values: {', '.join(parts)}"
+
+
+def _is_unjudged_rise(change: Change) -> bool:
+    is_gate = change.verdict is None and change.rule and change.reason
+    worse = change.rise if change.about.worse is Worse.HIGHER else -change.rise
+    return bool(is_gate) and worse > 0 and change.about.family is not Family.TIME

@@ -1,0 +1,123 @@
+"""Why a test got its verdict, in a sentence, and what is said of it that fails nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.phrases import difference, name_of, than_base
+from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.metrics import TOTAL_SELF_CPU_TIME, WALL_TIME, parse_path
+from pytest_opprof.results.samples import range_text
+from pytest_opprof.units import format_duration
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import LimitResult
+    from pytest_opprof.compare.judge import Judgement
+    from pytest_opprof.compare.trust import Trust
+    from pytest_opprof.results.run import Run, TestResult
+
+_MOST_ADVISORIES = 20
+_NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"
+
+
+def verdict_of(found: Judgement) -> Verdict | None:
+    """The worst of a test's gates. It is IMPROVED only where nothing rose."""
+    work = [change for change in found.changes if not change.is_free]
+    verdicts = {change.verdict for change in work}
+    if Verdict.IMPROVED not in verdicts:
+        verdicts |= {change.verdict for change in found.changes}
+    elif any(change.rise > 0 for change in work if change.verdict):
+        verdicts.add(Verdict.CHANGED)
+    if found.judged:
+        verdicts.add(Verdict.PASS)
+    return worst(verdicts)
+
+
+def sentence_of(
+    found: Judgement, limits: tuple[LimitResult, ...], *, before: TestResult, base: Run, test: TestResult
+) -> str:
+    """Why a test got its verdict: the limits it broke, what its gates say, the limits nobody can judge."""
+    of_limits = about_limits(limits)
+    is_broken = any(limit.verdict is Verdict.REGRESSED for limit in limits)
+    sentences = [of_limits if is_broken else ""]
+    verdict = verdict_of(found)
+    leading = next((change for change in found.changes if change.verdict is verdict), None)
+    if verdict in {Verdict.REGRESSED, Verdict.IMPROVED} and leading is not None:
+        beyond = f", {leading.reason}" if leading.reason else ""
+        than = than_base(leading, base, before=before, test=test)
+        sentences.append(f"{difference(leading)} in each step than {than}{beyond}")
+    elif verdict is Verdict.ACCEPTED and leading is not None:
+        sentences.append(f"{difference(leading)} in each step than {base.title}, {leading.reason}")
+    elif verdict is Verdict.INCONCLUSIVE and leading is not None:
+        sentences.append(f"{name_of(leading)}: {leading.reason}")
+    elif verdict is Verdict.CHANGED:
+        told = _moved(found, base) or _of_views(found, base)
+        sentences.append(told or f"other ops than {base.title}, and no total rose")
+    elif verdict is None:
+        varies = any(change.reason and change.rule for change in found.changes)
+        sentences.append(_NOTHING_CERTAIN if varies else "no gate holds what it runs")
+    sentences.append("" if is_broken else of_limits)
+    return "; ".join(filter(None, sentences))
+
+
+def _moved(found: Judgement, base: Run) -> str:
+    """What left the steps and is in the background now; empty where nothing rose there."""
+    grown = next((change for change in found.changes if change.background and change.verdict), None)
+    fallen = next((change for change in found.changes if change.rise < 0 and not change.background), None)
+    if grown is None or fallen is None:
+        return ""
+    more = f"and more in the background ({grown.rise} of {grown.op})"
+    return f"{difference(fallen)} in each step than {base.title}, {more}"
+
+
+def _of_views(found: Judgement, base: Run) -> str:
+    """What differs where nothing but views does; empty where something else does too."""
+    judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
+    if not all(change.is_free for change in judged):
+        return ""
+    total = next((change for change in judged if change.op is None), None)
+    what = f"{difference(total)} in each step than" if total else "other views than"
+    return f"{what} {base.title}: views launch and copy nothing"
+
+
+def about_limits(limits: tuple[LimitResult, ...]) -> str:
+    """The first limit that is broken, else the first that cannot be judged, and how many more there are."""
+    for verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
+        found = [limit for limit in limits if limit.verdict is verdict]
+        if found:
+            first, more = found[0], len(found) - 1
+            also = f" (and {counted(more, 'more limit')})" if more else ""
+            return f"{_limit_words(first)}{also}"
+    return ""
+
+
+def _limit_words(limit: LimitResult) -> str:
+    if limit.verdict is Verdict.INCONCLUSIVE or limit.value is None:
+        return f"the limit on {limit.path} cannot be judged: {limit.reason}"
+    unit = parse_path(limit.path, where="limits").metric.unit
+    return f"{limit.path} is {range_text(limit.value, unit=unit)} in each step, and {limit.limit} is allowed"
+
+
+def advisories_of(found: Judgement, *, before: TestResult, test: TestResult, trust: Trust) -> tuple[str, ...]:
+    """What is shown of a test and blocks nothing: rises that are not gated, and its times."""
+    told = [
+        f"{name_of(change)}: {change.reason}: not gated"
+        for change in found.changes
+        if change.verdict is None and change.reason
+    ]
+    for metric in (TOTAL_SELF_CPU_TIME, WALL_TIME):
+        base, head = before.totals.get(metric.name), test.totals.get(metric.name)
+        if base is not None and head is not None:
+            # The fastest step: the others are that one and what the machine did meanwhile.
+            times = f"{metric.label} {format_duration(base.low)} -> {format_duration(head.low)}"
+            objection = trust.objection(metric)
+            why = f": {objection}" if objection else ""
+            told.append(f"{times} (fastest of {head.steps} steps; not gated{why})")
+    if before.carried_from is not None:
+        origin = before.carried_from
+        told.append(
+            f"the baseline of this test is from {origin.commit or f'{origin.created:%Y-%m-%d %H:%M}'}"
+        )
+    cut = len(told) - _MOST_ADVISORIES
+    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)

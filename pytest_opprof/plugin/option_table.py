@@ -1,0 +1,189 @@
+"""The command line's options and their ini keys: an entry each.
+
+Every pytest session imports this module, so it imports nothing of ours, and has no dataclass: to make one
+takes a millisecond.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import pytest
+
+_SAVE_HELP: Final = "keep this run as the baseline NAME"
+CAPTURE: Final = (
+    "ranges",
+    "ops",
+    "cuda-if-used",
+    "cuda",
+    "ops-itt",
+    "itt",
+    "nvtx",
+    "python",
+    "cpp",
+    "memory-python",
+    "memory-malloc",
+)
+
+
+class Option(NamedTuple):
+    """An option of the command line; its ini key has underscores.
+
+    Attributes:
+        name: Without the dashes before it.
+        metavar: What its value is called in ``--help``.
+        help: What it does, with ``%%`` for a percent sign.
+        default: What holds where neither the command line nor the ini file says anything.
+        is_list: It may be given more than once; in the ini file a line each.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    default: str | None = None
+    is_list: bool = False
+
+    @property
+    def dest(self) -> str:
+        """The name of its value, and of its ini key."""
+        return self.name.replace("-", "_")
+
+
+OPTIONS: Final = (
+    Option(
+        name="opprof",
+        metavar="on|off|only|always",
+        default="on",
+        help="profile marked tests, none, or them alone; always: and keep what ran last in every test, "
+        "should its process die",
+    ),
+    Option(
+        name="opprof-mark",
+        metavar="TESTS",
+        is_list=True,
+        help="profile tests without a marker: a path, a node id or a pattern of such, or -k EXPRESSION; "
+        "arguments of the marker may follow; ! before it takes tests out; may be repeated",
+    ),
+    Option(
+        name="opprof-profile",
+        metavar="ARGUMENTS",
+        help="arguments for every profiled test that does not set them, such as warmup=2, active=5",
+    ),
+    Option(
+        name="opprof-limits",
+        metavar="LIMIT",
+        is_list=True,
+        help="a budget for every profiled test without limits of its own: a preset such as no_sync, or "
+        "METRIC=BOUND; may be repeated",
+    ),
+    Option(name="opprof-save", metavar="NAME", help=_SAVE_HELP),
+    Option(
+        name="opprof-save-processes",
+        metavar="N",
+        default="2",
+        help="processes that must agree on a saved value: this one and N-1 fresh ones",
+    ),
+    Option(name="opprof-baseline", metavar="NAME|REF", help="fail on a regression against this baseline"),
+    Option(
+        name="opprof-store",
+        metavar="URI",
+        default="dir:.opprof",
+        help="where baselines are kept: dir:PATH, counts:PATH, git:, or an address such as s3://bucket/folder",
+    ),
+    Option(
+        name="opprof-history",
+        metavar="saved|all|off",
+        default="saved",
+        help="which runs the store's history remembers: those that are saved, all, or none",
+    ),
+    Option(
+        name="opprof-fail-on",
+        metavar="LIST",
+        default="regressed,missing,inconclusive,error,no-baseline",
+        help="verdicts that fail",
+    ),
+    Option(
+        name="opprof-gate",
+        metavar="PATTERN=RULE",
+        is_list=True,
+        help="how metrics are judged: exact, off, advisory or a tolerance as 2%%; may be repeated",
+    ),
+    Option(
+        name="opprof-rename",
+        metavar="OLD->NEW",
+        is_list=True,
+        help="a test, class, file or folder of the baseline that has another name now; may be repeated",
+    ),
+    Option(
+        name="opprof-capture",
+        metavar="LIST",
+        default="ranges,ops,cuda-if-used",
+        help=f"sources of ops, of {', '.join(CAPTURE)}",
+    ),
+    Option(
+        name="opprof-call-sites",
+        metavar="on|off",
+        default="on",
+        help="note from which line of your code each op is called; off: only when a test is measured again, "
+        "to save it or before it fails",
+    ),
+    Option(
+        name="opprof-seed",
+        metavar="N|off",
+        default="0",
+        help="of random, numpy and torch in each call of a measured test but the first; off: seed nothing",
+    ),
+    Option(name="opprof-sort", metavar="KEY", default="self_cpu_time_total", help="order of op tables"),
+    Option(name="opprof-columns", metavar="LIST", help="columns of op tables, all unless given"),
+    Option(name="opprof-rows", metavar="N", default="10", help="rows of op tables, -1 for all"),
+    Option(name="opprof-traces", metavar="DIR", help="write a Chrome trace of each measured test here"),
+    Option(
+        name="opprof-trace-budget",
+        metavar="SIZE",
+        default="64 MiB",
+        help="room for the traces kept of saved tests, and as much again for those of failed gates; 0: none",
+    ),
+    Option(
+        name="opprof-timed-steps",
+        metavar="N",
+        default="0",
+        help="time N further steps of each measured test without the profiler: the metric wall_time",
+    ),
+    Option(
+        name="opprof-timed-max-time",
+        metavar="SECONDS",
+        default="1",
+        help="how much longer a test may take on a busy machine, to find undisturbed steps",
+    ),
+    Option(
+        name="opprof-json", metavar="PATH", help="write this run as a document; {rank} in it is RANK's value"
+    ),
+    Option(
+        name="opprof-report",
+        metavar="FORMAT:PATH",
+        is_list=True,
+        help="write what came of this session: json (the comparison), html, markdown, summary, gitlab, "
+        "junit, annotations, openmetrics or badge; - for PATH prints it; may be repeated",
+    ),
+)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Tell pytest of our options; the default is None, so that an ini value is seen."""
+    group = parser.getgroup("opprof", "op-level profiling and regression gates")
+    for option in OPTIONS:
+        tail = "" if option.default is None else f" (default: {option.default})"
+        group.addoption(
+            f"--{option.name}",
+            action="append" if option.is_list else "store",
+            dest=option.dest,
+            metavar=option.metavar,
+            default=None,
+            help=option.help + tail,
+        )
+        ini_help = option.help.replace("%%", "%") + tail
+        if option.is_list:
+            parser.addini(option.dest, ini_help, "linelist", default=[])
+        else:
+            parser.addini(option.dest, ini_help, "string", default=None)

@@ -1,0 +1,50 @@
+"""Why a measurement is not what was planned, and what to do: sentences for the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pytest_opprof.errors import CaptureBusyError
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    from pytest_opprof.plugin.marker import ProfileRequest
+
+REPEATABLE: Final = (
+    "Build the state inside the test, take the opprof fixture and step yourself, or set warmup=0, active=1"
+)
+
+
+def unrepeatable(error: BaseException, *, call: int) -> str:
+    """Why a test cannot be called again.
+
+    Args:
+        error: What a further call raised.
+        call: The number of that call, from 1.
+    """
+    raised = f"call {call} raised {type(error).__name__}"
+    if isinstance(error, CaptureBusyError):
+        return f"the test profiles itself: {raised}. Leave out its own profiler, or the marker"
+    if type(error).__name__ == "FixtureAlreadyUsed":  # pytest-benchmark is not imported for its class
+        return f"cannot be repeated: {raised}. Make `benchmark` an argument of the test"
+    return f"cannot be repeated: {raised}. {REPEATABLE}"
+
+
+def missing(request: ProfileRequest, *, calls: int, cycles: int) -> str | None:
+    """Why less was measured than planned; None where all of it was.
+
+    Args:
+        request: The plan.
+        calls: How many calls of the test, or of its own steps, finished.
+        cycles: How many cycles of the schedule are complete.
+    """
+    if not request.steps_itself:
+        return None if calls >= request.calls else f"the test was called {calls} of {request.calls} times"
+    wanted = request.cycles
+    if cycles >= wanted:
+        return None
+    so_far = "no cycle of its schedule is" if wanted == 1 else f"{cycles} of its {wanted} cycles are"
+    return (
+        f"the test finished {counted(calls, 'step')}, and {so_far} complete: call "
+        "opprof.step() at the end of each step, or give the marker a shorter schedule"
+    )

@@ -1,0 +1,76 @@
+"""A job of many ranks, or two jobs, as one HTML file: readable without a network, whatever its names hold."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.report.fleet import difference_lines, summary_lines
+from pytest_opprof.report.html.packing import columns, script_json
+from pytest_opprof.report.html.policy import policy, script_text, style_text
+from pytest_opprof.report.text import Line, Style
+from pytest_opprof.results.fleet import difference_to_document, summary_to_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_opprof.results.fleet import FleetDifference, FleetSummary
+
+_WIDTH = 120
+_TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<title>opprof: {title}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<header><h1>{title}</h1></header>
+<main id="fleet">
+<pre class="code scroll" tabindex="0">{lines}</pre>
+<noscript>Figures and tables are drawn by the script of this page, which is switched off.</noscript>
+</main>
+<script type="application/json" id="index">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def summary_page(summary: FleetSummary) -> str:
+    """A job: ranks and steps as a heat map of lateness, and a table of ranks."""
+    document = summary_to_document(summary)
+    document["ranks"] = columns(document["ranks"])
+    title = f"{summary.job}, window {summary.window}"
+    return _page(title, summary_lines(summary, width=_WIDTH), {"summary": document})
+
+
+def difference_page(found: FleetDifference) -> str:
+    """Two jobs: the ops that changed, with quantiles over the ranks."""
+    lines = difference_lines(found, rows=len(found.failures), width=_WIDTH)
+    return _page(f"{found.base} → {found.head}", lines, {"difference": difference_to_document(found)})
+
+
+def _page(title: str, lines: Iterable[Line | str], data: dict[str, Any]) -> str:
+    style, script = style_text(), script_text(("dom", "units", "fleet"))
+    return _PAGE.format(
+        title=html.escape(title),
+        lines="\n".join(map(_markup, lines)),
+        data=script_json(data),
+        style=style,
+        script=script,
+        policy=html.escape(policy(script=script, style=style)),
+    )
+
+
+def _markup(line: Line | str) -> str:
+    if isinstance(line, str):
+        return html.escape(line)
+    tone = _TONES.get(line.style)
+    return f'<span class="{tone}">{html.escape(line.text)}</span>' if tone else html.escape(line.text)

@@ -1,0 +1,66 @@
+"""The pages of a job of many ranks, and of two jobs, in a browser."""
+
+from pathlib import Path
+
+from support.html.report_tabs import texts, written
+
+from benchmarks.browser import Browser, Tab
+from pytest_opprof.report.html.fleet import difference_page, summary_page
+from pytest_opprof.results.fleet import (
+    FleetDifference,
+    FleetSummary,
+    OpChange,
+    RankSummary,
+    Spread,
+    Straggler,
+)
+
+RANKS = 4096
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+def large() -> FleetSummary:
+    ranks = [
+        RankSummary(
+            rank=rank, lateness_ns=(9_000_000, None) if rank == 1300 else (rank % 100, 0), step_ns=10**8
+        )
+        for rank in range(RANKS)
+    ]
+    late = Straggler(rank=1300, lateness_ns=9_000_000, share=0.09, q=0.0, arises=HOSTILE)
+    return FleetSummary(
+        job=HOSTILE, window="0", world_size=RANKS, steps=(4, 5), collectives=9, clock_skew_ns=1,
+        ranks=tuple(ranks), stragglers=(late,), problems=(),
+    )  # fmt: skip
+
+
+def test_thousands_of_ranks_are_one_small_page(browser: Browser, tmp_path: Path) -> None:
+    page = summary_page(large())
+    assert len(page) < 15 << 20
+    tab = Tab(browser)
+    tab.open(written(tmp_path, page))
+    assert texts(tab, "tbody tr:first-child th") == ["1300"]
+    assert tab.run("document.querySelector('canvas').height") == RANKS
+    red = tab.run(
+        "[...document.querySelector('canvas').getContext('2d').getImageData(0, 1300, 1, 1).data].join()"
+    )
+    assert red == "178,24,43,255"
+    tab.click("button")
+    assert len(texts(tab, "tbody tr")) == RANKS
+    assert texts(tab, "img") == []
+    assert tab.complaints == []
+    tab.close()
+
+
+def test_two_jobs_are_a_table_of_ops(browser: Browser, tmp_path: Path) -> None:
+    op = OpChange(
+        name=HOSTILE, on_device=True, base=(2, 2), head=(2, 4), base_ns=Spread(p10=1e6, p50=2e6, p90=3e6),
+        head_ns=Spread(), ranks=1, reason="runs more often",
+    )  # fmt: skip
+    found = FleetDifference(base="a", head="b", ranks=9, windows=(1, 1), ops=(op,), same=0, problems=())
+    tab = Tab(browser)
+    tab.open(written(tmp_path, difference_page(found)))
+    assert texts(tab, "tbody th") == [f"{HOSTILE} (device)"]
+    cells = ["runs more often", "2", "2 to 4", "1", "1.0 ms · 2.0 ms · 3.0 ms", "0 ns · 0 ns · 0 ns"]
+    assert texts(tab, "tbody td") == cells
+    assert tab.complaints == []
+    tab.close()
