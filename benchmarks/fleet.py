@@ -32,14 +32,14 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(ours["ns"]),
             peer=f"HolisticTraceAnalysis {nanoseconds(hta['ns'])}",
             figure=hta["ns"] / ours["ns"],
-            bound=10,
+            bound=3,
         ),
         Row(
             what="memory for it, at its highest",
             ours=f"{ours['kib'] / 1024:.0f} MiB",
             peer=f"HolisticTraceAnalysis {hta['kib'] / 1024:.0f} MiB",
             figure=ours["kib"] / hta["kib"],
-            bound=1 / 3,
+            bound=0.5,
             direction=Bound.AT_MOST,
         ),
         Row(

@@ -99,7 +99,7 @@ def viewable_tests(folder: Path) -> list[Viewable]:
 
 
 def viewable_by_name(folder: Path, name: str) -> Viewable:
-    """The test of this name, node id or name of files.
+    """The test of this name, node id or name of files, or else the only one that has it in its name.
 
     Raises:
         UsageError: There is none, or there are several.
@@ -109,7 +109,9 @@ def viewable_by_name(folder: Path, name: str) -> Viewable:
     plain = stem.rpartition("-")[0]
     tests = viewable_tests(folder)
     exact = [one for one in tests if one.test in {stem, name}]
-    return _only(exact or [one for one in tests if one.test.rpartition("-")[0] == plain], tests, name, folder)
+    names = [(one.test.rpartition("-")[0], one) for one in tests]
+    called = exact or [one for other, one in names if other == plain]
+    return _only(called or [one for other, one in names if plain in other], tests, name, folder)
 
 
 def viewable_of_run(folder: Path, run: Run) -> list[Viewable]:

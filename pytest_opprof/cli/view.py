@@ -24,7 +24,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "target",
         nargs="?",
         metavar="TEST|TRACE|RUN",
-        help="a test that has traces, a trace's file, or that of a run or comparison; none lists the tests",
+        help="part of the name of a test that has traces, a trace's file, or that of a run or comparison; "
+        "none lists the tests",
     )
     parser.add_argument(
         "--test", metavar="TEXT", help="of a run or comparison: the test whose id contains this"

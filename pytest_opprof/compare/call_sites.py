@@ -42,13 +42,16 @@ class CallSites:
         self._weights = (head.steps, base.steps)
 
     def risen(self, base: OpRow | None, head: OpRow, *, metric: str = COUNT.name) -> CallLine | None:
-        """The line that calls an op more often now, by the largest rise; None where no line is known.
+        """The line that calls an op more often now; None where no line is known.
+
+        Of several, a line that is new or was edited is to blame: the others run more often for it. Of those
+        the largest rise counts.
 
         Args:
             base: the op's row in the base; None where the op is new.
             head: the op's row in the head.
             metric: what of the op rose. Where that is not its calls, and nobody knows what of it comes from
-                which line, it is the line only if no other line calls the op.
+                which line, it is the line only if no other line calls the op, or no other one was edited.
         """
         if metric in head.parts and (base is None or metric in base.parts or base.places):
             rises = self._rises(base.parts.get(metric, {}) if base else {}, head.parts[metric])
@@ -60,12 +63,14 @@ class CallSites:
         if base is not None and not base.places:
             return self._line(next(iter(head.places)), is_certain=False)
         rises = self._rises(base.places if base else {}, head.places)
-        place = max(rises, key=lambda place: rises[place])
+        place = max(rises, key=lambda place: (rises[place] > 0, place not in self._same, rises[place]))
         if rises[place] > 0:
             return self._line(place, is_certain=True)
         if metric == COUNT.name:
             return None
-        return self._line(next(iter(head.places)), is_certain=len(head.places) == 1)
+        edited = [place for place in head.places if place not in self._same]
+        suspects = edited or list(head.places)
+        return self._line(suspects[0], is_certain=len(suspects) == 1)
 
     def _line(self, place: str, *, is_certain: bool) -> CallLine | None:
         function, _, where = place.partition(", ")
@@ -96,6 +101,12 @@ class CallSites:
     @cached_property
     def _known(self) -> frozenset[str]:
         return frozenset(self._now.values())
+
+    @cached_property
+    def _same(self) -> frozenset[str]:
+        """The lines of the head that the base has, word for word."""
+        base, head = (side.lines for side in self._sides)
+        return frozenset(now for place, now in self._now.items() if base.get(place) == head.get(now))
 
     @cached_property
     def _now(self) -> dict[str, str]:

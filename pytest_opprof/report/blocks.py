@@ -217,7 +217,11 @@ def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
 def advice_on(block: Block, test: TestComparison) -> Rule | None:
     """The anti-pattern that a block shows; None where none is known."""
     text = block.line.text if block.line is not None else ""
-    roots = [row.change.op or "" for row in block.rows if row.depth == 0]
+    # What autograd does of its own is nothing that somebody wrote.
+    called = [row for row in block.rows if not row.change.caller.startswith(_ENGINE)]
+    roots = [row.change.op or "" for row in called if row.depth == 0]
+    if not roots:
+        return None
     return advice([row.change for row in block.rows], test, roots=roots, text=text)
 
 

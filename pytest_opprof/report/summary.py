@@ -127,12 +127,18 @@ class Summary:
         return found[0] if found else None
 
     @property
+    def is_alone(self) -> bool:
+        """Whether one run was compared with nothing, so that only limits can hold it."""
+        return self.times is None and self.exact.base is None
+
+    @property
     def headline(self) -> str:
         """``REGRESSED: 2 of 41 tests``, in words of ours alone."""
         ran = sum(test.did_run for test in self.tests)
         tests = counted(ran, "test")
-        if self.verdict is None:
-            return f"measured {tests}" if ran else "no test was measured"
+        if self.verdict is None or (self.verdict is Verdict.PASS and self.is_alone):
+            held = f", {self.counts[Verdict.PASS]} within limits" if self.verdict else ""
+            return f"measured {tests}{held}" if ran else "no test was measured"
         many = self.counts[self.verdict]
         return f"{self.verdict.label}: {tests if many == ran else f'{many} of {tests}'}"
 

@@ -1,6 +1,7 @@
 """Anti-patterns are told where real code shows them, and not where it does something like them."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from support.documents.strategies import simple_run
@@ -86,6 +87,21 @@ def added_in_place() -> object:
     return total
 
 
+def trained(around: Callable[..., Any]) -> None:
+    """A residual, whose gradients autograd adds up in place where nobody else holds them."""
+    hidden = torch.ones(8, 8, requires_grad=True) * 2
+    inner = around(hidden)
+    (hidden + inner @ X + inner @ X + inner @ X).sum().backward()
+
+
+def residual() -> None:
+    trained(lambda hidden: hidden)
+
+
+def residual_of_a_clone() -> None:
+    trained(torch.clone)
+
+
 def back_and_forth() -> object:
     return X.double().relu().float()
 
@@ -138,6 +154,10 @@ def test_a_pattern_is_told(code: str, before: Callable[[], object], after: Calla
 @pytest.mark.parametrize(("before", "after"), NOT_SHOWN, ids=lambda one: getattr(one, "__name__", one))
 def test_what_is_no_pattern_is_not_told(before: Callable[[], object], after: Callable[[], object]) -> None:
     assert list(told(before, after)) == []
+
+
+def test_what_autograd_does_is_no_pattern_of_the_code() -> None:
+    assert set(told(residual, residual_of_a_clone)) == {"OP103"}
 
 
 def test_each_rule_has_a_number_and_a_section_of_its_own(repository: object) -> None:

@@ -95,6 +95,8 @@ def test_a_test_that_regressed_is_shown_on_both_sides(shown: Shown) -> None:
         (["test_y[a/b]"], {"cycle of y"}),
         ([trace_stem(Y)], {"cycle of y"}),
         (["v.py::test_x"], {"of another x"}),
+        (["test_y"], {"cycle of y"}),
+        (["_y[a"], {"cycle of y"}),
         (["test_y[a/b]", "--side=head"], {"cycle of y"}),
         (["run.json", "--test=test_x", "--side=base"], {"base of x"}),
         (["run.json", "--test=test_y"], {"cycle of y"}),

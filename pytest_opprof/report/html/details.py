@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
-from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.blocks import advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.device_changes import telling_changes
+from pytest_opprof.report.html.causes import block_data
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
 from pytest_opprof.report.rows import change_text, side_text, unit_of, value_text
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
-    from pytest_opprof.report.blocks import Block
     from pytest_opprof.report.html.trends import MetricTrend
     from pytest_opprof.report.summary import TestSummary
     from pytest_opprof.results.run import TestResult
@@ -44,7 +42,7 @@ def test_details(
         "verdict": test.verdict,
         "otherwise": otherwise(test),
         "reason": exact.reason if exact and times else test.reason,
-        "causes": [] if exact is None else [_cause(block, exact) for block in blocks_of(exact)],
+        "causes": [] if exact is None else block_data(exact),
         "commands": [] if exact is None or not test.is_failing else _commands(exact, baseline=baseline),
         "changes": [] if exact is None else _changes(exact),
         "limits": [] if exact is None else [_limit(limit) for limit in exact.limits],
@@ -66,27 +64,6 @@ def _side(side: TestResult | None) -> Mapping[str, Any] | None:
         "ops": columns([row | row.pop("metrics") for row in document["ops"]]),  # a column for each metric
         "tree": columns(document["tree"]),
         "lacking": [*losses_of_test(side), *cut],
-    }
-
-
-def _cause(block: Block, test: TestComparison) -> dict[str, Any]:
-    rule = advice_on(block, test)
-    return {
-        "title": title_of(block),
-        "text": block.line.text if block.line is not None else "",
-        "advice": f"{rule.sentence} ({rule.code})" if rule else "",
-        "rows": [
-            {
-                "name": name_of(row.change)
-                + (f" {row.change.metric}" if row.change.metric != COUNT.name else ""),
-                "depth": row.depth,
-                "base": side_text(row.change, row.change.base),
-                "head": side_text(row.change, row.change.head),
-                "change": change_text(row.change),
-                "words": row.words,
-            }
-            for row in block.rows
-        ],
     }
 
 

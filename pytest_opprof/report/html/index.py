@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.metrics import OP_METRICS, TOTAL_SELF_CPU_TIME, TOTALS
+from pytest_opprof.report.html.causes import page_causes
 from pytest_opprof.report.overview import summary_metrics, worst_change
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def page_index(summary: Summary) -> dict[str, Any]:
     return {
         "has_base": summary.exact.base is not None,
         "has_times": summary.times is not None,
+        "causes": page_causes(summary),
         "columns": columns,
         "totals": _metrics(TOTALS),
         "op_metrics": _metrics(OP_METRICS),

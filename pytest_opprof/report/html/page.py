@@ -38,6 +38,7 @@ _SCRIPTS = (
     "flame",
     "charts",
     "ops",
+    "causes",
     "test",
     "list",
     "page",
@@ -133,7 +134,7 @@ def _heading(summary: Summary) -> dict[str, Any]:
     return {
         "title": f"opprof: {summary.headline}",
         "verdict": verdict,
-        "tone": _TONES[VERDICT_STYLES[summary.verdict]] if summary.verdict else "plain",
+        "tone": _TONES[VERDICT_STYLES[summary.verdict]] if verdict and summary.verdict else "plain",
         "headline": rest,
         "totals": summary.totals,
         "base": escaped(base.title) if base else None,

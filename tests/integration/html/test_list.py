@@ -11,11 +11,23 @@ def test_the_list_begins_with_the_failures(tab: Tab) -> None:
     assert texts(tab, "h1") == ["REGRESSED 1 of 4 tests"]
 
 
+def test_causes_stand_above_the_tests_and_lead_to_them(tab: Tab) -> None:
+    assert texts(tab, "h2") == ["Causes", "Tests"]
+    assert texts(tab, ".common h3") == ["Cause 1"]
+    assert texts(tab, ".common .of-cause li") == ["test_worse[bf16] 18 ops (+8)"]
+    assert texts(tab, ".common .command .code") == [f"opprof accept '{WORSE}' --reason \"...\""]
+    tab.click(".common .of-cause a")
+    tab.wait("document.activeElement.id === 'opened'")
+    assert WORSE in texts(tab, "h2")[0]
+
+
 def test_a_heading_sorts_and_says_so(tab: Tab) -> None:
-    tab.click("thead tr:last-child th:nth-child(4) button")
+    tab.click("[aria-label=Tests] thead tr:last-child th:nth-child(4) button")
     assert shown_tests(tab)[0] == NEW
-    assert tab.run("document.querySelector('thead tr:last-child th:nth-child(4)').ariaSort") == "descending"
-    tab.click("thead tr:last-child th:nth-child(4) button")
+    assert tab.run(
+        "document.querySelector('[aria-label=Tests] thead tr:last-child th:nth-child(4)').ariaSort"
+    ) == ("descending")
+    tab.click("[aria-label=Tests] thead tr:last-child th:nth-child(4) button")
     assert shown_tests(tab)[-1] == NEW
     assert tab.run("document.querySelectorAll('th[aria-sort=ascending]').length") == 1
 
@@ -23,7 +35,7 @@ def test_a_heading_sorts_and_says_so(tab: Tab) -> None:
 def test_tests_are_filtered_by_text_and_by_verdict(tab: Tab) -> None:
     fill_in(tab, "Filter tests", "TEST_MODEL")
     assert shown_tests(tab) == [WORSE, OTHER, SAME]
-    assert texts(tab, "main [role=status]") == ["3 of 4 tests"]
+    assert texts(tab, ".controls [role=status]") == ["3 of 4 tests"]
     tab.run(
         "[...document.querySelectorAll('.chips button')].find((one) => one.textContent === 'PASS 1').click()"
     )
@@ -34,7 +46,7 @@ def test_tests_are_filtered_by_text_and_by_verdict(tab: Tab) -> None:
 def test_everything_is_reached_by_keyboard(tab: Tab) -> None:
     for _ in range(60):
         tab.press("Tab")
-        if tab.run("document.activeElement.tagName") == "A":
+        if tab.run("document.activeElement.matches('[aria-label=Tests] a')"):
             break
     tab.press("Enter")
     tab.wait("document.activeElement.id === 'opened'")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.documents.compared import compared, slower
-from support.documents.strategies import simple_run, simple_test
+from support.documents.strategies import calling, simple_run, simple_test
 from support.html.pages import WORSE
 from support.html.report_tabs import boxes, fill_in, open_test, rows_of, texts, written
 
@@ -24,6 +24,60 @@ def test_a_test_tells_which_cells_changed_and_why(tab: Tab) -> None:
     assert ops["aten::linear"][3:6] == ["4", "4", ""]
     totals = {row[0]: row for row in rows_of(tab, "Totals")}
     assert totals["ops"][1:4] == ["10", "18", "+8"]
+
+
+def test_ops_that_changed_stand_first(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    names = [row[0] for row in rows_of(tab, "Ops")]
+    assert set(names[:2]) == {"aten::clone", "aten::empty"}
+    assert {"aten::linear", "aten::addmm", "forward"} <= set(names[2:])
+
+
+def test_times_say_that_no_gate_holds_them(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    groups = texts(tab, "[aria-label=Ops] .groups th")
+    assert {"count", "self CPU, not gated", "CPU total, not gated"} <= set(groups)
+    assert "self CPU, not gated" in [row[0] for row in rows_of(tab, "Totals")]
+
+
+def test_an_op_of_a_cause_leads_to_its_box(tab: Tab) -> None:
+    open_test(tab, WORSE)
+    tab.run(
+        "[...document.querySelectorAll('.cause button')].find((one) => one.textContent === 'aten::empty').click()"
+    )
+    assert tab.run("document.activeElement.textContent") == "+ empty"
+    assert texts(tab, ".flame .boxinfo")[0].startswith("aten::empty · calls 0 → 5 (+5)")
+    assert float(tab.run("document.activeElement.style.width").rstrip("%")) >= 10
+
+
+def test_a_command_is_copied(browser: Browser, small: str) -> None:
+    tab = Tab(browser)
+    tab.open(small)
+    browser.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    open_test(tab, WORSE)
+    tab.ask("Page.bringToFront")
+    tab.click(".command button")
+    tab.wait("document.querySelector('.command [role=status]').textContent")
+    assert texts(tab, ".command [role=status]")[0] == "copied"
+    assert tab.run("navigator.clipboard.readText()") == f"pytest '{WORSE}' --opprof-baseline=main"
+    tab.run("navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))")
+    tab.click(".command button")
+    tab.wait("document.querySelector('.command [role=status]').textContent.startsWith('selected')")
+    assert tab.run("String(getSelection())") == f"pytest '{WORSE}' --opprof-baseline=main"
+    tab.close()
+
+
+def test_frames_that_only_pass_a_call_on_are_folded(browser: Browser, tmp_path: Path) -> None:
+    module = "torch/nn/modules/module.py: Module"
+    inner = (f"{module}._call_impl", 2, ("model.py: Net.forward", 2, ("aten::relu", 2)))
+    run = simple_run(calling((f"{module}._wrapped_call_impl", 2, inner), node_id=WORSE))
+    wrapped = simple_run(calling(("test", 1, (f"{module}._wrapped_call_impl", 2, inner)), node_id=WORSE))
+    tab = Tab(browser)
+    tab.open(written(tmp_path, html_report(compared(run, wrapped))))
+    open_test(tab, WORSE)
+    tab.run("document.querySelector('.flame input[value=head]').click()")
+    assert boxes(tab) == ["ProfilerStep*", "test", "model.py: Net.forward", "relu"]
+    tab.close()
 
 
 def test_ops_are_sorted_filtered_and_opened(tab: Tab) -> None:
@@ -149,8 +203,8 @@ def test_a_page_of_500_tests_is_small_and_opens_without_complaint(browser: Brows
     tab = Tab(browser)
     url = written(tmp_path, text)
     tab.open(url)
-    assert texts(tab, "main [role=status]") == ["500 of 500 tests"]
-    tab.run("document.querySelector('main tbody a').click()")
+    assert texts(tab, ".controls [role=status]") == ["500 of 500 tests"]
+    tab.run("document.querySelector('[aria-label=Tests] a').click()")
     tab.wait("document.querySelectorAll('.flame .box').length > 100")
     assert (tab.complaints, {request.partition("#")[0] for request in tab.requests}) == ([], {url})
     tab.close()

@@ -41,8 +41,13 @@ def _markdown_it() -> MarkdownIt:
 
 def pages(markdown: str) -> list[ET.Element]:
     """The page that Markdown becomes, by each renderer."""
-    github = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
-    return [parsed(github), parsed(_markdown_it().render(markdown))]
+    return [parsed(github_html(markdown)), parsed(_markdown_it().render(markdown))]
+
+
+def github_html(markdown: str) -> str:
+    """The page that GitHub makes of Markdown."""
+    html: str = cmarkgfm.github_flavored_markdown_to_html(markdown, options=Options.CMARK_OPT_UNSAFE)
+    return html
 
 
 def parsed(html: str) -> ET.Element:

@@ -51,6 +51,29 @@ def test_the_line_whose_calls_rose_is_named(after: Lines, line: int) -> None:
     assert risen(calling(BEFORE), calling(after)) == line_at(f"f, a.py:{line}", after[line][0])
 
 
+def test_an_edited_line_is_to_blame_before_one_that_runs_more_often_for_it() -> None:
+    after = {4: ("x = x * 2", 60), 5: ("y = x * x * x", 6), 9: ("return y * 0.5", 3)}
+    assert risen(calling(BEFORE), calling(after)) == line_at("f, a.py:5", "y = x * x * x")
+
+
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        (
+            {4: ("x = x * 2", 30), 5: ("y = wide * x", 3), 9: ("return y * 0.5", 3)},
+            ("5", "y = wide * x", True),
+        ),
+        ({4: ("x = x * 2", 30), 5: ("y = x * x", 3), 9: ("return y * 0.5", 3)}, ("4", "x = x * 2", False)),
+    ],
+    ids=["one was edited", "none was"],
+)
+def test_the_edited_line_does_more_in_each_call(after: Lines, line: tuple[str, str, bool]) -> None:
+    base, head = calling(BEFORE), calling(after)
+    found = CallSites(base, head).risen(base.ops[0], head.ops[0], metric="flops")
+    number, text, is_certain = line
+    assert found == line_at(f"f, a.py:{number}", text, is_certain=is_certain)
+
+
 @pytest.mark.parametrize("function", ["renamed, a.py", "f, elsewhere/b.py"])
 def test_a_function_may_have_another_name(function: str) -> None:
     after = {40 + number: line for number, line in BEFORE.items()} | {45: ("y = x * x", 4)}

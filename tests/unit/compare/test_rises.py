@@ -18,6 +18,7 @@ from pytest_opprof.results.samples import Samples
         ((), (0, 2), 0),
         ((1, 1), (), -1),
         ((0, 2), (), 0),
+        ((0, 0), (), 0),
     ],
 )
 def test_ranges_that_overlap_did_not_rise(base: tuple[int, ...], head: tuple[int, ...], rise: int) -> None:

@@ -3,6 +3,7 @@
 
 const NARROWEST = 0.0008; // of the drawing's width: below, nothing could be seen of a box
 const WIDE_ENOUGH_FOR_TEXT = 0.02;
+const WIDE_ENOUGH_TO_FIND = 0.1; // of the drawing's width
 
 /**
  * @param boxes Each with begin and end (0 to 1), row, parent (an index, -1 for none), name, text, tone and
@@ -95,6 +96,14 @@ class BoxChart {
       this.fill();
       this.elements.get(number)?.focus();
     }
+  }
+
+  /** Go to a box in what is around it, or to the box alone if it would be too narrow there. */
+  lead(number, around) {
+    const width = (at) => this.boxes[at].end - this.boxes[at].begin;
+    this.zoom(around !== undefined && width(number) >= WIDE_ENOUGH_TO_FIND * width(around) ? around : number);
+    this.move(number);
+    this.elements.get(number)?.focus();
   }
 
   reset() {

@@ -71,6 +71,7 @@ class FlameGraph {
     const places = placesOf(this.nodes, this.sides, this.weight);
     const numbers = [...places.keys()];
     const numberOf = new Map(numbers.map((node, number) => [node, number]));
+    this.numberOf = numberOf;
     const boxes = numbers.map((number) => {
       const node = this.nodes[number];
       return { ...places.get(number), row: node.row, parent: numberOf.get(node.parent) ?? -1, name: node.name,
@@ -81,6 +82,20 @@ class FlameGraph {
     this.place.replaceChildren(this.chart.element);
     this.legend.replaceChildren(...this.legendParts());
     this.search();
+  }
+
+  /** Lead to the box of an op that its caller calls more often than before. */
+  show({ op, caller: wanted }) {
+    const rise = (node) => node.head.count - node.base.count;
+    const found = [...this.numberOf.keys()].filter((at) => this.nodes[at].name === op).sort((a, b) =>
+      (this.nodes[this.nodes[b].parent]?.name === wanted) - (this.nodes[this.nodes[a].parent]?.name === wanted)
+      || rise(this.nodes[b]) - rise(this.nodes[a]));
+    this.search(op);
+    this.element.scrollIntoView();
+    if (found.length) {
+      const [box, caller] = [found[0], this.nodes[found[0]].parent].map((at) => this.numberOf.get(at));
+      this.chart.lead(box, caller);
+    }
   }
 
   label() {

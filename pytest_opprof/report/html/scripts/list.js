@@ -29,13 +29,14 @@ function listColumns() {
       const [base, head] = [samples(row, 0), samples(row, 1)];
       return base && head ? riseOf(base, head, isTime) : null;
     };
-    columns.push({ title: "head", group: about.label, isNumber: true, isFirst: true,
+    columns.push({ title: "head", group: labelOf(about), isNumber: true, isFirst: true,
       value: (row) => samples(row, 1)?.low ?? null,
       cell: (row) => {
         const head = samples(row, 1);
         return head ? (isTime ? quantity(head.low, about.unit) : rangeText(head, about.unit)) : "";
       } });
-    if (index.has_base) {
+    // What differs in a time of another day says nothing: the test's own page has both.
+    if (index.has_base && !isTime) {
       columns.push({ title: "change", group: about.label, isNumber: true, value: rise, cell: (row) => changeCell(rise(row), about) });
     }
   }
@@ -54,7 +55,7 @@ class TestList {
     this.table = new DataTable({ label: "Tests", columns: listColumns(), rows: this.rows });
     this.count = make("span", { role: "status" });
     this.field = searchField("Filter tests", (text) => { this.text = text.toLowerCase(); this.apply(); });
-    this.element = make("div", {}, make("h2", {}, "Tests"),
+    this.element = make("div", {}, causeList(), make("h2", {}, "Tests"),
       make("div", { class: "controls" }, this.field.element, this.verdicts(), this.count), this.table.element);
     this.apply();
   }

@@ -20,6 +20,7 @@ function joinedOps(test) {
     }
   }
   const verdicts = verdictsByOp(test.changes);
+  const places = new Map(test.changes.map((change, at) => [keyOf(change), at]).reverse());
   for (const [key, row] of rows) {
     row.verdict = verdicts.get(key) ?? null;
     row.values = new Map();
@@ -32,8 +33,10 @@ function joinedOps(test) {
     }
     const isPair = test.base && test.head;
     row.isChanged = isPair && [...row.values].some(([metric, { rise }]) => rise && index.op_metrics[metric].family !== "time");
+    row.place = places.get(key) ?? (row.isChanged ? test.changes.length : Infinity);
   }
-  return [...rows.values()];
+  // What changed first, the worst of it on top; the rest in the order of the document.
+  return [...rows.values()].sort((a, b) => (a.place === b.place ? 0 : a.place - b.place));
 }
 
 /** The first verdict on each op: changes stand with the worst first. */
@@ -80,7 +83,7 @@ function opColumns(rows, test) {
     const about = index.op_metrics[metric];
     for (const side of sides) {
       columns.push({
-        title: side, group: about.label, isNumber: true, isFirst: side === sides[0],
+        title: side, group: labelOf(about), isNumber: true, isFirst: side === sides[0],
         cell: (row) => shownValue(row.values.get(metric)?.[side], metric),
         value: (row) => {
           const samples = row.values.get(metric)?.[side];
@@ -90,7 +93,7 @@ function opColumns(rows, test) {
     }
     if (sides.length === 2) {
       columns.push({
-        title: "change", group: about.label, isNumber: true,
+        title: "change", group: labelOf(about), isNumber: true,
         cell: (row) => changeCell(row.values.get(metric)?.rise, about),
         value: (row) => row.values.get(metric)?.rise ?? null,
       });

@@ -37,7 +37,7 @@ class Page {
       this.place.replaceChildren(this.list.element);
       document.title = this.title;
       if (before !== null) {
-        this.list.element.querySelector(`a[href="#test-${before}"]`)?.focus();
+        this.list.element.querySelector(`[aria-label=Tests] a[href="#test-${before}"]`)?.focus();
       }
       return;
     }

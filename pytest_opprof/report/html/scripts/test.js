@@ -1,43 +1,5 @@
 // One test: its verdict, what changed and why, both sides in numbers, and where they come from.
 
-/** A table of few rows; `long` are the columns that hold sentences. */
-function plainTable(label, titles, rows, { numbers = [], long = [] } = {}) {
-  const columns = titles.map((title, at) => ({
-    title, isName: at === 0, isNumber: numbers.includes(title), isLong: long.includes(title),
-    cell: (row) => row.cells[at], value: (row) => (row.values ? row.values[at] : String(row.cells[at])),
-  }));
-  return new DataTable({ label, columns, rows }).element;
-}
-
-/** An op as far in as it has callers above it. */
-function indented({ name, depth }) {
-  const element = make("span", {}, name);
-  element.style.paddingLeft = `${depth * 1.5}em`;
-  return element;
-}
-
-/** Where the regressions come from: the line, its text, the ops below their callers. */
-function causeSection({ causes }) {
-  return section("Causes", ...causes.map((cause) => make("div", { class: "cause" },
-    make("h4", { class: "code" }, cause.title),
-    cause.text ? make("p", { class: "code source" }, cause.text) : null,
-    plainTable(`Ops of ${cause.title}`, ["op", "base", "head", "change", "note"], cause.rows.map((row) => ({
-      cells: [indented(row), row.base, row.head, row.change, row.words],
-      values: [row.name, row.base, row.head, row.change, row.words],
-    })), { numbers: ["base", "head", "change"] }),
-    cause.advice ? make("p", {}, cause.advice) : null)));
-}
-
-/** What to type next, each with a button that copies it. */
-function commandSection({ commands }) {
-  const copied = make("span", { role: "status" });
-  const copy = (text) => navigator.clipboard?.writeText(text).then(() => copied.replaceChildren("copied"),
-    () => copied.replaceChildren("the browser does not allow copying"));
-  return section("Next", ...commands.map((text) => make("p", { class: "command" },
-    make("button", { type: "button", "aria-label": `Copy: ${text}`, click: () => copy(text) }, "copy"), " ",
-    make("span", { class: "code" }, text))), commands.length ? copied : null);
-}
-
 /** What the gates say changed; what another row tells better is shown when asked for. */
 function changeSection(test) {
   const telling = test.changes.filter((change) => change.telling);
@@ -86,7 +48,7 @@ function totalSection(test) {
     const [base, head] = [of("base", name), of("head", name)];
     const rise = base && head ? riseOf(base, head, about.family === "time") : 0;
     const text = (samples) => (samples ? rangeText(samples, about.unit) : "");
-    return { cells: [about.label, text(base), text(head), changeCell(rise, about), stepChart(base, head, about.unit)],
+    return { cells: [labelOf(about), text(base), text(head), changeCell(rise, about), stepChart(base, head, about.unit)],
       values: [about.label, base?.mean ?? null, head?.mean ?? null, rise, about.label] };
   });
   const key = make("p", { class: "legend" },
@@ -173,11 +135,12 @@ function flameSection(graph) {
 function testView(test) {
   const hasTree = ["base", "head"].some((side) => test[side]?.tree.length);
   const graph = hasTree ? new FlameGraph(test) : null;
+  const show = graph ? (row) => graph.show(row) : null;
   const find = graph ? (name) => { graph.search(name); graph.element.scrollIntoView(); graph.field.input.focus(); } : null;
   return make("article", { "aria-labelledby": "opened" },
     make("h2", { id: "opened", tabindex: "-1" }, badge(test.verdict, test.otherwise), " ", make("span", { class: "code" }, test.node_id)),
     test.reason ? make("p", { class: "reason" }, test.reason) : null,
-    timeSection(test), causeSection(test), commandSection(test), changeSection(test), limitSection(test), totalSection(test), flameSection(graph),
+    timeSection(test), causeSection(test, show), commandSection(test), changeSection(test), limitSection(test), totalSection(test), flameSection(graph),
     opSection(test, find), trendSection(test),
     advisorySection(test), measurementSection(test));
 }

@@ -1,7 +1,10 @@
 // The call trees of both sides as one: each path of names once, with what either side has of it in a step.
 
+// What torch puts between a module's call and its forward().
+const WRAPPERS = /: Module\.(_wrapped)?_call_impl$/;
+
 /**
- * Join two trees.
+ * Join two trees. Frames that only pass a call on are folded into their callers.
  * @returns Nodes, parents before children: name, parent, row, and for each side count and selfTime of a step,
  *   calls and time with all that is inside, and whether it is there at all.
  */
@@ -13,6 +16,11 @@ function joinedTree(base, head) {
     const placeOf = [];
     for (const { parent, name, count, self_ns: selfTime } of test?.tree ?? []) {
       const above = parent < 0 ? -1 : placeOf[parent];
+      if (above >= 0 && WRAPPERS.test(name)) {
+        placeOf.push(above);
+        nodes[above][side].selfTime += selfTime / steps;
+        continue;
+      }
       const path = `${above} ${name}`;
       if (!places.has(path)) {
         places.set(path, nodes.length);

@@ -88,3 +88,8 @@ function riseOf(base, head, isTime) {
   }
   return now.low > before.high ? now.low - before.high : Math.min(now.high - before.low, 0);
 }
+
+/** What a metric is called; a time says that no gate holds it: it is another machine's, or another day's. */
+function labelOf({ label, family }) {
+  return family === "time" ? `${label}, not gated` : label;
+}

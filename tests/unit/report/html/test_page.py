@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from support.documents.compared import compared, mixed, slower
+from support.documents.compared import compared, mixed, named, slower
+from support.documents.strategies import simple_run
 from support.html.pages import (
     HOSTILE,
     NEW,
@@ -81,6 +82,17 @@ def test_failures_come_first_and_the_headline_counts_them() -> None:
     ]
 
 
+def test_a_run_alone_has_no_verdict_over_it() -> None:
+    run = simple_run(named("a", {"aten::mul": 1}), named("b", {"aten::mul": 2}, limits={"ops.count": 9}))
+    parsed = Parsed(html_report(compared(None, run)))
+    ((_, title),) = parsed.all("title")
+    assert title == "opprof: measured 2 tests, 1 within limits"
+    assert [text for _, text in parsed.all("h1")] == ["measured 2 tests, 1 within limits"]
+    over = simple_run(named("b", {"aten::mul": 2}, limits={"ops.count": 1}))
+    ((_, title),) = Parsed(html_report(compared(None, over))).all("title")
+    assert title == "opprof: REGRESSED: 1 test"
+
+
 def test_a_test_has_both_sides_and_its_changes_in_words() -> None:
     parsed = Parsed(html_report(small_comparison(), history=small_history()))
     (number,) = (row["number"] for row in parsed.index["tests"] if row["node_id"] == WORSE)
@@ -140,7 +152,8 @@ def test_a_document_that_was_read_has_the_same_page(made: Comparison) -> None:
 
 def test_every_script_of_the_folder_is_in_the_page() -> None:
     scripts = importlib.resources.files("pytest_opprof.report.html").joinpath("scripts")
-    assert sorted(f"{name}.js" for name in page._SCRIPTS) == sorted(file.name for file in scripts.iterdir())
+    used = {*page._SCRIPTS, "fleet"}  # the last is of a fleet's page
+    assert sorted(f"{name}.js" for name in used) == sorted(file.name for file in scripts.iterdir())
 
 
 def test_one_run_has_a_page_without_a_base() -> None:

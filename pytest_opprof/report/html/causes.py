@@ -1,0 +1,66 @@
+"""The causes of a page: the line, its text, the ops below their callers, the tests, what to type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import COUNT
+from pytest_opprof.report.blocks import advice_on, blocks_of, title_of
+from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
+from pytest_opprof.report.rows import change_text, side_text
+
+if TYPE_CHECKING:
+    from pytest_opprof.compare.comparison import TestComparison
+    from pytest_opprof.report.blocks import Block, BlockRow
+    from pytest_opprof.report.summary import Summary
+
+
+def page_causes(summary: Summary) -> list[dict[str, Any]]:
+    """What made tests fail, once for each cause: its blocks are those of its first test."""
+    numbers = {test.node_id: number for number, test in enumerate(summary.tests)}
+    return [
+        {
+            "number": cause.number,
+            "words": cause_words(cause),
+            "blocks": block_data(cause.tests[0]) if cause.tests[0].verdict is Verdict.REGRESSED else [],
+            "tests": [
+                {"number": numbers[test.node_id], "name": name, "total": total}
+                for test, (name, total) in zip(cause.tests, test_totals(cause.tests), strict=True)
+            ],
+            "command": acceptance(cause, ACCEPT),
+        }
+        for cause in common_causes(summary.exact)
+    ]
+
+
+def block_data(test: TestComparison) -> list[dict[str, Any]]:
+    """The regressions of a test, by the line that they come from."""
+    return [_block(block, test) for block in blocks_of(test)]
+
+
+def _block(block: Block, test: TestComparison) -> dict[str, Any]:
+    rule = advice_on(block, test)
+    return {
+        "title": title_of(block),
+        "is_edited": block.line is not None and block.line.is_edited,
+        "text": block.line.text if block.line is not None else "",
+        "advice": f"{rule.sentence} ({rule.code})" if rule else "",
+        "rows": [_row(row) for row in block.rows],
+    }
+
+
+def _row(row: BlockRow) -> dict[str, Any]:
+    change = row.change
+    return {
+        "name": name_of(change) + (f" {change.metric}" if change.metric != COUNT.name else ""),
+        "op": change.op,
+        "caller": change.caller,
+        "depth": row.depth,
+        "base": side_text(change, change.base),
+        "head": side_text(change, change.head),
+        "change": change_text(change),
+        "words": row.words,
+    }
