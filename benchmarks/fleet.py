@@ -32,14 +32,14 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(ours["ns"]),
             peer=f"HolisticTraceAnalysis {nanoseconds(hta['ns'])}",
             figure=hta["ns"] / ours["ns"],
-            bound=3,
+            bound=10,
         ),
         Row(
             what="memory for it, at its highest",
             ours=f"{ours['kib'] / 1024:.0f} MiB",
             peer=f"HolisticTraceAnalysis {hta['kib'] / 1024:.0f} MiB",
             figure=ours["kib"] / hta["kib"],
-            bound=0.5,
+            bound=1 / 3,
             direction=Bound.AT_MOST,
         ),
         Row(
