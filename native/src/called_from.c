@@ -144,7 +144,12 @@ bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
         c->rows[c->count] = (op_called_from){.name = name, .site = site};
         *slot = (uint32_t)++c->count;
     }
-    c->rows[*slot - 1].count++;
+    op_called_from *called = &c->rows[*slot - 1];
+    called->count++;
+    if (r->work) {
+        called->bytes += r->work[row].bytes;
+        called->nodes += r->work[row].nodes;
+    }
     return true;
 }
 

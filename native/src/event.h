@@ -142,8 +142,12 @@ enum op_input_tag {
     OP_INPUT_OVERLOAD = 16,
     /* Before the inputs too, behind an overload: length words, a block of named values
      * (OP_ARGS_FIELDS) that the op was given by keyword. */
-    OP_INPUT_KEYWORDS = 17
+    OP_INPUT_KEYWORDS = 17,
+    /* Before all of these: the nodes of autograd's graph that the op made (bits 8 to 31, filled in at
+     * its end), and two words of bytes of the tensors that it was given. */
+    OP_INPUT_WORK = 18
 };
+#define OP_WORK_WORDS 3u
 /* The key of such a value that nobody gave: the modules that the op ran in. */
 #define OP_MODULE_HIERARCHY "Module Hierarchy"
 
@@ -155,7 +159,8 @@ enum op_observe {
     OP_OBSERVE_OUTPUTS = 8,
     OP_OBSERVE_OVERLOADS = 16,
     OP_OBSERVE_CLOSELY = 32, /* counters, or C++ stacks */
-    OP_OBSERVE_MODULES = 64  /* of TorchScript */
+    OP_OBSERVE_MODULES = 64, /* of TorchScript */
+    OP_OBSERVE_WORK = 128    /* OP_INPUT_WORK of each op */
 };
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 #include "fault.h"
 #include "names.h"
 #include "views.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -65,6 +66,7 @@ static int count_rows(op_fold *f) {
     op_backward_number(s);
     op_backward_move(s, &f->numbers);
     op_views_settle(s);
+    op_work_settle(s);
     if (r->sites)
         op_calling_settle(&f->calling, s);
     for (uint64_t row = 0; row < s->count; row++) {
@@ -103,6 +105,8 @@ static void keep_open(op_fold *f) {
             continue;
         f->place[row] = (uint32_t)kept;
         op_columns_move(w, row, kept);
+        if (f->groups.r->work)
+            f->groups.r->work[kept] = f->groups.r->work[row];
         int32_t parent = w->parent[kept];
         /* Not where chunks are missing between them. */
         w->parent[kept] = parent >= 0 && f->is_open[parent] ? (int32_t)f->place[parent] : -1;

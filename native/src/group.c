@@ -164,6 +164,13 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
         group->flops += g->r->flops[row];
         group->counted_flops += g->r->flops[c->count + row];
     }
+    if (g->r->work) {
+        const op_work *work = &g->r->work[row];
+        group->bytes += work->bytes;
+        group->counted_bytes += work->bytes - work->inner_bytes;
+        group->nodes += work->nodes;
+        group->counted_nodes += work->nodes - work->inner_nodes;
+    }
     if (c->duration_ns[row] >= 0) {
         group->total_ns += on_device ? 0 : c->duration_ns[row];
         if (c->duration_ns[row] < group->min_ns)
@@ -190,6 +197,13 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
     }
     if (op_is_on_device(c->kind[row]))
         return;
+    if (g->r->work) {
+        const op_work *work = &g->r->work[row];
+        cell[OP_STEP_bytes * steps] += work->bytes;
+        cell[OP_STEP_counted_bytes * steps] += work->bytes - work->inner_bytes;
+        cell[OP_STEP_nodes * steps] += work->nodes;
+        cell[OP_STEP_counted_nodes * steps] += work->nodes - work->inner_nodes;
+    }
     if (c->duration_ns[row] >= 0)
         cell[OP_STEP_total_ns * steps] += c->duration_ns[row];
     cell[OP_STEP_self_ns * steps] += c->self_ns[row];

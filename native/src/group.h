@@ -19,7 +19,11 @@
     X(flops)                                                                                           \
     X(counted_flops)                                                                                   \
     X(device_memory)                                                                                   \
-    X(views)
+    X(views)                                                                                           \
+    X(bytes)                                                                                           \
+    X(counted_bytes)                                                                                   \
+    X(nodes)                                                                                           \
+    X(counted_nodes)
 #define OP_STEP_COLUMN(name) OP_STEP_##name,
 enum op_step_column { OP_EACH_STEP_COLUMN(OP_STEP_COLUMN) OP_STEP_COLUMNS };
 

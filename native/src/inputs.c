@@ -69,7 +69,9 @@ static bool inputs_of_op(const uint32_t *block, const uint32_t *limit, op_inputs
         return false;
     out->at = block + 3;
     out->end = block + 1 + words;
-    if (words >= 4 && TAG(*out->at) == OP_INPUT_OVERLOAD)
+    if (words >= 2 + OP_WORK_WORDS && TAG(*out->at) == OP_INPUT_WORK)
+        out->at += OP_WORK_WORDS;
+    if (out->end - out->at >= 2 && TAG(*out->at) == OP_INPUT_OVERLOAD)
         out->at += 2;
     if (out->at < out->end && TAG(*out->at) == OP_INPUT_KEYWORDS &&
         LENGTH(*out->at) < out->end - out->at)
@@ -85,18 +87,33 @@ bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out) 
     return true;
 }
 
+const uint32_t *op_inputs_work(const uint32_t *block, const uint32_t *limit) {
+    op_inputs inputs;
+    bool has = inputs_of_op(block, limit, &inputs) && inputs.at >= block + 3 + OP_WORK_WORDS &&
+               TAG(block[3]) == OP_INPUT_WORK;
+    return has ? block + 3 : NULL;
+}
+
+/* Behind the work, where there is any. */
+static const uint32_t *named_parts(const uint32_t *block, const uint32_t *limit) {
+    const uint32_t *work = op_inputs_work(block, limit);
+    return work ? work + OP_WORK_WORDS : block + 3;
+}
+
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit) {
     op_inputs inputs;
-    bool has = inputs_of_op(block, limit, &inputs) && inputs.at > block + 3 &&
-               TAG(block[3]) == OP_INPUT_OVERLOAD;
-    return has ? block + 4 : NULL;
+    if (!inputs_of_op(block, limit, &inputs))
+        return NULL;
+    const uint32_t *at = named_parts(block, limit);
+    return inputs.at > at && TAG(*at) == OP_INPUT_OVERLOAD ? at + 1 : NULL;
 }
 
 const uint32_t *op_inputs_keywords(const uint32_t *block, const uint32_t *limit) {
     op_inputs inputs;
     if (!inputs_of_op(block, limit, &inputs))
         return NULL;
-    const uint32_t *at = block + (op_inputs_overload(block, limit) ? 5 : 3);
+    const uint32_t *at = named_parts(block, limit);
+    at += op_inputs_overload(block, limit) ? 2 : 0;
     bool has = inputs.at > at + 1 && *(at + 1) >> 8 < LENGTH(*at);
     return has ? at + 1 : NULL;
 }

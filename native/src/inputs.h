@@ -12,6 +12,8 @@ typedef struct op_inputs {
 } op_inputs;
 
 bool op_inputs_of(const uint32_t *block, const uint32_t *limit, op_inputs *out);
+/* Where a block has an op's work (OP_INPUT_WORK); NULL: it has none. */
+const uint32_t *op_inputs_work(const uint32_t *block, const uint32_t *limit);
 /* Where a block has the name id of its op's overload; NULL: it has none. */
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit);
 /* Where it has a block of named values (fields.h), given by keyword; NULL: it has none. */

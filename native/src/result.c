@@ -6,6 +6,7 @@
 #include "fault.h"
 #include "imported.h"
 #include "pages.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -42,6 +43,7 @@ void op_result_free(op_result *r) {
     free(r->flops);
     free(r->memory);
     free(r->memory_use);
+    free(r->work);
     free(r->outputs);
     free(r->counters);
     op_cpp_stacks_free(r->cpp_stacks);
@@ -118,9 +120,15 @@ int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
         memset(w->line + count, 0, more * sizeof *w->line);
         return OP_OK;
     }
+    uint64_t room = w->room;
     if ((rc = op_columns_allocate(r, w, count + more)) != OP_OK) {
         r->storage = before;
         return rc;
+    }
+    if (!op_work_extend(r, room, w->room - room)) {
+        free(before);
+        return op_error_set(OP_ENOMEM, "no memory for the work of %llu events more",
+                            (unsigned long long)more);
     }
 #define COPY(field) memcpy(w->field, old.field, count * sizeof *w->field);
     EACH_COLUMN(COPY)
@@ -139,6 +147,8 @@ void op_columns_move(const op_writable *w, uint64_t from, uint64_t to) {
 void op_columns_free(op_result *r) {
     free(r->storage);
     r->storage = NULL;
+    free(r->work);
+    r->work = NULL;
     r->columns = (op_columns){0};
 }
 

@@ -20,6 +20,12 @@ typedef struct op_raw {
     uint32_t args_at;     /* word offset in the chunk of args[0] */
 } op_raw;
 
+/* Of an event with all that ran inside it, and inside alone. */
+typedef struct op_work {
+    int64_t bytes, inner_bytes;  /* of tensors that ops were given */
+    uint32_t nodes, inner_nodes; /* of autograd's graph */
+} op_work;
+
 struct op_result {
     op_columns columns; /* pointers into `storage` */
     void *storage;
@@ -48,6 +54,7 @@ struct op_result {
     int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
     int64_t *memory; /* four columns; NULL: not asked for yet */
     op_memory_use *memory_use;
+    op_work *work;      /* by row; NULL: not asked for */
     uint32_t *outputs;  /* by row: 1 + word offset of what the op gave back; NULL: not asked for */
     uint32_t *counters; /* the same, of what was counted in it; NULL: nothing */
     struct op_cpp_stacks *cpp_stacks; /* NULL: none were recorded */

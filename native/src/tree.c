@@ -7,6 +7,7 @@
 #include "names.h"
 #include "views.h"
 #include "walk.h"
+#include "work.h"
 
 #include <string.h>
 
@@ -68,8 +69,10 @@ static int settle(op_result *r, op_walk *k) {
         if (rc == OP_OK)
             op_backward_move(&rows, &numbers);
     }
-    if (rc == OP_OK)
+    if (rc == OP_OK) {
         op_views_settle(&rows);
+        op_work_settle(&rows);
+    }
     if (rc == OP_OK && r->sites)
         rc = settle_sites(r, &rows);
     op_numbers_free(&numbers);
@@ -88,8 +91,6 @@ static int build_rows(const op_source *s, op_result *r, op_walk *k, uint64_t n) 
         return rc;
     r->columns.count = k->row;
     r->stats.events = k->row;
-    if (k->no_memory)
-        return op_error_set(OP_ENOMEM, "no memory for what ops gave back, counted or were called by");
     rc = op_nest_finish(&k->calls, r, &k->w);
     if (rc == OP_OK)
         rc = op_memory_settle(r, k->w.flags);

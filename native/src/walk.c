@@ -2,11 +2,13 @@
 
 #include "cpp_stacks.h"
 #include "cuda_window.h"
+#include "error.h"
 #include "fault.h"
 #include "fields.h"
 #include "inputs.h"
 #include "names.h"
 #include "pages.h"
+#include "work.h"
 
 /* The record below it, or the nearest further down where that one is async. */
 static int32_t parent_of(const op_walk *k, uint32_t depth, uint64_t first_row) {
@@ -39,6 +41,8 @@ static void read_torch_args(op_walk *k, const op_raw *raw, const uint32_t *block
         return;
     if (k->w.sequence_nr[row] >= 0) /* a node without a forward (AccumulateGrad) names a thread too */
         k->w.forward_thread[row] = block[1];
+    if (!op_work_note(k->result, row, block, raw->args + raw->arg_words, k->w.room))
+        k->no_memory = true;
 }
 
 /* Blocks read from a file hold the file's ids; the copy that the result owns gets ours. */
@@ -111,6 +115,8 @@ static void put_record(op_walk *k, const op_raw *raw, const op_event *e, uint64_
     w->launcher[row] = -1;
     w->args[row] = 0;
     w->line[row] = e->line;
+    if (k->result->work)
+        k->result->work[row] = (op_work){0};
 }
 
 static void take_self_time(op_walk *k, uint64_t row) {
@@ -282,5 +288,7 @@ int op_walk_threads(op_walk *k) {
     for (uint64_t row = 0; row < k->row; row++)
         if (k->w.flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
             k->w.self_ns[row] = 0;
+    if (rc == OP_OK && k->no_memory)
+        rc = op_error_set(OP_ENOMEM, "no memory for what ops were given, gave back or were called by");
     return rc;
 }

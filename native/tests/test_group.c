@@ -1,3 +1,4 @@
+#include "inputs.h"
 #include "made.h"
 
 static made m;
@@ -273,7 +274,70 @@ static void overloads_are_rows_when_asked_for(void) {
     op_result_free(r);
 }
 
+/* ---- work ----------------------------------------------------------------------------------- */
+
+static void add_work(made_thread *t, const char *name, uint16_t depth, uint64_t start, uint32_t bytes,
+                     uint32_t nodes, uint8_t flags) {
+    const uint32_t words[] = {
+        OP_ARGS_HEADER(OP_ARGS_TORCH, 6), 0, 0, OP_INPUT_WORK | nodes << 8, bytes, 0, OP_INPUT_NONE};
+    op_event *e = add_event(t, name, depth, start, start + 10 - depth);
+    e->flags = flags;
+    add_block(t, e, words, 7);
+}
+
+/* linear(transpose, addmm) and a range around relu, which an op without work calls. */
+static void add_working_step(made_thread *t, uint64_t start) {
+    add_work(t, "linear", 0, start, 100, 2, 0);
+    add_work(t, "transpose", 1, start + 1, 40, 1, OP_FLAG_ALIASES);
+    add_work(t, "addmm", 1, start + 3, 90, 1, 0);
+    add_event(t, "node", 0, start + 10, start + 30);
+    add_kind(t, "range", 1, start + 11, start + 29, OP_RANGE)->flags = OP_SCOPE_USER;
+    add_work(t, "relu", 2, start + 12, 7, 0, 0);
+}
+
+static void check_work(op_result *r) {
+    rows g = group(r, OP_GROUP_BY_NAME);
+    static const struct {
+        const char *name;
+        int64_t bytes, counted_bytes, nodes, counted_nodes;
+    } expected[] = {
+        {"linear", 100, 10, 2, 0}, {"transpose", 0, 0, 1, 1}, {"addmm", 90, 90, 1, 1},
+        {"node", 7, 0, 0, 0},      {"range", 7, 0, 0, 0},     {"relu", 7, 7, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const op_group *row = row_named(&g, expected[i].name, 0);
+        CHECK_EQ(row->bytes, 2 * expected[i].bytes);
+        CHECK_EQ(row->counted_bytes, 2 * expected[i].counted_bytes);
+        CHECK_EQ(row->nodes, 2 * expected[i].nodes);
+        CHECK_EQ(row->counted_nodes, 2 * expected[i].counted_nodes);
+    }
+    op_result_free(r);
+}
+
+static void work_is_an_ops_own_or_that_inside_of_it(void) {
+    start_over();
+    add_working_step(&m.threads[0], 100);
+    add_working_step(&m.threads[0], 200);
+    check_work(build(&m));
+}
+
+static void work_is_no_input(void) {
+    start_over();
+    add_work(&m.threads[0], "mm", 0, 100, 100, 1, 0);
+    op_result *r = build(&m);
+    op_inputs inputs;
+    const uint32_t *block = r->args + r->columns.args[0] - 1, *token;
+    CHECK(op_inputs_of(block, r->args + r->arg_words, &inputs));
+    CHECK(op_inputs_next(&inputs, &token));
+    CHECK_EQ(*token, OP_INPUT_NONE);
+    CHECK(!op_inputs_next(&inputs, &token));
+    CHECK(op_inputs_overload(block, r->args + r->arg_words) == NULL);
+    op_result_free(r);
+}
+
 int main(void) {
+    RUN(work_is_an_ops_own_or_that_inside_of_it);
+    RUN(work_is_no_input);
     RUN(overloads_are_rows_when_asked_for);
     RUN(no_events_are_no_rows);
     RUN(rows_sum_their_events);

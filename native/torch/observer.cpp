@@ -3,6 +3,7 @@
 // RecordFunction's layout is torch's to change.
 
 #include "call.h"
+#include "count_work.h"
 #include "counters.h"
 #include "record.h"
 #include "thread_table.h"
@@ -158,6 +159,7 @@ void note_torch_thread(op_thread *t, uint64_t number) {
 }
 
 constexpr uint32_t kForwardWords = 3;
+constexpr uint32_t kMostWords = kForwardWords + OP_WORK_WORDS; // where no inputs are told
 
 // Autograd's engine says of each node which thread ran its forward op.
 op_caller caller_of(const at::RecordFunction &fn) {
@@ -165,11 +167,11 @@ op_caller caller_of(const at::RecordFunction &fn) {
 }
 
 // Out of line: its array would be every op's stack frame.
-template <bool with_inputs>
+template <bool with_inputs, bool with_work>
 __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
                                                    Context *context, OpName name, uint32_t aux) {
     uint32_t words[OP_ARGS_MAX_WORDS + 2];
-    uint32_t count = write_args<with_inputs>(words, fn, name.is_torchs_own);
+    uint32_t count = write_args<with_inputs, with_work>(words, fn, name.is_torchs_own);
     op_thread *t = op_thread_ready(window, count);
     if (t == nullptr) {
         return nullptr;
@@ -195,9 +197,10 @@ inline Context *context_for(op_thread *t, uint32_t window, const at::RecordFunct
 
 enum class Detail { kNone, kNames, kInputs };
 
-template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
+template <Detail detail, bool work>
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     uint32_t window = op_recording();
-    op_thread *t = window != 0 ? op_thread_ready(window, kForwardWords) : nullptr;
+    op_thread *t = window != 0 ? op_thread_ready(window, kMostWords) : nullptr;
     Context *context = t != nullptr ? context_for(t, window, fn) : nullptr;
     if (__builtin_expect(context == nullptr, 0)) {
         return nullptr;
@@ -208,16 +211,21 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
         sequence < 0 || sequence >= OP_NO_SEQUENCE ? OP_NO_SEQUENCE : static_cast<uint32_t>(sequence);
     if (detail != Detail::kNone) {
         return std::unique_ptr<at::ObserverContext>(
-            begin_with_args<detail == Detail::kInputs>(fn, window, context, name, aux));
+            begin_with_args<detail == Detail::kInputs, work>(fn, window, context, name, aux));
     }
     uint64_t thread = fn.forwardThreadId();
+    constexpr uint32_t kWords = work ? kMostWords : kForwardWords;
     uint16_t args = 0;
-    if (thread != 0) {
-        uint32_t *words = op_take_words(t, kForwardWords);
-        words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, kForwardWords - 1);
+    if (work || thread != 0) {
+        int64_t bytes = work ? bytes_given(fn) : 0;
+        uint32_t *words = op_take_words(t, kWords);
+        words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, kWords - 1);
         words[1] = static_cast<uint32_t>(thread);
         words[2] = static_cast<uint32_t>(thread >> 32);
-        args = op_publish_words(t, kForwardWords);
+        if (work) {
+            put_work(words + kForwardWords, bytes);
+        }
+        args = op_publish_words(t, kWords);
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, args);
@@ -226,11 +234,11 @@ template <Detail detail> std::unique_ptr<at::ObserverContext> begin(const at::Re
 }
 
 // In windows that also have C++ stacks, or counters.
-template <Detail detail>
+template <Detail detail, bool work>
 std::unique_ptr<at::ObserverContext> begin_closely(const at::RecordFunction &fn) {
     op_frames frames;
     op_unwind_take(&frames); // first: an op's time is its own
-    std::unique_ptr<at::ObserverContext> context = begin<detail>(fn);
+    std::unique_ptr<at::ObserverContext> context = begin<detail, work>(fn);
     if (context != nullptr) {
         const op_slot *slot = &static_cast<Context *>(context.get())->slot;
         op_unwind_note(slot, &frames);
@@ -252,7 +260,7 @@ __attribute__((noinline)) void note_outputs(const at::RecordFunction &fn, const 
     op_instant(OP_NAME_NONE, OP_OUTPUTS, 0, words, count);
 }
 
-template <bool outputs, bool closely>
+template <bool outputs, bool work, bool closely>
 void end(const at::RecordFunction &fn, at::ObserverContext *context) {
     if (context != nullptr) {
         op_slot *slot = &static_cast<Context *>(context)->slot;
@@ -262,46 +270,53 @@ void end(const at::RecordFunction &fn, at::ObserverContext *context) {
         if (outputs) {
             note_outputs(fn, slot);
         }
+        if (work) {
+            put_nodes(slot);
+        }
         op_end(slot);
     }
 }
 
-template <Detail detail, bool outputs> at::RecordFunctionCallback callback_of(bool closely) {
+template <Detail detail, bool outputs, bool work> at::RecordFunctionCallback callback_of(bool closely) {
     using Callback = at::RecordFunctionCallback;
-    return closely ? Callback(begin_closely<detail>, end<outputs, true>)
-                   : Callback(begin<detail>, end<outputs, false>);
+    return closely ? Callback(begin_closely<detail, work>, end<outputs, work, true>)
+                   : Callback(begin<detail, work>, end<outputs, work, false>);
 }
 
-at::RecordFunctionCallback callback_for(uint32_t looks) {
+template <bool work> at::RecordFunctionCallback callback_for(uint32_t looks) {
     bool closely = (looks & OP_OBSERVE_CLOSELY) != 0;
     if ((looks & OP_OBSERVE_OUTPUTS) != 0) {
-        return callback_of<Detail::kInputs, true>(closely).needsInputs(true).needsOutputs(true);
+        return callback_of<Detail::kInputs, true, work>(closely).needsInputs(true).needsOutputs(true);
     }
     if ((looks & OP_OBSERVE_INPUTS) != 0) {
-        return callback_of<Detail::kInputs, false>(closely).needsInputs(true);
+        return callback_of<Detail::kInputs, false, work>(closely).needsInputs(true);
     }
     bool has_names = (looks & (OP_OBSERVE_OVERLOADS | OP_OBSERVE_MODULES)) != 0;
-    return has_names ? callback_of<Detail::kNames, false>(closely)
-                     : callback_of<Detail::kNone, false>(closely);
+    auto callback = has_names ? callback_of<Detail::kNames, false, work>(closely)
+                              : callback_of<Detail::kNone, false, work>(closely);
+    return callback.needsInputs(work);
 }
 
 using Handles = std::vector<at::CallbackHandle>;
 
 // Torch draws which ops a sampled callback sees; of an op that nobody sees it makes no
-// RecordFunction. What somebody named is there each time, so a second callback sees those ranges.
+// RecordFunction. What somebody named is there each time, so another callback sees those ranges. And
+// the work of a node or a range is that of the ops inside: torch boxes no inputs for them.
 Handles add_callbacks(uint32_t looks, double sampling) {
-    if (sampling >= 1) {
-        return {at::addGlobalCallback(callback_for(looks))};
-    }
-    std::unordered_set<at::RecordScope> sampled;
-    for (int i = 0; i < static_cast<int>(at::RecordScope::NUM_SCOPES); i++) {
-        auto scope = static_cast<at::RecordScope>(i);
-        if (scope != at::RecordScope::USER_SCOPE) {
-            sampled.insert(scope);
+    using Scope = at::RecordScope;
+    std::unordered_set<Scope> ops;
+    for (int i = 0; i < static_cast<int>(Scope::NUM_SCOPES); i++) {
+        auto scope = static_cast<Scope>(i);
+        if (scope != Scope::USER_SCOPE && scope != Scope::BACKWARD_FUNCTION) {
+            ops.insert(scope);
         }
     }
-    return {at::addGlobalCallback(callback_for(looks).scopes(sampled).samplingProb(sampling)),
-            at::addGlobalCallback(callback_for(looks).scopes({at::RecordScope::USER_SCOPE}))};
+    bool work = (looks & OP_OBSERVE_WORK) != 0;
+    auto of_ops = work ? callback_for<true>(looks) : callback_for<false>(looks);
+    return {at::addGlobalCallback(of_ops.scopes(ops).samplingProb(sampling)),
+            at::addGlobalCallback(
+                callback_for<false>(looks).scopes({Scope::BACKWARD_FUNCTION}).samplingProb(sampling)),
+            at::addGlobalCallback(callback_for<false>(looks).scopes({Scope::USER_SCOPE}))};
 }
 
 // Callbacks are registered once for each way to look and each share of ops, and switched on and off:
@@ -341,7 +356,7 @@ __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flag
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
     with_modules = (flags & OP_OBSERVE_MODULES) != 0;
     constexpr uint32_t kWays = OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS | OP_OBSERVE_OVERLOADS |
-                               OP_OBSERVE_CLOSELY | OP_OBSERVE_MODULES;
+                               OP_OBSERVE_CLOSELY | OP_OBSERVE_MODULES | OP_OBSERVE_WORK;
     switch_on(flags & kWays, sampling);
 }
 

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 
+#include "count_work.h"
 #include "event.h"
 #include "names.h"
 #include "torch_api.h"
@@ -274,10 +275,12 @@ __attribute__((noinline)) void write_named(InputWriter &w, const at::RecordFunct
 }
 
 // Torch refuses to tell the inputs where they were not asked for.
-template <bool with_inputs>
+template <bool with_inputs, bool with_work>
 uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, bool is_torchs_own) {
     InputWriter w(words + 1);
     put64(w.take(2), static_cast<int64_t>(fn.forwardThreadId()));
+    if (with_work)
+        put_work(w.take(OP_WORK_WORDS), bytes_given(fn));
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }

@@ -30,11 +30,18 @@ class CallSite(NamedTuple):
 
 
 class CalledFrom(NamedTuple):
-    """How often an op or range was called from a site in the steps."""
+    """How often an op or range was called from a site in the steps.
+
+    Attributes:
+        nbytes: Bytes of the tensors that these calls were given.
+        nodes: Nodes of autograd's graph that these calls made.
+    """
 
     name: str
     site: CallSite
     calls: int
+    nbytes: int
+    nodes: int
 
 
 class CallSites:
@@ -72,6 +79,6 @@ def read_called_from(result: Any) -> list[CalledFrom]:
         return CallSite(name_text(found.file), name_text(found.function), found.line)
 
     return [
-        CalledFrom(name_text(row.name), site_of(row.site), row.count)
+        CalledFrom(name_text(row.name), site_of(row.site), row.count, row.bytes, row.nodes)
         for row in (rows[i] for i in range(count[0]))
     ]

@@ -8,11 +8,12 @@ from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.cuda_source import CUDA_SOURCES
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.native import lib
+from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.errors import UsageError
 
 MEMORY_SOURCES: Final = frozenset({PYTHON, MALLOC})
 SOURCES: Final = (
-    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES})
+    frozenset({"ranges", "ops", "ops-itt", "itt", "nvtx", "python", "modules", "cpp", SITES, WORK})
     | CUDA_SOURCES
     | MEMORY_SOURCES
 )

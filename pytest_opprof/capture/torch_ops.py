@@ -21,6 +21,7 @@ class OpDetails(enum.IntFlag):
     OVERLOADS = 16
     CLOSELY = 32  # counters, or C++ stacks
     MODULES = 64
+    WORK = 128  # bytes given, and nodes added to autograd's graph
 
     @classmethod
     def asked(cls, *, shapes: bool, outputs: bool, overloads: bool) -> Self:
@@ -49,6 +50,10 @@ class TorchOps(Protocol):
         """It can also tell what torch's allocators do."""
 
     @property
+    def sees_work(self) -> bool:
+        """It can also tell what ops are given."""
+
+    @property
     def can_sample(self) -> bool:
         """It can record a share of the ops instead of all."""
 
@@ -68,6 +73,7 @@ class ObserverOps:
     """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers."""
 
     sees_memory = True
+    sees_work = True
     can_sample = True
 
     @property
@@ -157,6 +163,7 @@ class IttOps:
     """Torch's own ITT ranges, collected by us: names only, of this thread and autograd's."""
 
     sees_memory = False
+    sees_work = False
     can_sample = False
 
     @property

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch, torch_ops
 from pytest_opprof.errors import CaptureUnavailableError
+
+WORK: Final = "work"
 
 
 class TorchSource:
@@ -51,6 +55,11 @@ class TorchSource:
     def sees_memory(self) -> bool:
         """Whether what is switched on tells what torch's allocators do."""
         return any(source.sees_memory for source in self.active)
+
+    @property
+    def sees_work(self) -> bool:
+        """Whether what is switched on tells what ops are given."""
+        return any(source.sees_work for source in self.active)
 
     @property
     def can_sample(self) -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.metrics import COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ class CallSites:
         # Calls are over all steps: to compare them, each side counts as often as the other has steps.
         self._weights = (head.steps, base.steps)
 
-    def risen(self, base: OpRow | None, head: OpRow, *, by_calls: bool = True) -> CallLine | None:
+    def risen(self, base: OpRow | None, head: OpRow, *, metric: str = COUNT.name) -> CallLine | None:
         """The line that calls an op more often now; None where no line is known.
 
         Of several, a line that is new or was edited is to blame: the others run more often for it. Of those
@@ -49,9 +50,14 @@ class CallSites:
         Args:
             base: the op's row in the base; None where the op is new.
             head: the op's row in the head.
-            by_calls: the op rose in its calls. Else each call did more: that is the line only if no other
-                line calls the op, or no other one was edited.
+            metric: what of the op rose. Where that is not its calls, and nobody knows what of it comes from
+                which line, it is the line only if no other line calls the op, or no other one was edited.
         """
+        if metric in head.parts and (base is None or metric in base.parts or base.places):
+            rises = self._rises(base.parts.get(metric, {}) if base else {}, head.parts[metric])
+            place = max(rises, key=lambda place: rises[place], default="")
+            if place and rises[place] > 0:
+                return self._line(place, is_certain=True)
         if not head.places:
             return self._line(head.source, is_certain=base is None) if head.source else None
         if base is not None and not base.places:
@@ -60,7 +66,7 @@ class CallSites:
         place = max(rises, key=lambda place: (rises[place] > 0, place not in self._same, rises[place]))
         if rises[place] > 0:
             return self._line(place, is_certain=True)
-        if by_calls:
+        if metric == COUNT.name:
             return None
         edited = [place for place in head.places if place not in self._same]
         suspects = edited or list(head.places)

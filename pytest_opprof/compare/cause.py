@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.call_sites import CallSites
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import STEP_NAME
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Causes:
             words = f"launched by {row.parent_op}" if row.parent_op else ""
             return replace(change, cause=words, caller=row.parent_op or "")
         caller = self._caller(row.name) if row.name in self._after else row.parent_op
-        line = self._sites.risen(pair.base, row, by_calls=change.metric == COUNT.name)
+        line = self._sites.risen(pair.base, row, metric=change.metric)
         words = self._words(pair, line=line, caller=caller)
         return replace(change, cause=words, line=line, caller=caller or "")
 

@@ -24,6 +24,7 @@ from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
+from pytest_opprof.compare.work import traded, without_consequences
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
@@ -84,12 +85,13 @@ def judge(
         causes=Causes(base, head),
         views_are_guessed=views_are_guessed,
     )
-    totals = [change for change in comparer.totals() if change is not None]
+    totals = traded([change for change in comparer.totals() if change is not None], base, head)
     ops = [change for change in comparer.ops() if change is not None]
     judged = _judged_gates((*totals, *ops), base, head)
     if not any(map(_is_told, (*totals, *ops))):
         return Judgement(changes=(), judged=judged)  # of nearly all tests
     risen = {change.metric: change for change in totals if change.verdict in _OF_A_RISE}
+    ops = without_consequences(ops, base, head, risen=risen)
     if OPS_COUNT.name not in risen:
         ops = within_families(ops, base, head, gates=gates)
     ops = folded([_as_part_of_total(change, risen) for change in ops], base, head)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT, TOTALS
+from pytest_opprof.metrics import BYTES, COUNT, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
 if TYPE_CHECKING:
@@ -113,13 +113,16 @@ def _is_engine(name: str) -> bool:
 
 def _order_of_total(change: Change) -> tuple[int, bool, int]:
     """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
-    severity, has_no_rule, _ = _order(change)
+    severity, has_no_rule, *_ = _order(change)
     return (severity, has_no_rule, list(TOTALS).index(change.metric))
 
 
-def _order(change: Change) -> tuple[int, bool, int]:
-    """The worst verdict first, gates of their own before the rest, then the largest difference."""
-    return (_severity(change), not change.rule, -abs(change.rise))
+def _order(change: Change) -> tuple[int, bool, bool, int]:
+    """The worst verdict first, gates of their own before the rest, then the largest difference.
+
+    What was given more follows from what made more.
+    """
+    return (_severity(change), not change.rule, change.metric == BYTES.name, -abs(change.rise))
 
 
 def _severity(change: Change) -> int:

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
+    AUTOGRAD_NODES,
+    BYTES,
     COUNT,
     CPU_MEMORY,
     CPU_MEMORY_ALLOCATED,
     FLOPS,
     FLOPS_TOTAL,
+    NODES,
+    OPS_BYTES,
     OPS_COUNT,
     RANGES_COUNT,
 )
@@ -38,6 +42,8 @@ _OF_METRIC = {
     CPU_MEMORY.name: CPU_MEMORY_ALLOCATED,
     DEVICE_MEMORY.name: DEVICE_MEMORY_ALLOCATED,
     FLOPS.name: FLOPS_TOTAL,
+    BYTES.name: OPS_BYTES,
+    NODES.name: AUTOGRAD_NODES,
     **TOTAL_OF_COUNT,
 }
 _PART = {total.name: metric for metric, total in _OF_METRIC.items()}

@@ -6,6 +6,7 @@ import functools
 import linecache
 import sys
 from collections import Counter
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,7 @@ from pytest_opprof.events.stacks import Stacks, StackTree, frame_of
 from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pytest_opprof.capture.call_sites import CalledFrom
     from pytest_opprof.events.recording_view import RecordingView
@@ -38,13 +39,20 @@ class Place(NamedTuple):
     text: str
 
 
-def places_of_sites(called_from: Iterable[CalledFrom]) -> dict[str, Counter[Place]]:
-    """As `places_of_ops`, by the call sites that were noted while ops ran."""
+def places_of_sites(
+    called_from: Iterable[CalledFrom], amount: Callable[[CalledFrom], int] = attrgetter("calls")
+) -> dict[str, Counter[Place]]:
+    """As `places_of_ops`, by the call sites that were noted while ops ran.
+
+    Args:
+        called_from: What was noted.
+        amount: What to add up for each place, where that is not the number of calls.
+    """
     found: dict[str, Counter[Place]] = {}
-    for name, (file, function, line), calls in called_from:
-        place = _place(file, line, function)
-        if place is not None:
-            found.setdefault(name, Counter())[place] += calls
+    for called in called_from:
+        place = _place(called.site.file, called.site.line, called.site.function)
+        if place is not None and (more := amount(called)):
+            found.setdefault(called.name, Counter())[place] += more
     return found
 
 

@@ -2,6 +2,8 @@
 
 from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.host import (
+    AUTOGRAD_NODES,
+    BYTES,
     COUNT,
     CPU_MEMORY,
     CPU_MEMORY_ALLOCATED,
@@ -10,6 +12,8 @@ from pytest_opprof.metrics.host import (
     CPU_TIME_TOTAL,
     FLOPS,
     FLOPS_TOTAL,
+    NODES,
+    OPS_BYTES,
     OPS_COUNT,
     RANGES_COUNT,
     SELF_CPU_TIME_TOTAL,
@@ -45,7 +49,9 @@ from pytest_opprof.metrics.registry import (
 
 __all__ = [
     "ANSWERS",
+    "AUTOGRAD_NODES",
     "BOUNDED_PERCENT",
+    "BYTES",
     "COUNT",
     "CPU_MEMORY",
     "CPU_MEMORY_ALLOCATED",
@@ -56,6 +62,8 @@ __all__ = [
     "FLOPS",
     "FLOPS_TOTAL",
     "LIBRARY_INSTRUCTIONS",
+    "NODES",
+    "OPS_BYTES",
     "OPS_COUNT",
     "OP_FAMILIES",
     "OP_METRICS",

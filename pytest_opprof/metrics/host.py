@@ -18,6 +18,11 @@ SELF_CPU_TIME_TOTAL = of_op("self_cpu_time_total", "self CPU", Unit.NS, family=F
 # Bytes taken less given back, children included.
 CPU_MEMORY = of_op("cpu_memory", "CPU memory", Unit.BYTES, Source.MEMORY, is_signed=True, column="cpu_memory")
 FLOPS = of_op("flops", "FLOPs", Unit.FLOPS, Source.FLOPS, column="flops")
+# Of the tensors that an op was given, or the ops inside it, whichever is more. What was broadcast lies in
+# memory once, and a view reads nothing.
+BYTES = of_op("bytes", "bytes", Unit.BYTES, Source.WORK, column="bytes")
+# Nodes of autograd's graph that were made in an op, children included.
+NODES = of_op("nodes", "graph nodes", Unit.COUNT, Source.WORK, column="nodes")
 
 OPS_COUNT = total(
     "ops.count",
@@ -41,6 +46,12 @@ RANGES_COUNT = total(
 FLOPS_TOTAL = total(
     "flops.total", "FLOPs", Unit.FLOPS, Source.FLOPS, summed=ColumnSum(column="counted_flops")
 )
+OPS_BYTES = total(
+    "ops.bytes", "bytes given to ops", Unit.BYTES, Source.WORK, summed=ColumnSum(column="counted_bytes")
+)
+AUTOGRAD_NODES = total(
+    "autograd.nodes", "graph nodes", Unit.COUNT, Source.WORK, summed=ColumnSum(column="counted_nodes")
+)
 CPU_MEMORY_ALLOCATED = total("cpu_memory.allocated", "allocated memory", Unit.BYTES, Source.MEMORY)
 CPU_MEMORY_PEAK = total("cpu_memory.peak", "peak memory", Unit.BYTES, Source.MEMORY, family=Family.BOUNDED)
 CPU_MEMORY_ALLOCATIONS = total("cpu_memory.allocations", "allocations", Unit.COUNT, Source.MEMORY)
@@ -56,7 +67,14 @@ TOTAL_SELF_CPU_TIME = total(
 )
 
 # The table: in this order documents and tables have them.
-HOST_METRICS = (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS)
+HOST_METRICS = (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, BYTES, NODES)
 HOST_COUNTS = (OPS_COUNT, VIEWS_COUNT, RANGES_COUNT)
-HOST_AMOUNTS = (FLOPS_TOTAL, CPU_MEMORY_ALLOCATED, CPU_MEMORY_PEAK, CPU_MEMORY_ALLOCATIONS)
+HOST_AMOUNTS = (
+    OPS_BYTES,
+    AUTOGRAD_NODES,
+    FLOPS_TOTAL,
+    CPU_MEMORY_ALLOCATED,
+    CPU_MEMORY_PEAK,
+    CPU_MEMORY_ALLOCATIONS,
+)
 HOST_TIMES = (TOTAL_SELF_CPU_TIME, WALL_TIME)

@@ -66,6 +66,7 @@ class Source(StrEnum):
     TENSORS_CUDA = "memory-cuda-tensors"  # of devices: what torch's allocators give out
     FLOPS = "flops"
     INSTRUCTIONS = "instructions"  # bytecodes of a further call
+    WORK = "work"  # what torch's ops are given, and add to autograd's graph
 
 
 # What can answer for a metric that asks for the key. Two runs are comparable where the same of these ran.
@@ -78,6 +79,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
         Source.FLOPS: frozenset({Source.FLOPS}),
         Source.INSTRUCTIONS: frozenset({Source.INSTRUCTIONS}),
+        Source.WORK: frozenset({Source.WORK}),
     }
 )
 

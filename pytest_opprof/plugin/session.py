@@ -21,6 +21,7 @@ from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.speed import Speed
+from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy, compare_test
@@ -214,7 +215,7 @@ class OpprofSession:
     def _sources(self) -> frozenset[str]:
         options = self.options
         notes_sites = options.call_sites or first_run(self.config) is not None
-        return options.capture | {SITES} if notes_sites else options.capture
+        return options.capture | ({SITES, WORK} if notes_sites else {WORK})
 
     def _calm(self) -> Calm | None:
         """What waits for undisturbed moments, where times are asked for."""

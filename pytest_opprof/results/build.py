@@ -37,6 +37,7 @@ from pytest_opprof.results.samples import Samples
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from pytest_opprof.events.user_frames import Place
     from pytest_opprof.results.cycle import Cycle
 
 MAX_OPS = 10_000
@@ -219,13 +220,30 @@ def _parents(tree: Sequence[TreeNode]) -> dict[str, str]:
 
 
 def _with_places(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> list[OpRow]:
-    counts: dict[str, Counter[str]] = {}
-    for cycle in cycles:
-        for name, places in cycle.places.items():
-            here = counts.setdefault(name_of(name), Counter())
-            for place, calls in places.items():
-                here[bounded(place.name, length=MAX_PLACE)] += calls
-    return [_with_most_common(row, counts.get(row.name)) for row in rows]
+    calls = _by_place(cycle.places for cycle in cycles)
+    parts = {
+        metric: _by_place(cycle.parts[metric] for cycle in cycles if metric in cycle.parts)
+        for metric in {metric for cycle in cycles for metric in cycle.parts}
+    }
+    return [
+        _with_most_common(
+            row,
+            calls.get(row.name),
+            {metric: of_ops[row.name] for metric, of_ops in sorted(parts.items()) if row.name in of_ops},
+        )
+        for row in rows
+    ]
+
+
+def _by_place(cycles: Iterable[Mapping[str, Mapping[Place, int]]]) -> dict[str, Counter[str]]:
+    """Per op, what all cycles have for each place."""
+    found: dict[str, Counter[str]] = {}
+    for of_ops in cycles:
+        for name, places in of_ops.items():
+            here = found.setdefault(name_of(name), Counter())
+            for place, amount in places.items():
+                here[bounded(place.name, length=MAX_PLACE)] += amount
+    return found
 
 
 def _lines(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> dict[str, str]:
@@ -241,9 +259,18 @@ def _lines(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> dict[str, str]:
     return {place: texts[place] for place in told[:MAX_LINES]}
 
 
-def _with_most_common(row: OpRow, counts: Counter[str] | None) -> OpRow:
+def _with_most_common(row: OpRow, counts: Counter[str] | None, parts: Mapping[str, Counter[str]]) -> OpRow:
     if not counts or row.kind is OpKind.CALL or row.background:
         return row
     # Ties by name, so that a document is the same when written again.
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return replace(row, source=ranked[0][0], places=dict(ranked[:MAX_PLACES]))
+    places = dict(ranked[:MAX_PLACES])
+    return replace(
+        row,
+        source=ranked[0][0],
+        places=places,
+        parts={
+            metric: {place: of_places[place] for place in places if of_places[place]}
+            for metric, of_places in parts.items()
+        },
+    )

@@ -25,6 +25,7 @@ class Cycle:
         device_memory: each step's, of all devices.
         places: per op, the user's lines that it was called from, and how often; empty where neither call
             sites nor stacks were recorded.
+        parts: the same of what calls from each line add to a metric of the op, by the metric.
         device: what devices did; None where none was used.
         totals: further totals, by the names of `metrics.TOTALS`: a number for each step.
         tells_views: whether torch's schemas were asked which ops are views. A trace has no schemas.
@@ -36,6 +37,7 @@ class Cycle:
     memory: Sequence[MemoryUse] = ()
     device_memory: Sequence[MemoryUse] = ()
     places: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
     device: DeviceUse | None = None
     totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
     tells_views: bool = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import ROW_METRICS
+from pytest_opprof.metrics import COUNT, ROW_METRICS
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import (
     CaptureStats,
@@ -301,7 +301,11 @@ def _op_to_document(row: OpRow) -> Document:
     if row.source is not None:
         document["source"] = row.source
     if row.places:
-        document["places"] = [{"source": source, "count": count} for source, count in row.places.items()]
+        document["places"] = [
+            {"source": source, "count": count}
+            | {metric: amounts[source] for metric, amounts in row.parts.items() if source in amounts}
+            for source, count in row.places.items()
+        ]
     return document
 
 
@@ -320,7 +324,16 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         parent_op=document.get("parent_op"),
         source=document.get("source"),
         places={place["source"]: place["count"] for place in document.get("places", ())},
+        parts=_parts_from_document(document.get("places", ())),
     )
+
+
+def _parts_from_document(places: Iterable[Document]) -> Mapping[str, Mapping[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for place in places:
+        for metric in ROW_METRICS.keys() & place.keys() - {COUNT.name}:
+            found.setdefault(metric, {})[place["source"]] = place[metric]
+    return found
 
 
 def _node_from_document(document: Mapping[str, Any], index: int, *, where: str, path: str) -> TreeNode:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.capture.torch_ops import imported_torch
+from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
+from pytest_opprof.metrics import BYTES, NODES
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.run import CaptureStats
 from pytest_opprof.units import EVERY_PPM, parts_per_million
@@ -16,17 +19,20 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.recording import Recording
 
 OF_TORCH: Final = frozenset({"ops", "ops-itt"})
+_PARTS: Final = {BYTES.name: attrgetter("nbytes"), NODES.name: attrgetter("nodes")}
 
 
 def cycle_of(recording: Recording) -> Cycle:
     """A window of this process, with its steps, its memory and the lines that ops were called from."""
+    called_from = recording.called_from()
     return Cycle(
         steps=len(recording.steps),
         groups=recording.groups(),
         tree=recording.call_tree(),
         memory=recording.memory_use()[0],
         device_memory=recording.memory_use(on_device=True)[0],
-        places=places_of_sites(recording.called_from()) or places_of_ops(recording),
+        places=places_of_sites(called_from) or places_of_ops(recording),
+        parts={metric: places_of_sites(called_from, amount) for metric, amount in _PARTS.items()},
         device=recording.device_use(),
         tells_views=True,
     )
@@ -37,7 +43,7 @@ def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) ->
     heard = [recording.sources for recording in recordings]
     common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
     if heard and imported_torch() is None:
-        common += sorted(asked_for & OF_TORCH)
+        common += sorted(asked_for & (OF_TORCH | {WORK}))
     return tuple(common)
 
 

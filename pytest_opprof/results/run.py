@@ -195,6 +195,7 @@ class OpRow:
         source: the innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
             call sites or stacks were taken.
         places: the innermost user frames, with how many calls came from each over all steps; most first.
+        parts: by metric, what the calls from these places added to it over all steps, where that is known.
     """
 
     name: str
@@ -205,6 +206,7 @@ class OpRow:
     parent_op: str | None = None
     source: str | None = None
     places: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[str, OpKind, bool]:

@@ -69,7 +69,7 @@ def test_an_edited_line_is_to_blame_before_one_that_runs_more_often_for_it() -> 
 )
 def test_the_edited_line_does_more_in_each_call(after: Lines, line: tuple[str, str, bool]) -> None:
     base, head = calling(BEFORE), calling(after)
-    found = CallSites(base, head).risen(base.ops[0], head.ops[0], by_calls=False)
+    found = CallSites(base, head).risen(base.ops[0], head.ops[0], metric="flops")
     number, text, is_certain = line
     assert found == line_at(f"f, a.py:{number}", text, is_certain=is_certain)
 

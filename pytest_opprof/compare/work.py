@@ -1,0 +1,86 @@
+"""Bytes that ops were given, and nodes of autograd's graph: judged beside the number of ops.
+
+Ops that are new bring their bytes along, and fewer ops may be given more: a loop that became one padded op.
+So rows tell of work only where it rose while the ops did not, and a rise is no regression where the ops
+fell by at least the same share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import AUTOGRAD_NODES, BYTES, NODES, OPS_BYTES, OPS_COUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from pytest_opprof.compare.comparison import Change
+    from pytest_opprof.results.run import TestResult
+
+_TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name})
+_OF_OPS = frozenset({BYTES.name, NODES.name})
+
+
+def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list[Change]:
+    """The totals; work that rose is CHANGED where the ops fell by at least as much.
+
+    Work that fell with the ops is left out: that there are fewer of them says it all.
+    """
+    before, now = (_ops(test) for test in (base, head))
+    if before is None or now is None or before == now:
+        return list(totals)
+    found = []
+    for change in totals:
+        if change.metric in _TOTALS and not _is_asked_for(change):
+            if change.verdict is Verdict.IMPROVED:
+                continue
+            if change.verdict is Verdict.REGRESSED and _is_traded(change, before, now):
+                reason = f"fewer ops: {before} before, {now} now"
+                found.append(replace(change, verdict=Verdict.CHANGED, reason=reason))
+                continue
+        found.append(change)
+    return found
+
+
+def without_consequences(
+    changes: Iterable[Change], base: TestResult, head: TestResult, *, risen: Collection[str]
+) -> list[Change]:
+    """Changes of ops, without the work of those that ran as part of something that is told already.
+
+    Args:
+        changes: of ops.
+        base: the baseline's side.
+        head: this run's.
+        risen: the totals that rose.
+    """
+    told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)
+    counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))
+    found = []
+    for change in changes:
+        if change.metric in _OF_OPS and not _is_asked_for(change):
+            total = OPS_BYTES if change.metric == BYTES.name else AUTOGRAD_NODES
+            key = (change.op or "", change.kind or OpKind.OP, change.background)
+            is_same = counts.get(key) == counts_now.get(key)
+            if total.name not in told or change.kind is not OpKind.OP or not is_same:
+                continue
+        found.append(change)
+    return found
+
+
+def _is_asked_for(change: Change) -> bool:
+    return bool(change.rule) and change.op is not None
+
+
+def _is_traded(change: Change, before: int, now: int) -> bool:
+    if change.base is None or change.head is None or now > before:
+        return False
+    return change.head.low * now <= change.base.high * before
+
+
+def _ops(test: TestResult) -> int | None:
+    """How many ops each step ran; None where that varies or is unknown."""
+    ops = test.totals.get(OPS_COUNT.name)
+    return ops.low if ops is not None and ops.is_constant else None

@@ -1,0 +1,145 @@
+"""How much torch's ops are given, and the nodes that they add to autograd's graph."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.torch_source import WORK
+
+torch = pytest.importorskip("torch")
+
+FLOAT = 4  # bytes
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    collector = Collector.instance()
+    collector.open(sources=frozenset({"ranges", "ops", WORK}))
+    yield collector
+    if collector.recording:
+        collector.stop()
+    collector.open(sources=frozenset({"ranges"}))
+
+
+def recorded(collector: Collector, work: Callable[[], object], *, shapes: bool = False) -> Recording:
+    collector.start(record_shapes=shapes)
+    collector.step_begin(0)
+    work()
+    collector.step_end()
+    return collector.stop()
+
+
+def rows(recording: Recording) -> dict[str, OpGroup]:
+    return {group.name: group for group in recording.groups()}
+
+
+def whole(recording: Recording, column: str) -> int:
+    return sum(group.steps[f"counted_{column}"][0] for group in recording.groups())
+
+
+@pytest.mark.parametrize("shapes", [False, True], ids=["plain", "with-shapes"])
+def test_an_op_has_the_bytes_that_it_was_given(collector: Collector, shapes: bool) -> None:
+    x, weight = torch.randn(32, 64), torch.nn.Linear(64, 16)
+    found = recorded(collector, lambda: weight(x), shapes=shapes)
+    given = FLOAT * (32 * 64 + 64 * 16 + 16)
+    assert rows(found)["aten::linear"].steps["bytes"] == (given,)
+    assert rows(found)["aten::t"].steps["bytes"] == (0,)  # a view
+    assert whole(found, "bytes") >= given
+    assert (found.inputs(0) is None) is not shapes
+
+
+@pytest.mark.parametrize(
+    ("tensor", "nbytes"),
+    [
+        pytest.param(torch.ones(8, 8), FLOAT * 64, id="dense"),
+        pytest.param(torch.ones(8, 8, dtype=torch.float64), 8 * 64, id="double"),
+        pytest.param(torch.ones(8, 8).t(), FLOAT * 64, id="strided"),
+        pytest.param(torch.ones(8, 1).expand(8, 8), FLOAT * 8, id="broadcast"),
+        pytest.param(torch.ones(0, 8), 0, id="empty"),
+        pytest.param(torch.tensor(1.0), FLOAT, id="scalar"),
+    ],
+)
+def test_bytes_are_those_that_lie_in_memory(collector: Collector, tensor: Any, nbytes: int) -> None:
+    assert rows(recorded(collector, tensor.exp))["aten::exp"].steps["bytes"][0] == nbytes
+
+
+def test_tensors_of_a_list_are_given_too(collector: Collector) -> None:
+    x = torch.ones(10)
+    assert rows(recorded(collector, lambda: torch.cat([x, x, x])))["aten::cat"].steps["bytes"] == (120,)
+
+
+def test_nodes_are_those_of_the_graph(collector: Collector) -> None:
+    layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+
+    def forward() -> Any:
+        return layer(x).relu().sum()
+
+    def graph(node: object) -> int:
+        """Its nodes but for those that keep a gradient."""
+        seen, waiting = set(), [node]
+        while waiting:
+            one = waiting.pop()
+            if one is not None and one not in seen and type(one).__name__ != "AccumulateGrad":
+                seen.add(one)
+                waiting += [after for after, _ in one.next_functions]  # type: ignore[attr-defined]
+        return len(seen)
+
+    found = recorded(collector, forward)
+    assert whole(found, "nodes") == graph(forward().grad_fn)
+    assert rows(found)["aten::relu"].steps["nodes"] == (1,)
+
+
+def test_without_gradients_there_are_no_nodes(collector: Collector) -> None:
+    layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]  # torch is imported or skipped
+    def forward() -> Any:
+        return layer(x).relu().sum()
+
+    assert whole(recorded(collector, forward), "nodes") == 0
+
+
+def test_a_function_of_ones_own_is_a_node(collector: Collector) -> None:
+    class Twice(torch.autograd.Function):  # type: ignore[name-defined,misc]  # the same
+        @staticmethod
+        def forward(_: object, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(_: object, gradient: Any) -> Any:
+            return gradient * 2
+
+    x = torch.ones(2, requires_grad=True)
+    found = recorded(collector, lambda: Twice.apply(x))
+    assert rows(found)["Twice"].steps["nodes"] == (1,)
+    assert whole(found, "nodes") == 1
+
+
+def test_a_backward_pass_makes_no_nodes(collector: Collector) -> None:
+    layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+    alone = whole(recorded(collector, lambda: layer(x).sum()), "nodes")
+    assert whole(recorded(collector, lambda: layer(x).sum().backward()), "nodes") == alone
+
+
+def test_sums_alone_have_the_same_work(collector: Collector) -> None:
+    layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+
+    def step() -> None:
+        for _ in range(20):
+            layer(x).relu().sum().backward()
+
+    step()  # the first gradients are put down, later ones are added to them
+    collector.start()
+    collector.step_begin(0)
+    step()
+    collector.step_end()
+    summed = collector.stop(most_events=50)
+    assert summed.is_summed
+    kept = rows(recorded(collector, step))
+    for name, group in rows(summed).items():
+        for column in ("bytes", "counted_bytes", "nodes", "counted_nodes"):
+            assert group.steps[column] == kept[name].steps[column], (name, column)
