@@ -1,7 +1,7 @@
 /* The collector's control plane: sessions, their windows, and what these record. What a window gave is
- * in opprof_result.h, trace files are in opprof_trace.h; the recording path is in src/record.h. cffi
- * reads the parts between the marks. Functions return 0 or one of op_error, and leave a sentence in
- * op_last_error(), unless said otherwise. */
+ * in opprof_result.h, trace files are in opprof_trace.h; the recording path is in src/core/record.h.
+ * cffi reads the parts between the marks. Functions return 0 or one of op_error, and leave a sentence
+ * in op_last_error(), unless said otherwise. */
 #ifndef OPPROF_H
 #define OPPROF_H
 

@@ -5,7 +5,7 @@
 #define CHAIN_H
 
 #include "fixture.h"
-#include "unwinding.h"
+#include "sources/unwinding.h"
 
 #include <dlfcn.h>
 

@@ -3,7 +3,7 @@
 #define CUDA_SCRIPT_H
 
 #include "check.h"
-#include "event.h"
+#include "core/event.h"
 #include "fake_cupti.h"
 
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include "fake_cuda.h"
 #include "fake_cupti.h"
 #include "fixture.h"
-#include "result.h"
+#include "result/result.h"
 
 /* A program that has started CUDA and opened a session. */
 static inline folder start_device(void) {

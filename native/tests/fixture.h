@@ -3,10 +3,10 @@
 #define FIXTURE_H
 
 #include "check.h"
-#include "fields.h"
-#include "names.h"
-#include "pool.h"
-#include "record.h"
+#include "core/fields.h"
+#include "core/names.h"
+#include "core/pool.h"
+#include "core/record.h"
 
 #include <dirent.h>
 #include <sched.h>

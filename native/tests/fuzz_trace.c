@@ -4,7 +4,7 @@
 #include "check.h"
 #include "fuzz.h"
 #include "json.h"
-#include "result.h"
+#include "result/result.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 #ifndef KILLED_H
 #define KILLED_H
 
-#include "collector.h"
+#include "core/collector.h"
 #include "fixture.h"
 #include "others.h"
 

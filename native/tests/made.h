@@ -3,7 +3,7 @@
 #define MADE_H
 
 #include "fixture.h"
-#include "result.h"
+#include "result/result.h"
 
 enum { MADE_EVENTS = 64, MADE_WORDS = 256, MADE_THREADS = 4, MADE_STEPS = 4 };
 

@@ -1,5 +1,5 @@
-#include "clock.h"
-#include "cupti_clock.h"
+#include "core/clock.h"
+#include "cuda/cupti_clock.h"
 
 #include "fixture.h"
 

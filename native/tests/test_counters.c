@@ -1,9 +1,9 @@
 /* The kernel's own counters, through real system calls. Where it counts nothing for this user (a
  * container's filter, perf_event_paranoid), what is checked is that events are recorded all the same.
  */
-#include "counters.h"
+#include "sources/counters.h"
 
-#include "fault.h"
+#include "core/fault.h"
 #include "fixture.h"
 #include "json.h"
 #include "others.h"

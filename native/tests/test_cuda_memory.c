@@ -1,5 +1,5 @@
 /* Memory of devices by CUPTI: whose it is, how much of it there was, and what is not on record. */
-#include "cupti_abi.h"
+#include "cuda/cupti_abi.h"
 #include "device.h"
 
 static op_memory change_of(const op_result *r, int64_t row) {

@@ -1,7 +1,7 @@
 /* cupti_abi.h against NVIDIA's own headers, of each version that is installed: nearly all of it holds
  * or does not when this is compiled. */
 #include "check.h"
-#include "cupti_abi.h"
+#include "cuda/cupti_abi.h"
 
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>

@@ -1,7 +1,7 @@
 /* What there is no room for: counted, whatever it was that ran out. */
-#include "cupti_buffers.h"
+#include "core/fault.h"
+#include "cuda/cupti_buffers.h"
 #include "device.h"
-#include "fault.h"
 #include "others.h"
 
 enum { LAUNCHES = COUNT(120000), FEW = 40 };

@@ -1,5 +1,5 @@
-#include "device_time.h"
 #include "made.h"
+#include "result/device_time.h"
 
 static made m;
 

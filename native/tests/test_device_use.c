@@ -1,7 +1,7 @@
-#include "device_calls.h"
-#include "device_use.h"
-#include "fault.h"
+#include "core/fault.h"
 #include "made.h"
+#include "result/device_calls.h"
+#include "result/device_use.h"
 
 static made m;
 

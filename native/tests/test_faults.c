@@ -1,9 +1,9 @@
 /* Every request to the system fails in turn: the n-th of each kind, until there is no n-th. Each in
  * a process of its own, where no name is known yet and where a leak shows at the end. Whatever
  * fails, nothing crashes, the failure is told, and the next session works. */
-#include "fault.h"
+#include "core/fault.h"
 
-#include "collector.h"
+#include "core/collector.h"
 #include "fixture.h"
 #include "json.h"
 #include "others.h"

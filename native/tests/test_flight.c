@@ -1,9 +1,9 @@
 /* Windows that keep what began last. */
-#include "collector.h"
+#include "core/collector.h"
+#include "core/spill.h"
 #include "fixture.h"
 #include "killed.h"
 #include "others.h"
-#include "spill.h"
 
 #define FITS_NOT 200000u
 

@@ -1,4 +1,4 @@
-#include "flows.h"
+#include "export/flows.h"
 #include "made.h"
 
 static made m;

@@ -1,4 +1,4 @@
-#include "collector.h"
+#include "core/collector.h"
 #include "fixture.h"
 #include "others.h"
 

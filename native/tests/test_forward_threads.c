@@ -1,6 +1,6 @@
-#include "fault.h"
+#include "core/fault.h"
 #include "fixture.h"
-#include "texts.h"
+#include "result/string_table.h"
 
 #include <stdarg.h>
 

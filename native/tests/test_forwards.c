@@ -1,5 +1,5 @@
-#include "forwards.h"
 #include "made.h"
+#include "result/forwards.h"
 
 static made m;
 

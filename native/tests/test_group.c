@@ -1,5 +1,5 @@
-#include "inputs.h"
 #include "made.h"
+#include "result/inputs.h"
 
 static made m;
 

@@ -1,5 +1,5 @@
 /* What a program may do to itself, and so to us, while it records. */
-#include "collector.h"
+#include "core/collector.h"
 #include "fixture.h"
 #include "others.h"
 

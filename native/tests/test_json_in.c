@@ -1,4 +1,4 @@
-#include "json_in.h"
+#include "core/json_in.h"
 
 #include "check.h"
 

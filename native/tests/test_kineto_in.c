@@ -1,5 +1,5 @@
-#include "event.h"
-#include "fault.h"
+#include "core/event.h"
+#include "core/fault.h"
 #include "fixture.h"
 #include "json.h"
 

@@ -1,6 +1,6 @@
 #include "fixture.h"
 #include "others.h"
-#include "result.h"
+#include "result/result.h"
 
 #include <malloc.h>
 #include <unistd.h>

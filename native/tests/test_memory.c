@@ -1,5 +1,5 @@
+#include "core/record.h"
 #include "made.h"
-#include "record.h"
 
 static made m;
 

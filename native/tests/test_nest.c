@@ -1,5 +1,5 @@
-#include "call.h"
 #include "made.h"
+#include "sources/call.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,9 +1,9 @@
 /* A copy of the NVTX headers' globals, as a library that emits ranges has one, with the collector
  * behind it. */
-#include "fault.h"
+#include "core/fault.h"
 #include "fixture.h"
-#include "nvtx_abi.h"
 #include "others.h"
+#include "sources/nvtx_abi.h"
 
 enum { CORE_SIZE = 16, CORE2_SIZE = 16 }; /* of NvtxCallbackIdCore and NvtxCallbackIdCore2 */
 

@@ -1,4 +1,4 @@
-#include "record.h"
+#include "core/record.h"
 
 #include "fixture.h"
 

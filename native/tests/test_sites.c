@@ -1,7 +1,7 @@
 /* Where ops were called from: sites as they are noted, and as a result has them. */
-#include "call.h"
 #include "made.h"
-#include "sites.h"
+#include "sources/call.h"
+#include "sources/sites.h"
 
 static made m;
 

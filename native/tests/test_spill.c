@@ -1,6 +1,6 @@
-#include "spill.h"
+#include "core/spill.h"
 
-#include "collector.h"
+#include "core/collector.h"
 #include "fixture.h"
 #include "others.h"
 

@@ -1,5 +1,5 @@
 #include "made.h"
-#include "stack_ids.h"
+#include "result/stack_ids.h"
 
 static made m;
 static made_thread *const t = &m.threads[0];

@@ -1,6 +1,6 @@
 #include "written.h"
 
-#include "lanes.h"
+#include "export/lanes.h"
 
 static made m;
 

@@ -1,5 +1,5 @@
-#include "fault.h"
-#include "fields.h"
+#include "core/fault.h"
+#include "core/fields.h"
 #include "written.h"
 
 static made m;

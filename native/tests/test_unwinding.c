@@ -1,5 +1,5 @@
 #include "chain.h"
-#include "fault.h"
+#include "core/fault.h"
 #include "json.h"
 
 #include <pthread.h>

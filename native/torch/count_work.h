@@ -8,7 +8,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
-#include "record.h"
+#include "core/record.h"
 
 #include <algorithm>
 #include <cstring>

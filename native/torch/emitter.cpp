@@ -6,7 +6,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
 
-#include "emit.h"
+#include "sources/emit.h"
 
 #include <array>
 #include <atomic>

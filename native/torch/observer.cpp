@@ -2,13 +2,13 @@
 // Compiled on the user's machine against the user's torch (capture/torch_ops.py), because
 // RecordFunction's layout is torch's to change.
 
-#include "call.h"
+#include "core/record.h"
 #include "count_work.h"
-#include "counters.h"
-#include "record.h"
+#include "sources/call.h"
+#include "sources/counters.h"
+#include "sources/unwinding.h"
 #include "thread_table.h"
 #include "torch_api.h"
-#include "unwinding.h"
 #include "write_inputs.h"
 
 #include <algorithm>

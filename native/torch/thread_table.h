@@ -3,8 +3,8 @@
 #ifndef OP_THREAD_TABLE_H
 #define OP_THREAD_TABLE_H
 
-#include "event.h"
-#include "names.h"
+#include "core/event.h"
+#include "core/names.h"
 #include "torch_api.h"
 
 #if defined(__SSE2__)

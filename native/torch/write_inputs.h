@@ -6,9 +6,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 
+#include "core/event.h"
+#include "core/names.h"
 #include "count_work.h"
-#include "event.h"
-#include "names.h"
 #include "torch_api.h"
 #include "write_keywords.h"
 

@@ -3,8 +3,8 @@
 #ifndef OP_WRITE_KEYWORDS_H
 #define OP_WRITE_KEYWORDS_H
 
-#include "fields.h"
-#include "names.h"
+#include "core/fields.h"
+#include "core/names.h"
 #include "torch_api.h"
 
 #include <cmath>

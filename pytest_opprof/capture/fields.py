@@ -1,4 +1,4 @@
-"""Argument blocks of named values, decoded when somebody asks for them (``native/src/fields.h``)."""
+"""Argument blocks of named values, decoded when somebody asks for them (``native/src/core/fields.h``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inputs of a torch op, decoded from the observer's words (native/src/event.h, op_input_tag)."""
+"""The inputs of a torch op, decoded from the observer's words (native/src/core/event.h, op_input_tag)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IDENTITY_LAYOUT: Final = "=QQiiq"
 # of TorchScript.
 INPUT_KEYS: Final = frozenset({"Input Dims", "Input type", "Concrete Inputs", "Module Hierarchy"})
 
-# Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; the same table as in native/src/inputs.c.
+# Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; as in native/src/result/inputs.c.
 DTYPES: Final = (
     "unsigned char",
     "signed char",
@@ -125,7 +125,7 @@ class TensorIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One input or output, or what belongs to the one before (native/src/event.h)."""
+    """One input or output, or what belongs to the one before (native/src/core/event.h)."""
 
     tag: Tag
     dtype: int

@@ -181,7 +181,7 @@ def _key(build: TorchBuild, part: Part) -> str:
     digest = hashlib.sha256()
     for fact in (build.version, build.commit, build.digest):
         digest.update(fact.encode() + b"\0")
-    for source in (_source_folder() / f"{part}.cpp", *sorted(_source_folder().glob("*.h"))):
+    for source in (_source_folder() / f"{part}.cpp", *sorted(_source_folder().rglob("*.h"))):
         digest.update(source.read_bytes())
     return f"{part}-{re.sub(r'[^0-9A-Za-z.]', '_', build.version)}-{digest.hexdigest()[:16]}"
 

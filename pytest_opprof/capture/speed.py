@@ -19,7 +19,7 @@ _PROBES: Final = 10_000
 
 
 def probe_ns() -> int:
-    """Nanoseconds that a fixed amount of integer work takes just now (`native/src/speed.c`)."""
+    """Nanoseconds that a fixed amount of integer work takes just now (`native/src/core/speed.c`)."""
     took: int = lib.op_speed_probe()
     return took
 

@@ -12,7 +12,7 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 
 class OpDetails(enum.IntFlag):
-    """What is recorded of torch's ops besides that they ran (native/src/event.h, op_observe)."""
+    """What is recorded of torch's ops besides that they ran (native/src/core/event.h, op_observe)."""
 
     INPUTS = 1
     MEMORY = 2

@@ -154,7 +154,7 @@ def fields(schema: object) -> Iterator[str]:
 
 
 def test_variables_of_the_environment_are_all_there(repository: Path) -> None:
-    sources = [*(repository / "pytest_opprof").rglob("*.py"), *(repository / "native" / "src").glob("*.c")]
+    sources = [*(repository / "pytest_opprof").rglob("*.py"), *(repository / "native" / "src").rglob("*.c")]
     read = {name for path in sources for name in re.findall(r'"(OPPROF_[A-Z_]+)"', path.read_text("utf-8"))}
     read |= set(re.findall(r"env\.(OPPROF_[A-Z_]+)", (repository / "pyproject.toml").read_text("utf-8")))
     page = (repository / "docs" / "options.md").read_text(encoding="utf-8")

@@ -136,7 +136,7 @@ def test_a_free_threaded_build_is_refused_in_a_sentence(repository: Path, tmp_pa
     command = [
         *(compiler, "-std=c11", "-D_GNU_SOURCE", "-DPy_GIL_DISABLED", "-shared", "-fPIC"),
         *(f"-I{folder}" for folder in (native / "include", native / "src", sysconfig.get_path("include"))),
-        *(str(native / "src" / f"{part}.c") for part in parts),
+        *(str(native / "src" / "python" / f"{part}.c") for part in parts),
         *("-o", str(built), f"-L{library}", "-l:libopprof.so", f"-Wl,-rpath,{library}"),
     ]
     subprocess.run(command, check=True)

@@ -45,7 +45,7 @@ def opened(recording: Recording, folder: Path) -> Any:
 
 
 def from_base(recording: Recording) -> int:
-    """Times in a trace count from the beginning of a week (native/src/trace.c)."""
+    """Times in a trace count from the beginning of a week (native/src/export/trace.c)."""
     return recording.trace_start_ns % (7 * 24 * 3600 * 10**9)
 
 

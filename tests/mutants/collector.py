@@ -14,7 +14,7 @@ COLLECTOR: Final = (
     _noticed(
         name="events past the budget",
         tells="How many events began once a thread had no more room in its window.",
-        file="native/src/thread.c",
+        file="native/src/session/thread.c",
         text=f"!is_told(t->dropped + 1)) {{\n        {_COUNT}",
         without="!is_told(t->dropped + 1)) {",
         test="native/tests/test_spill.c::budget_ends_the_recording",
@@ -22,7 +22,7 @@ COLLECTOR: Final = (
     _noticed(
         name="events without a record",
         tells="That an event found no place: nested too deep, too large, or the first past the budget.",
-        file="native/src/thread.c",
+        file="native/src/session/thread.c",
         text="    if (!ready && op_recording() == window)\n        count_drop(t);",
         without="",
         test="native/tests/test_record.c::nesting_past_the_deepest_is_counted",
@@ -30,7 +30,7 @@ COLLECTOR: Final = (
     _noticed(
         name="threads without memory",
         tells="Events on threads for which there was no memory to note even that.",
-        file="native/src/thread.c",
+        file="native/src/session/thread.c",
         text="        self->pool.header->dropped++;\n",
         without="",
         test="native/tests/test_faults.c::every_allocation_fails",
@@ -38,7 +38,7 @@ COLLECTOR: Final = (
     _noticed(
         name="drops of all threads",
         tells="The sum of the events that any thread dropped.",
-        file="native/src/thread.c",
+        file="native/src/session/thread.c",
         text="dropped += __atomic_load_n(&t->dropped, __ATOMIC_RELAXED) - t->told;",
         without="(void)t;",
         test="native/tests/test_spill.c::budget_ends_the_recording",
@@ -46,7 +46,7 @@ COLLECTOR: Final = (
     _noticed(
         name="drops so far",
         tells="How many events a window that is open has dropped.",
-        file="native/src/session.c",
+        file="native/src/session/session.c",
         text="window ? op_thread_drops(window) : 0;",
         without="0;",
         test="native/tests/test_spill.c::budget_ends_the_recording",
@@ -54,7 +54,7 @@ COLLECTOR: Final = (
     _noticed(
         name="the end of the budget",
         tells="That a recording was cut off at its byte budget, or by the disk.",
-        file="native/src/chunks.c",
+        file="native/src/core/chunks.c",
         text="        self->pool.header->truncated = 1;\n        return false;",
         without="        return false;",
         test="native/tests/test_spill.c::budget_ends_the_recording",
@@ -62,7 +62,7 @@ COLLECTOR: Final = (
     _noticed(
         name="the end of the budget, in a recording",
         tells="The same, in the recording of a process that lives.",
-        file="native/src/gather.c",
+        file="native/src/session/gather.c",
         text="    stats->truncated = self->pool.header->truncated;\n",
         without="",
         test="native/tests/test_spill.c::budget_ends_the_recording",
@@ -70,7 +70,7 @@ COLLECTOR: Final = (
     _noticed(
         name="the end of the budget, read back",
         tells="The same, in what is recovered from the file of a dead process.",
-        file="native/src/recover.c",
+        file="native/src/session/recover.c",
         text="    result->stats.truncated = r->header->truncated;\n",
         without="",
         test="native/tests/test_recover.c::a_recording_that_was_cut_short_says_so",
@@ -78,7 +78,7 @@ COLLECTOR: Final = (
     _noticed(
         name="what a flight recorder forgets",
         tells="How many of the oldest events made room for the newest.",
-        file="native/src/chunks.c",
+        file="native/src/core/chunks.c",
         text="        self->pool.header->dropped += c->count;\n",
         without="",
         test="native/tests/test_flight.c::the_newest_events_stay",
@@ -86,7 +86,7 @@ COLLECTOR: Final = (
     _noticed(
         name="that a flight recorder forgets",
         tells="That a flight recorder does not hold all of its window.",
-        file="native/src/chunks.c",
+        file="native/src/core/chunks.c",
         text="        self->pool.header->truncated = 1;\n    }",
         without="    }",
         test="native/tests/test_flight.c::the_newest_events_stay",
@@ -94,7 +94,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a write that fails",
         tells="That the disk did not take a chunk: the chunk stays, and the recording ends.",
-        file="native/src/spill.c",
+        file="native/src/core/spill.c",
         text="        if (n <= 0)\n            return false;",
         without="        if (n <= 0)\n            return true;",
         test="native/tests/test_spill.c::full_disk_ends_the_recording",
@@ -102,7 +102,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a disk without room for the pool",
         tells="That the disk has no room for the session file, before a page of it is touched.",
-        file="native/src/pool.c",
+        file="native/src/core/pool.c",
         text="    int rc = op_fallocate(fd, (off_t)at, (off_t)bytes);",
         without="    int rc = ftruncate(fd, (off_t)(at + bytes));",
         test="native/tests/test_faults.c::every_file_allocation_fails",
@@ -110,7 +110,7 @@ COLLECTOR: Final = (
     _noticed(
         name="no crash recovery",
         tells="That nobody could read the recording, had the process died.",
-        file="native/src/gather.c",
+        file="native/src/session/gather.c",
         text="stats->crash_recovery = self->pool.file.fd >= 0;",
         without="stats->crash_recovery = 1;",
         test="native/tests/test_spill.c::missing_spill_folder_is_no_disk",
@@ -118,7 +118,7 @@ COLLECTOR: Final = (
     _noticed(
         name="ends without a begin",
         tells="Ends of ranges whose begin is not on record in this window.",
-        file="native/src/record.c",
+        file="native/src/core/record.c",
         text="        op_self->unmatched++;",
         without="        (void)0;",
         test="native/tests/test_windows.c::ranges_across_windows_end_in_neither",
@@ -126,7 +126,7 @@ COLLECTOR: Final = (
     _noticed(
         name="ends without a begin, of all threads",
         tells="Their sum over the threads.",
-        file="native/src/gather.c",
+        file="native/src/session/gather.c",
         text="            stats->unmatched_ends += t->unmatched;\n",
         without="",
         test="native/tests/test_windows.c::ranges_across_windows_end_in_neither",
@@ -134,7 +134,7 @@ COLLECTOR: Final = (
     _noticed(
         name="ends out of order",
         tells="That a range ended out of order or on another thread, so that it has no self time.",
-        file="native/src/record.c",
+        file="native/src/core/record.c",
         text="            if (!place || place != &owner->stack[owner->depth - 1])\n"
         "                __atomic_store_n(&e->flags, e->flags | OP_FLAG_ASYNC, __ATOMIC_RELAXED);\n",
         without="",
@@ -143,7 +143,7 @@ COLLECTOR: Final = (
     _noticed(
         name="ranges that are open at the end",
         tells="That a range had not ended when the window did, so that it has no duration.",
-        file="native/src/walk.c",
+        file="native/src/session/walk.c",
         text="(end ? 0 : OP_FLAG_UNFINISHED)",
         without="0",
         test="native/tests/test_tree.c::open_events_have_no_duration",
@@ -151,7 +151,7 @@ COLLECTOR: Final = (
     _noticed(
         name="names past the cap",
         tells="How many events share one name, as the process had too many for theirs.",
-        file="native/src/tree.c",
+        file="native/src/session/tree.c",
         text="        overflowed += c->name[row] == OP_NAME_OVERFLOW;",
         without="        overflowed += 0;",
         test="native/tests/test_names.c::events_that_share_the_name_are_counted_by_window",
@@ -159,7 +159,7 @@ COLLECTOR: Final = (
     _noticed(
         name="names that cannot be logged",
         tells="That a later process could not name what this one recorded.",
-        file="native/src/names.c",
+        file="native/src/core/names.c",
         text="    return broken ? -1 : 0;",
         without="    return 0;",
         test="native/tests/test_names.c::unwritable_log_is_said",
@@ -167,7 +167,7 @@ COLLECTOR: Final = (
     _noticed(
         name="counters that a thread lacks",
         tells="Threads on which the kernel refused the counters that were asked for.",
-        file="native/src/counters.c",
+        file="native/src/sources/counters.c",
         text="            self->uncounted++;",
         without="        (void)0;",
         test="native/tests/test_counters.c::a_refused_open_loses_no_event",
@@ -175,7 +175,7 @@ COLLECTOR: Final = (
     _noticed(
         name="stacks deeper than is kept",
         tells="That a C++ stack goes on beyond the frames that are kept of it.",
-        file="native/src/unwinding.c",
+        file="native/src/sources/unwinding.c",
         text="f->is_cut ? OP_STACK_BEYOND : OP_STACK_BOTTOM",
         without="OP_STACK_BOTTOM",
         test="native/tests/test_unwinding.c::a_deeper_stack_keeps_its_innermost",
@@ -183,7 +183,7 @@ COLLECTOR: Final = (
     _noticed(
         name="memory that was refused",
         tells="That an allocation of the C library failed.",
-        file="native/src/malloc_watch.c",
+        file="native/src/sources/malloc_watch.c",
         text="    if (is_watching())\n        changed(block ? memory_name",
         without="    if (block && is_watching())\n        changed(block ? memory_name",
         test="native/tests/test_malloc_watch.c::failures_are_told",
@@ -191,7 +191,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a malloc that cannot be watched",
         tells="That the interpreter does not call malloc where it can be watched.",
-        file="native/src/malloc_watch.c",
+        file="native/src/sources/malloc_watch.c",
         text="    if (!came_by || failures) {",
         without="    if (failures) {",
         test="native/tests/test_malloc_watch.c::a_program_that_is_not_seen_is_refused",
@@ -199,7 +199,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a process that lives",
         tells="That a session file is of a process that still writes to it.",
-        file="native/src/recover.c",
+        file="native/src/session/recover.c",
         text='    return is_alive ? op_error_set(OP_EBUSY, "%s: its process still runs", path) : rc;',
         without="    return rc;",
         test="native/tests/test_recover.c::living_recordings_are_read_from_a_copy",
@@ -207,7 +207,7 @@ COLLECTOR: Final = (
     _noticed(
         name="session files of another release",
         tells="That a session file has another layout.",
-        file="native/src/recover.c",
+        file="native/src/session/recover.c",
         text="    if (r->header->version != OP_FILE_VERSION)",
         without="    if (0)",
         test="native/tests/test_recover.c::newer_versions_are_refused",
@@ -215,7 +215,7 @@ COLLECTOR: Final = (
     _noticed(
         name="drops of a dead process",
         tells="How many events a process that died had dropped.",
-        file="native/src/thread.c",
+        file="native/src/session/thread.c",
         text="    self->pool.header->dropped += t->dropped - t->told;",
         without="",
         test="native/tests/test_recover.c::a_recording_that_was_cut_short_says_so",
@@ -223,7 +223,7 @@ COLLECTOR: Final = (
     _noticed(
         name="session files that do not fit",
         tells="That a session file is shorter than its header says.",
-        file="native/src/recover.c",
+        file="native/src/session/recover.c",
         text="OP_HEADER_BYTES + r->header->segments * r->header->segment_bytes > r->pool.bytes)",
         without="0)",
         test="native/tests/test_recover.c::newer_versions_are_refused",
@@ -231,7 +231,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a session that records nothing",
         tells="That nothing was being recorded when a process died.",
-        file="native/src/recover.c",
+        file="native/src/session/recover.c",
         text="    if (r->header->window == 0)",
         without="    if (0)",
         test="native/tests/test_recover.c::living_recordings_are_read_from_a_copy",
@@ -239,7 +239,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a child of a fork",
         tells="That a forked child is not the process that records.",
-        file="native/src/fork.c",
+        file="native/src/session/fork.c",
         text="    self->open = false;\n    self->stopping = 0;",
         without="    self->stopping = 0;",
         test="native/tests/test_fork.c::fork_without_a_session",
@@ -247,7 +247,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a trace that ends early",
         tells="That a trace which is read was cut off.",
-        file="native/src/kineto_in.c",
+        file="native/src/import/kineto_in.c",
         text="    if (r->failed)\n        return r->failed;\n    op_result *result = op_result_new();",
         without="    if (r->failed && !r->has_events)\n        return r->failed;\n"
         "    op_result *result = op_result_new();",
@@ -256,7 +256,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a file that is no trace",
         tells="That a file which is read holds no events.",
-        file="native/src/kineto_in.c",
+        file="native/src/import/kineto_in.c",
         text="    if (!r->failed && !r->has_events)",
         without="    if (0)",
         test="native/tests/test_kineto_in.c::what_is_no_trace_is_told",
@@ -264,7 +264,7 @@ COLLECTOR: Final = (
     _noticed(
         name="a disk without room for a trace",
         tells="That a trace was not written to its end.",
-        file="native/src/json_out.c",
+        file="native/src/core/json_out.c",
         text="            w->failed = errno;",
         without="            break;",
         test="native/tests/test_trace.c::a_full_disk_is_said",

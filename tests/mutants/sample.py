@@ -18,7 +18,7 @@ from mutants.tree import BuildError, Tree
 
 _SOURCES: Final = (
     *(f"pytest_opprof/{room}/*.py" for room in ("compare", "plugin", "forge", "baselines", "results")),
-    "native/src/cuda*.c",
+    "native/src/cuda/cuda*.c",
 )
 # What runs the CUDA sources: the C tests over the fake libcupti, and the programs that load it.
 _PROGRAMS: Final = "cuda|cupti|device|fake|trace|flows|lanes"

@@ -1,0 +1,68 @@
+"""``python native/check_rooms.py``: whether includes point one way, as import-linter asks it of Python.
+
+Each file of ``src`` stands in a room. A room may include itself and those before it, and no header includes
+itself by way of others.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOMS = ("core", "sources", "python", "result", "cuda", "session", "import", "export")
+_INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+
+def faults(source: Path) -> list[str]:
+    """What does not hold, a sentence each.
+
+    Args:
+        source: The folder with the rooms.
+    """
+    files = sorted(path.relative_to(source) for path in source.rglob("*") if path.suffix in {".c", ".h"})
+    includes = {
+        file.as_posix(): _INCLUDE.findall((source / file).read_text(encoding="utf-8")) for file in files
+    }
+    found = [
+        f"{file}: it stands in none of the rooms {', '.join(ROOMS)}" for file in includes if not _room(file)
+    ]
+    for file, included in includes.items():
+        found += [
+            f"{file} includes {other}: {_room(file)} comes before {_room(other)}"
+            for other in included
+            if other in includes and _rank(other) > _rank(file)
+        ]
+    return found + [f"includes itself: {' -> '.join(circle)}" for circle in _circles(includes)]
+
+
+def _room(file: str) -> str:
+    room = file.partition("/")[0]
+    return room if room in ROOMS else ""
+
+
+def _rank(file: str) -> int:
+    return ROOMS.index(_room(file)) if _room(file) else len(ROOMS)
+
+
+def _circles(includes: dict[str, list[str]]) -> list[list[str]]:
+    found: list[list[str]] = []
+    done: set[str] = set()
+
+    def follow(file: str, way: list[str]) -> None:
+        if file in way:
+            found.append([*way[way.index(file) :], file])
+        elif file not in done:
+            for other in includes.get(file, []):
+                follow(other, [*way, file])
+            done.add(file)
+
+    for file in includes:
+        follow(file, [])
+    return found
+
+
+if __name__ == "__main__":
+    problems = faults(Path(__file__).parent / "src")
+    if problems:
+        sys.exit("\n".join(problems))

@@ -1,0 +1,96 @@
+#include "core/steps.h"
+
+#include "core/error.h"
+#include "core/fault.h"
+#include "opprof.h"
+
+#include <dirent.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+static int by_value(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* On failure the mark has no list: then every thread counts as part of the step, and a count that
+ * varies with what they do is caught as unstable rather than hidden. */
+static void list_threads(op_step_mark *mark) {
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks)
+        return;
+    uint32_t capacity = 0, count = 0, *tids = NULL;
+    for (struct dirent *d = readdir(tasks); d; d = readdir(tasks)) {
+        if (d->d_name[0] < '0' || d->d_name[0] > '9')
+            continue;
+        if (count == capacity) {
+            capacity = capacity ? capacity * 2 : 64;
+            uint32_t *bigger = op_realloc(tids, capacity * sizeof *tids);
+            if (!bigger) {
+                free(tids);
+                closedir(tasks);
+                return;
+            }
+            tids = bigger;
+        }
+        tids[count++] = (uint32_t)strtoul(d->d_name, NULL, 10);
+    }
+    closedir(tasks);
+    if (count)
+        qsort(tids, count, sizeof *tids, by_value);
+    mark->tids = tids;
+    mark->tid_count = count;
+}
+
+bool op_step_has_thread(const op_step_mark *mark, uint32_t os_tid) {
+    if (os_tid == mark->stepper || !mark->tids)
+        return true;
+    return !bsearch(&os_tid, mark->tids, mark->tid_count, sizeof os_tid, by_value);
+}
+
+int op_steps_begin(op_steps *steps, int64_t number) {
+    op_steps_end(steps);
+    if (steps->count == steps->capacity) {
+        uint32_t capacity = steps->capacity ? steps->capacity * 2 : 16;
+        op_step_mark *bigger = op_realloc(steps->marks, capacity * sizeof *bigger);
+        if (!bigger)
+            return op_error_set(OP_ENOMEM, "no memory to mark step %lld", (long long)number);
+        steps->marks = bigger;
+        steps->capacity = capacity;
+    }
+    op_step_mark *mark = &steps->marks[steps->count++];
+    *mark = (op_step_mark){.number = number, .stepper = (uint32_t)syscall(SYS_gettid)};
+    list_threads(mark);
+    mark->start = op_ticks();
+    return OP_OK;
+}
+
+void op_steps_end(op_steps *steps) {
+    if (steps->count && steps->marks[steps->count - 1].end == 0)
+        steps->marks[steps->count - 1].end = op_ticks();
+}
+
+void op_steps_clear(op_steps *steps) {
+    for (uint32_t i = 0; i < steps->count; i++)
+        free(steps->marks[i].tids);
+    free(steps->marks);
+    *steps = (op_steps){0};
+}
+
+int op_timeline_add(op_timeline *timeline) {
+    if (timeline->count == timeline->capacity) {
+        uint32_t capacity = timeline->capacity ? timeline->capacity * 2 : 8;
+        op_clock_pair *bigger = op_realloc(timeline->pairs, capacity * sizeof *bigger);
+        if (!bigger)
+            return op_error_set(OP_ENOMEM, "no memory for a clock calibration");
+        timeline->pairs = bigger;
+        timeline->capacity = capacity;
+    }
+    op_clock_calibrate(&timeline->pairs[timeline->count++]);
+    return OP_OK;
+}
+
+void op_timeline_clear(op_timeline *timeline) {
+    free(timeline->pairs);
+    *timeline = (op_timeline){0};
+}

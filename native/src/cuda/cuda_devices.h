@@ -1,0 +1,34 @@
+/* What the devices of this process are, for a trace's deviceProperties. */
+#ifndef OP_CUDA_DEVICES_H
+#define OP_CUDA_DEVICES_H
+
+#include "cuda/cupti_api.h"
+
+enum op_device_attribute {                  /* in the order of Kineto's words below */
+                           OP_DEVICE_MAJOR, /* of its compute capability */
+                           OP_DEVICE_MINOR,
+                           OP_DEVICE_BLOCK_THREADS,
+                           OP_DEVICE_THREADS, /* of a multiprocessor, as what follows */
+                           OP_DEVICE_BLOCK_REGISTERS,
+                           OP_DEVICE_REGISTERS,
+                           OP_DEVICE_WARP,
+                           OP_DEVICE_BLOCK_SHARED,
+                           OP_DEVICE_PROCESSORS,
+                           OP_DEVICE_BLOCK_SHARED_OPTIN,
+                           OP_DEVICE_SHARED,
+                           OP_DEVICE_ATTRIBUTES /* how many these are */
+};
+
+typedef struct op_cuda_device {
+    char name[96];
+    uint64_t bytes; /* of its memory */
+    int values[OP_DEVICE_ATTRIBUTES];
+} op_cuda_device;
+
+/* Kineto's words for them. */
+extern const char *const op_device_attributes[OP_DEVICE_ATTRIBUTES];
+
+/* Of the libcuda that was loaded; NULL: none, or it does not say. The caller frees it. */
+op_cuda_device *op_cuda_devices(const op_cuda_functions *cuda, uint32_t *count);
+
+#endif

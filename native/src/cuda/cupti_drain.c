@@ -1,0 +1,167 @@
+#include "cuda/cupti_drain.h"
+
+#include "core/fault.h"
+#include "core/spill.h"
+#include "cuda/cupti.h"
+#include "cuda/cupti_buffers.h"
+#include "sources/malloc_watch.h"
+
+#include <signal.h>
+#include <string.h>
+
+/* Past so much CUPTI's own memory on the devices runs out, and kernels have no times. */
+#define FLUSH_EVERY_NS 1000000000u
+
+static struct {
+    pthread_mutex_t lock;
+    op_cupti_decoder decoder;
+    op_cuda_records records;
+    op_cuda_pause *pauses;
+    uint32_t pause_count, pause_capacity;
+    unsigned paused_for; /* bits of enum op_cupti_pause */
+    pthread_t thread;
+    bool runs, stops;
+    int tid;
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void op_cupti_drain_open(const op_cupti_library *library, const op_cupti_clock *clock,
+                         uint64_t most_bytes) {
+    pthread_mutex_lock(&self.lock);
+    self.decoder.library = library;
+    self.decoder.clock = *clock;
+    self.decoder.most_bytes = most_bytes;
+    pthread_mutex_unlock(&self.lock);
+}
+
+void op_cupti_drain_now(void) {
+    for (op_cupti_buffer *b; (b = op_cupti_buffers_take());) {
+        pthread_mutex_lock(&self.lock);
+        op_cupti_decode(&self.decoder, b->data, b->valid, &self.records);
+        pthread_mutex_unlock(&self.lock);
+        op_cupti_buffers_recycle(b);
+    }
+}
+
+bool op_cupti_drain_is_capturing(void) {
+    int64_t open = 0;
+    pthread_mutex_lock(&self.lock);
+    for (uint64_t i = 0; i < self.records.call_count; i++) {
+        const op_cuda_call *c = &self.records.calls[i];
+        open += c->role == OP_CALL_BEGIN_CAPTURE && c->call.result == 0;
+        open -= c->role == OP_CALL_END_CAPTURE; /* one that fails ends it too */
+    }
+    pthread_mutex_unlock(&self.lock);
+    return open > 0;
+}
+
+void op_cupti_drain_until(uint64_t ns) {
+    pthread_mutex_lock(&self.lock);
+    self.decoder.until = ns;
+    pthread_mutex_unlock(&self.lock);
+}
+
+void op_cupti_drain_clear(void) {
+    for (op_cupti_buffer *b; (b = op_cupti_buffers_take());)
+        op_cupti_buffers_recycle(b);
+    pthread_mutex_lock(&self.lock);
+    self.decoder.until = UINT64_MAX;
+    op_cuda_records_clear(&self.records);
+    op_cupti_names_free(
+        &self.decoder.names); /* a module unloaded since may have taken its names along */
+    free(self.pauses);
+    self.pauses = NULL;
+    self.pause_count = self.pause_capacity = 0;
+    self.paused_for = 0;
+    pthread_mutex_unlock(&self.lock);
+}
+
+static void *drain(void *unused) {
+    (void)unused;
+    op_memory_paused = true; /* what it takes is not the program's */
+    __atomic_store_n(&self.tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    uint64_t flushed = op_clock_now(CLOCK_MONOTONIC);
+    while (!__atomic_load_n(&self.stops, __ATOMIC_ACQUIRE)) {
+        op_cupti_buffers_wait(FLUSH_EVERY_NS);
+        if (op_clock_now(CLOCK_MONOTONIC) - flushed >= FLUSH_EVERY_NS &&
+            !__atomic_load_n(&self.stops, __ATOMIC_ACQUIRE)) {
+            self.decoder.library->cupti.ActivityFlushAll(0);
+            flushed = op_clock_now(CLOCK_MONOTONIC);
+        }
+        op_cupti_drain_now();
+    }
+    return NULL;
+}
+
+/* Without the thread a window holds what the buffers do; what is more is dropped, and counted. */
+void op_cupti_drain_start(void) {
+    sigset_t all, before;
+    if (self.runs)
+        return;
+    self.stops = false;
+    op_cupti_buffers_wake(false);
+    sigfillset(&all); /* the user's signal handlers are for the user's threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    self.runs = op_thread_start(&self.thread, NULL, drain, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void op_cupti_drain_join(void) {
+    if (!self.runs)
+        return;
+    __atomic_store_n(&self.stops, true, __ATOMIC_RELEASE);
+    op_cupti_buffers_wake(true);
+    pthread_join(self.thread, NULL);
+    op_wait_until_unlisted(__atomic_load_n(&self.tid, __ATOMIC_ACQUIRE));
+    self.runs = false;
+}
+
+void op_cupti_drain_stop(uint64_t dropped) {
+    op_cupti_drain_join();
+    op_cupti_drain_now();
+    pthread_mutex_lock(&self.lock);
+    self.records.dropped += dropped + op_cupti_buffers_dropped();
+    pthread_mutex_unlock(&self.lock);
+}
+
+/* ---- the records, for who makes a result of them ---------------------------------------------- */
+
+static void begin_pause(uint64_t at) {
+    if (self.pause_count == self.pause_capacity) {
+        uint32_t capacity = self.pause_capacity ? self.pause_capacity * 2 : 16;
+        op_cuda_pause *grown = op_realloc(self.pauses, capacity * sizeof *grown);
+        if (!grown) {
+            self.records.dropped++; /* what is recorded from here on is not all the window's */
+            return;
+        }
+        self.pauses = grown;
+        self.pause_capacity = capacity;
+    }
+    self.pauses[self.pause_count++] = (op_cuda_pause){.from = at, .to = UINT64_MAX};
+}
+
+void op_cupti_window_pause(enum op_cupti_pause why, bool paused) {
+    uint64_t at = op_ticks();
+    if (op_cupti_recorded() == OP_CUDA_NOT_RECORDED)
+        return;
+    pthread_mutex_lock(&self.lock);
+    unsigned before = self.paused_for;
+    self.paused_for = paused ? before | why : before & ~(unsigned)why;
+    if (!before && self.paused_for)
+        begin_pause(at);
+    else if (before && !self.paused_for && self.pause_count)
+        self.pauses[self.pause_count - 1].to = at;
+    pthread_mutex_unlock(&self.lock);
+}
+
+const op_cuda_records *op_cupti_records_lock(const op_cuda_pause **pauses, uint32_t *pause_count) {
+    if (op_cupti_recorded() == OP_CUDA_NOT_RECORDED)
+        return NULL;
+    pthread_mutex_lock(&self.lock);
+    *pauses = self.pauses;
+    *pause_count = self.pause_count;
+    return &self.records;
+}
+
+void op_cupti_records_unlock(void) { pthread_mutex_unlock(&self.lock); }
+void op_cupti_drain_lock(void) { pthread_mutex_lock(&self.lock); }
+void op_cupti_drain_unlock(void) { pthread_mutex_unlock(&self.lock); }

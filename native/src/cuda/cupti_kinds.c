@@ -1,0 +1,108 @@
+#include "cuda/cupti_kinds.h"
+
+/* Of devices first: work whose launch is not on record can still be told from a launch without work. */
+static const struct {
+    op_cupti_kind kind;
+    bool of_host, optional;
+} kinds[] = {{OP_CUPTI_KERNEL, false, false},  {OP_CUPTI_MEMCPY, false, false},
+             {OP_CUPTI_MEMSET, false, false},  {OP_CUPTI_PEER_COPY, false, false},
+             {OP_CUPTI_OVERHEAD, false, true}, {OP_CUPTI_EVENT, true, true},
+             {OP_CUPTI_SYNC, true, false},     {OP_CUPTI_RUNTIME, true, false}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Of the driver only what libraries call that go past the runtime: what starts work, takes memory or
+ * waits. CUpti_driver_api_trace_cbid, cupti_driver_cbid.h of 12.9 and 13.5; each with its _ptsz and
+ * _ptds twin. */
+static const uint16_t driver_calls[] = {
+    307, 442, 652, 653, 477, 478, 480,      /* cuLaunchKernel, -Ex, cuLaunchCooperativeKernel */
+    514, 515, 495, 496, 539, 540, 720, 721, /* cuGraphLaunch, cuStreamBeginCapture */
+    497, 498,                               /* cuStreamEndCapture */
+    305, 306, 408, 418,                     /* cuMemcpy */
+    276, 277, 397, 421, 278, 279, 398, 422, /* HtoD, DtoH */
+    280, 281, 399, 423, 318, 319, 409, 426, /* DtoD, Peer */
+    287, 288, 289, 405, 406, 424, 290, 291, 407, 425, /* 2D, 3D */
+    249, 250, 251, 411, 412, 413,                     /* cuMemset */
+    216, 218, 220, 428, 429, 430,                     /* Async */
+    243, 245, 598, 599, 600, 601, 611, 612,           /* cuMemAlloc, cuMemFree */
+    244, 371,                                         /* cuMemAllocPitch, -Managed */
+    119, 441, 587, 588,                               /* cuEventRecord, -WithFlags */
+    17,  121, 126, 440, 295, 436, /* cuCtx-, cuEvent-, cuStreamSynchronize, -WaitEvent */
+};
+enum { DRIVER_CALLS = sizeof driver_calls / sizeof *driver_calls };
+
+/* CUpti_runtime_api_trace_cbid of what cupti_names.c ignores: not recorded at all is cheaper. */
+static const uint16_t ignored_calls[] = {10, 16, 17, 133, 134, 136};
+enum { IGNORED_CALLS = sizeof ignored_calls / sizeof *ignored_calls };
+
+bool op_cupti_is_wanted_of_driver(uint32_t callback) {
+    for (int i = 0; i < DRIVER_CALLS; i++)
+        if (driver_calls[i] == callback)
+            return true;
+    return false;
+}
+
+static void choose_calls(const op_cupti_library *l, uint8_t wanted) {
+    if (!l->cupti.ActivityEnableDriverApi) { /* before 12.4: all, or none */
+        if (wanted)
+            l->cupti.ActivityEnable(OP_CUPTI_DRIVER);
+        else
+            l->cupti.ActivityDisable(OP_CUPTI_DRIVER);
+        return;
+    }
+    for (int i = 0; i < DRIVER_CALLS; i++)
+        l->cupti.ActivityEnableDriverApi(driver_calls[i], wanted);
+}
+
+int op_cupti_kinds_enable(const op_cupti_library *l) {
+    for (int i = 0; i < KINDS; i++) {
+        int rc = l->cupti.ActivityEnable((int)kinds[i].kind);
+        if (rc != OP_CUPTI_SUCCESS && !kinds[i].optional) {
+            op_cupti_kinds_disable_host(l);
+            op_cupti_kinds_disable_devices(l);
+            return rc;
+        }
+    }
+    for (int i = 0; l->cupti.ActivityEnableRuntimeApi && i < IGNORED_CALLS; i++)
+        l->cupti.ActivityEnableRuntimeApi(ignored_calls[i], 0);
+    choose_calls(l, 1);
+    if (l->cupti.ActivityEnableAllSyncRecords) /* a query that finds work unfinished did not wait */
+        l->cupti.ActivityEnableAllSyncRecords(0);
+    return OP_CUPTI_SUCCESS;
+}
+
+int op_cupti_kinds_enable_memory(const op_cupti_library *l) {
+    return l->cupti.ActivityEnable(OP_CUPTI_MEMORY);
+}
+
+static void disable(const op_cupti_library *l, bool of_host) {
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i].of_host == of_host)
+            l->cupti.ActivityDisable((int)kinds[i].kind);
+}
+
+void op_cupti_kinds_disable_host(const op_cupti_library *l) {
+    l->cupti.ActivityDisable(OP_CUPTI_MEMORY);
+    disable(l, true);
+    choose_calls(l, 0);
+}
+
+void op_cupti_kinds_disable_devices(const op_cupti_library *l) { disable(l, false); }
+
+static bool holds(const int *kinds_on, uint32_t count, op_cupti_kind kind) {
+    for (uint32_t i = 0; i < count && i < 64; i++)
+        if (kinds_on[i] == (int)kind)
+            return true;
+    return false;
+}
+
+bool op_cupti_kinds_are_enabled(const op_cupti_library *l, bool with_memory) {
+    int enabled[64];
+    uint32_t size = sizeof enabled, count = 0;
+    if (!l->cupti.ActivityGetEnabledKinds ||
+        l->cupti.ActivityGetEnabledKinds(NULL, enabled, &size, &count) != OP_CUPTI_SUCCESS)
+        return true; /* it cannot be asked */
+    for (int i = 0; i < KINDS; i++)
+        if (!kinds[i].optional && !holds(enabled, count, kinds[i].kind))
+            return false;
+    return !with_memory || holds(enabled, count, OP_CUPTI_MEMORY);
+}

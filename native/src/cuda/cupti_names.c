@@ -1,0 +1,213 @@
+/* Names of what CUPTI reports. A kernel's comes as the address of a text that CUPTI keeps as long as it
+ * lives, so that each is looked at once; a call's as a number. */
+#include "cuda/cupti_kinds.h"
+#include "cuda/cupti_records.h"
+
+#include "core/fault.h"
+#include "core/names.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct op_cupti_kernel_name {
+    const char *text;
+    uint32_t id;
+} kernel_name;
+
+typedef char *(*demangler)(const char *mangled, char *buffer, size_t *length, int *status);
+
+/* Of the C++ library that CUDA's users have loaded, or of the system's; NULL: names stay as they are.
+ */
+static demangler find_demangler(void) {
+    union {
+        void *address;
+        demangler function;
+    } found = {.address = dlsym(RTLD_DEFAULT, "__cxa_demangle")};
+    if (!found.address) {
+        void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+        found.address = library ? dlsym(library, "__cxa_demangle") : NULL;
+    }
+    return found.function;
+}
+
+static uint32_t intern_kernel(const char *mangled) {
+    static demangler demangle;
+    static bool looked;
+    if (!looked) {
+        demangle = find_demangler();
+        looked = true;
+    }
+    int status = -1;
+    char *plain =
+        demangle && strncmp(mangled, "_Z", 2) == 0 ? demangle(mangled, NULL, NULL, &status) : NULL;
+    const char *name = plain && status == 0 ? plain : mangled;
+    uint32_t id = op_names_intern(name, strlen(name));
+    free(plain);
+    return id;
+}
+
+static uint64_t place_of(const op_cupti_names *n, const char *text) {
+    uint64_t at = ((uintptr_t)text * 0x9e3779b97f4a7c15u) >> 32 & n->mask;
+    while (n->slots[at].text && n->slots[at].text != text)
+        at = (at + 1) & n->mask;
+    return at;
+}
+
+static bool make_room(op_cupti_names *n) {
+    if (n->slots && n->count * 2 <= n->mask)
+        return true;
+    op_cupti_names larger = {.mask = n->slots ? n->mask * 2 + 1 : 255, .count = n->count};
+    larger.slots = op_calloc(larger.mask + 1, sizeof *larger.slots);
+    if (!larger.slots)
+        return false;
+    for (uint64_t i = 0; n->slots && i <= n->mask; i++)
+        if (n->slots[i].text)
+            larger.slots[place_of(&larger, n->slots[i].text)] = n->slots[i];
+    free(n->slots);
+    n->slots = larger.slots;
+    n->mask = larger.mask;
+    return true;
+}
+
+bool op_cupti_name_kernel(op_cupti_decoder *d, const char *mangled, uint32_t *id) {
+    op_cupti_names *n = &d->names;
+    if (!mangled)
+        mangled = "(unnamed)";
+    if (!make_room(n))
+        return false;
+    kernel_name *name = &n->slots[place_of(n, mangled)];
+    if (!name->text) {
+        *name = (kernel_name){.text = mangled, .id = intern_kernel(mangled)};
+        n->count++;
+    }
+    *id = name->id;
+    return true;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+static bool ends_with(const char *name, size_t length, const char *end) {
+    size_t n = strlen(end);
+    return length > n && memcmp(name + length - n, end, n) == 0;
+}
+
+/* As Kineto has them: cudaLaunchKernel of cudaLaunchKernel_v7000, also of cudaLaunchKernel_ptsz_v7000,
+ * which is the same for a program that gives each thread a stream. */
+static size_t plain_length(const char *name) {
+    size_t length = strlen(name), digits = 0;
+    while (digits < length && name[length - 1 - digits] >= '0' && name[length - 1 - digits] <= '9')
+        digits++;
+    if (digits >= 4 && length > digits + 2 && name[length - digits - 1] == 'v' &&
+        name[length - digits - 2] == '_')
+        length -= digits + 2;
+    if (ends_with(name, length, "_ptsz") || ends_with(name, length, "_ptds"))
+        length -= 5;
+    return length;
+}
+
+/* They only ask, and there are many: what Kineto leaves out too. */
+static bool is_ignored(const char *name, size_t length) {
+    static const char *const ignored[] = {"cudaGetDevice",    "cudaSetDevice",
+                                          "cudaGetLastError", "cudaEventCreate",
+                                          "cudaEventDestroy", "cudaEventCreateWithFlags"};
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        if (strlen(ignored[i]) == length && memcmp(name, ignored[i], length) == 0)
+            return true;
+    return false;
+}
+
+/* A call that CUPTI itself has no name for is none that could be accounted for. */
+static bool look_up(const op_cupti_decoder *d, uint32_t domain, uint32_t callback,
+                    op_cupti_call_name *out) {
+    const char *name = NULL;
+    int rc = d->library->cupti.GetCallbackName((int)domain, callback, &name);
+    if (rc != OP_CUPTI_SUCCESS || !name)
+        return false;
+    size_t length = plain_length(name);
+    *out = (op_cupti_call_name){.id = op_names_intern(name, length),
+                                .role = (uint8_t)op_call_role_of(name, length),
+                                .ignored = domain == OP_CUPTI_OF_DRIVER
+                                               ? !op_cupti_is_wanted_of_driver(callback)
+                                               : is_ignored(name, length)};
+    return true;
+}
+
+bool op_cupti_name_call(op_cupti_decoder *d, uint32_t domain, uint32_t callback,
+                        op_cupti_call_name *out) {
+    enum { MOST = 4096 }; /* releases have some hundreds */
+    int which = domain == OP_CUPTI_OF_DRIVER;
+    op_cupti_names *n = &d->names;
+    if (callback >= MOST)
+        return look_up(d, domain, callback, out);
+    if (callback >= n->call_capacity[which]) {
+        uint32_t capacity = callback < 1024 ? 1024 : MOST;
+        op_cupti_call_name *grown = op_realloc(n->calls[which], capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        memset(grown + n->call_capacity[which], 0,
+               (capacity - n->call_capacity[which]) * sizeof *grown);
+        n->calls[which] = grown;
+        n->call_capacity[which] = capacity;
+    }
+    op_cupti_call_name *known = &n->calls[which][callback];
+    if (known->id == OP_NAME_NONE && !look_up(d, domain, callback, known))
+        return false;
+    *out = *known;
+    return true;
+}
+
+void op_cupti_names_free(op_cupti_names *n) {
+    free(n->slots);
+    free(n->calls[0]);
+    free(n->calls[1]);
+    *n = (op_cupti_names){0};
+}
+
+/* ---- copies and the like: Kineto's words --------------------------------------------------- */
+
+enum { MEMORY_KINDS = 8, COPY_KINDS = 11 };
+static const char *const memory_kinds[MEMORY_KINDS] = {
+    "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static"};
+
+static uint8_t known_kind(uint32_t kind) { return kind < MEMORY_KINDS ? (uint8_t)kind : 0; }
+
+/* Of each of the few there are, found once. */
+static uint32_t once(uint32_t *known, const char *name) {
+    uint32_t id = op_names_intern(name, strlen(name));
+    __atomic_store_n(known, id, __ATOMIC_RELAXED);
+    return id;
+}
+
+uint32_t op_cupti_name_copy(const op_cupti_copy *c) {
+    static uint32_t known[COPY_KINDS][MEMORY_KINDS][MEMORY_KINDS];
+    static const char *const kinds[COPY_KINDS] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                                  "AtoD",    "DtoA", "DtoD", "HtoH", "PtoP"};
+    char name[64];
+    uint8_t copy = c->copy_kind < COPY_KINDS ? c->copy_kind : 0;
+    uint8_t source = known_kind(c->source_kind), target = known_kind(c->target_kind);
+    uint32_t *id = &known[copy][source][target];
+    uint32_t found = __atomic_load_n(id, __ATOMIC_RELAXED);
+    if (found)
+        return found;
+    snprintf(name, sizeof name, "Memcpy %s (%s -> %s)", kinds[copy], memory_kinds[source],
+             memory_kinds[target]);
+    return once(id, name);
+}
+
+uint32_t op_cupti_name_set(uint16_t kind) {
+    static uint32_t known[MEMORY_KINDS];
+    char name[64];
+    uint32_t found = __atomic_load_n(&known[known_kind(kind)], __ATOMIC_RELAXED);
+    if (found)
+        return found;
+    snprintf(name, sizeof name, "Memset (%s)", memory_kinds[known_kind(kind)]);
+    return once(&known[known_kind(kind)], name);
+}
+
+uint32_t op_cupti_name_sync(uint32_t type) {
+    static const char *const types[] = {"Unknown Sync", "Event Sync", "Stream Wait Event",
+                                        "Stream Sync", "Context Sync"};
+    const char *name = types[type < sizeof types / sizeof *types ? type : 0];
+    return op_names_intern(name, strlen(name));
+}

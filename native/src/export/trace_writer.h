@@ -1,0 +1,86 @@
+/* What the parts of the trace writer share. */
+#ifndef OP_TRACE_WRITER_H
+#define OP_TRACE_WRITER_H
+
+#include "core/json_out.h"
+#include "export/flows.h"
+#include "export/lanes.h"
+#include "result/result.h"
+
+typedef struct op_escaped_name {
+    char *text; /* NULL: not yet */
+    uint32_t length;
+} op_escaped_name;
+
+typedef struct op_place {
+    char text[80]; /* from the name's closing quote to the time */
+    uint32_t length;
+} op_place;
+
+typedef struct op_trace {
+    op_json out;
+    const op_result *r;
+    uint64_t pid;
+    int64_t from_base;      /* nanoseconds from the base time to the window's start */
+    op_escaped_name *names; /* by id */
+    uint32_t name_count;
+    const op_cpp_frame *frames; /* of C++ stacks; NULL: none were recorded */
+    op_place *places;           /* by thread */
+    op_flows flows;
+    op_lanes lanes;
+    uint8_t *launched; /* by row: it has an arrow to a device; NULL: none has */
+    uint32_t *calls;   /* by row: 1 + the call of Python or C at or around it; NULL: there is none */
+    uint32_t *modules; /* by row: 1 + the call of a torch module at or around it; NULL: there is none */
+} op_trace;
+
+/* Which end of which arrow: a launch and the device's work, an op and its backward op. */
+enum op_arrow { OP_LAUNCH, OP_LAUNCHED, OP_FORWARD, OP_BACKWARD };
+
+/* Where tools put the rows; Kineto's numbers. */
+#define OP_SORT_DEVICES 5000000
+#define OP_SORT_SPANS 536870912
+
+void op_trace_name(op_trace *t, uint32_t id);
+void op_trace_arrow(op_trace *t, enum op_arrow end, uint64_t id, const op_place *at, int64_t at_ns);
+int64_t op_trace_duration(const op_result *r, uint64_t row); /* an open event's: to the window's end */
+/* What a call of the device's runtime and the work that it launched are found by. */
+void op_trace_correlation(op_trace *t, uint64_t call_row);
+
+/* trace_args.c: members of an event's "args", a comma after each */
+void op_trace_put_args(op_trace *t, uint64_t row); /* Input Dims and its like, what ranges carry */
+void op_trace_put_counters(op_trace *t, uint64_t row);
+void op_trace_put_stack(op_trace *t, uint64_t row);  /* C++ */
+void op_trace_put_memory(op_trace *t, uint64_t row); /* of an event of kind OP_MEMORY */
+
+/* trace_work.c: more members, a comma before each, and what the devices are */
+void op_trace_put_work(op_trace *t, uint32_t row);
+void op_trace_put_call(op_trace *t, uint64_t row);
+void op_trace_put_devices(op_trace *t);
+
+/* trace_labels.c: where events stand, what these places are called and how they are sorted */
+bool op_trace_name_places(op_trace *t);
+op_place op_trace_stream(const op_thread_info *stream, uint32_t track);
+void op_trace_put_labels(op_trace *t);
+
+/* trace_device.c: what ran on devices */
+bool op_trace_note_launches(op_trace *t);
+void op_trace_put_device_event(op_trace *t, const op_lane_slice *slice);
+
+/* trace_modules.c: the calls that an event ran in, and those of torch modules */
+bool op_trace_find_calls(op_trace *t);
+void op_trace_put_modules(op_trace *t, uint64_t row);
+
+static inline bool op_trace_is_call(const op_columns *c, uint64_t row) {
+    return c->kind[row] == OP_PYTHON_CALL || c->kind[row] == OP_C_CALL;
+}
+
+static inline void op_trace_time(op_trace *t, int64_t at_ns) {
+    op_json_microseconds(&t->out, t->from_base + at_ns);
+}
+
+static inline void op_trace_place(op_trace *t, const op_place *at, int64_t at_ns) {
+    op_json_bytes(&t->out, at->text, at->length);
+    op_trace_time(t, at_ns);
+}
+
+#endif

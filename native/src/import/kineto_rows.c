@@ -1,0 +1,327 @@
+/* From the events of a file to columns: lane by lane, in preorder, by torch's rule for who is inside
+ * whom, which has nothing but times: what begins in an event and ends later is beside it. */
+#include "core/error.h"
+#include "core/fault.h"
+#include "core/names.h"
+#include "import/kineto_in.h"
+#include "result/imported.h"
+
+#include <string.h>
+
+enum { XPU = 12, PRIVATEUSE1 = 20, CUDA = 1 };
+
+typedef struct building {
+    op_read_events *read; /* sorted, an event stands at its row */
+    op_result *result;
+    op_writable w;
+    uint32_t *stack; /* open rows of a lane */
+    uint64_t stack_capacity, depth;
+} building;
+
+static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory for the columns of the trace"); }
+
+static int64_t end_of(const op_read_event *e) {
+    return e->start_ns + (e->duration_ns > 0 ? e->duration_ns : 0);
+}
+
+/* Of equal events the one that stands first in the file is around the others. */
+static int in_preorder(const void *a, const void *b, void *events) {
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const op_read_event *x = (const op_read_event *)events + i, *y = (const op_read_event *)events + j;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    if (end_of(x) != end_of(y))
+        return end_of(x) > end_of(y) ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+/* From `order`, by row the event, to events at their rows: cycle by cycle, without a second copy. */
+static void reorder(op_read_event *events, uint32_t *order, uint64_t n) {
+    for (uint64_t first = 0; first < n; first++) {
+        if (order[first] == first)
+            continue;
+        const op_read_event moved = events[first];
+        uint64_t row = first;
+        for (uint32_t from; (from = order[row]) != first; row = from) {
+            events[row] = events[from];
+            order[row] = (uint32_t)row;
+        }
+        events[row] = moved;
+        order[row] = (uint32_t)row;
+    }
+}
+
+static int sort_events(op_read_events *read) {
+    uint64_t n = read->count;
+    uint32_t *order = op_malloc(n * sizeof *order + 1);
+    if (!order)
+        return no_memory();
+    for (uint64_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    if (n) {
+        qsort_r(order, n, sizeof *order, in_preorder, read->events);
+        reorder(read->events, order, n);
+    }
+    free(order);
+    return OP_OK;
+}
+
+/* ---- threads ---------------------------------------------------------------------------- */
+
+static int64_t number_in(const op_imported *i, uint32_t text, int64_t otherwise) {
+    op_span span = {0};
+    span.text = op_string_table_text(&i->texts, text, &span.length);
+    int64_t number;
+    return op_scan_integer(&span, &number) ? number : otherwise;
+}
+
+/* Kineto writes "thread 9611 (python)": the name proper is in the brackets. `args` is JSON. */
+static void take_label(const op_imported *i, uint32_t text, char name[16]) {
+    size_t length;
+    const char *args = op_string_table_text(&i->texts, text, &length), *end = args + length;
+    const char *from = memmem(args, length, "\"name\"", 6);
+    if (from)
+        from = memchr(from + 6, '"', (size_t)(end - from - 6));
+    const char *until = from ? memchr(from + 1, '"', (size_t)(end - from - 1)) : NULL;
+    if (!until || memchr(from, '\\', (size_t)(until - from)))
+        return;
+    from++;
+    const char *open = memchr(from, '(', (size_t)(until - from));
+    if (open && until[-1] == ')') {
+        from = open + 1;
+        until--;
+    }
+    size_t kept = (size_t)(until - from) < 15 ? (size_t)(until - from) : 15;
+    while (kept && kept < (size_t)(until - from) && ((uint8_t)from[kept] & 0xc0) == 0x80)
+        kept--;
+    memcpy(name, from, kept);
+}
+
+static int list_threads(building *b) {
+    op_result *r = b->result;
+    const op_imported *i = r->imported;
+    r->threads = op_calloc((size_t)i->lane_count + 1, sizeof *r->threads);
+    if (!r->threads)
+        return no_memory();
+    r->thread_count = i->lane_count;
+    for (uint32_t lane = 0; lane < i->lane_count; lane++) {
+        const op_lane *is = &i->lanes[lane];
+        op_thread_info *t = &r->threads[lane];
+        int64_t tid = number_in(i, is->tid, 0);
+        *t = (op_thread_info){.index = lane, .os_tid = (uint32_t)tid, .device_index = -1};
+        if (is->label)
+            take_label(i, is->label, t->name);
+        if (!is->device_type)
+            continue;
+        t->device_type = is->device_type;
+        if (is->device_type == CUDA)
+            t->device_type = b->read->has_privateuse1 ? PRIVATEUSE1 : b->read->has_xpu ? XPU : CUDA;
+        t->device_index = (int32_t)number_in(i, is->pid, -1);
+        t->resource = tid;
+    }
+    return OP_OK;
+}
+
+/* ---- steps ------------------------------------------------------------------------------ */
+
+static bool step_number(uint32_t name, int64_t *number) {
+    static const char prefix[] = "ProfilerStep#";
+    uint32_t length;
+    const char *text = op_names_text(name, &length);
+    if (length < sizeof prefix || memcmp(text, prefix, sizeof prefix - 1) != 0)
+        return false;
+    const op_span digits = {.text = text + sizeof prefix - 1, .length = length - (sizeof prefix - 1)};
+    return op_scan_integer(&digits, number);
+}
+
+static int earlier(const void *a, const void *b) {
+    const op_step *x = a, *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int list_steps(building *b) {
+    op_result *r = b->result;
+    op_buffer steps = {0};
+    for (uint64_t row = 0; row < r->columns.count; row++) {
+        op_step step;
+        if (b->w.scope[row] != OP_SCOPE_USER || b->w.kind[row] != OP_RANGE ||
+            !step_number(b->w.name[row], &step.number))
+            continue;
+        step.start_ns = b->w.start_ns[row];
+        step.end_ns = b->w.duration_ns[row] < 0 ? -1 : step.start_ns + b->w.duration_ns[row];
+        if (op_buffer_add(&steps, &step, sizeof step)) {
+            op_buffer_free(&steps);
+            return no_memory();
+        }
+    }
+    r->steps = (op_step *)(void *)steps.bytes;
+    r->step_count = (uint32_t)(steps.used / sizeof(op_step));
+    if (r->step_count)
+        qsort(r->steps, r->step_count, sizeof *r->steps, earlier);
+    return OP_OK;
+}
+
+/* The last step that had begun, where it had not ended. */
+static int32_t step_at(const op_result *r, int64_t at) {
+    uint32_t low = 0, high = r->step_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (r->steps[middle].start_ns <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || (r->steps[low - 1].end_ns >= 0 && at >= r->steps[low - 1].end_ns))
+        return -1;
+    return (int32_t)low - 1;
+}
+
+/* Work of a device belongs to the step that launched it, however late it runs. */
+static void place_in_steps(building *b) {
+    const op_columns *c = &b->result->columns;
+    for (uint64_t row = 0; row < c->count; row++)
+        b->w.step[row] = c->kind[row] < OP_KERNEL ? step_at(b->result, c->start_ns[row]) : -1;
+    for (uint64_t row = 0; row < c->count; row++)
+        if (c->kind[row] >= OP_KERNEL)
+            b->w.step[row] = c->launcher[row] >= 0 ? b->w.step[c->launcher[row]]
+                                                   : step_at(b->result, c->start_ns[row]);
+}
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+static bool may_be_parent(const op_read_event *e) {
+    return e->kind < OP_KERNEL && e->kind != OP_MEMORY && e->kind != OP_MARK &&
+           !(e->flags & OP_FLAG_ASYNC);
+}
+
+/* 1 + the row of the event around it; 0: none. What ended before this event began is around no later
+ * one either; an async event may outlive what it began in. */
+static uint32_t parent_of(building *b, const op_read_event *e) {
+    if (e->kind >= OP_KERNEL)
+        return 0;
+    for (; b->depth; b->depth--) {
+        const op_read_event *top = &b->read->events[b->stack[b->depth - 1]];
+        if (e->start_ns < end_of(top) && (e->flags & OP_FLAG_ASYNC || end_of(e) <= end_of(top)))
+            return b->stack[b->depth - 1] + 1;
+    }
+    return 0;
+}
+
+static int push(building *b, uint32_t row) {
+    if (b->depth == b->stack_capacity) {
+        uint64_t capacity = b->stack_capacity ? b->stack_capacity * 2 : 256;
+        uint32_t *grown = op_realloc(b->stack, capacity * sizeof *grown);
+        if (!grown)
+            return no_memory();
+        b->stack = grown;
+        b->stack_capacity = capacity;
+    }
+    b->stack[b->depth++] = row;
+    return OP_OK;
+}
+
+/* From here on the link of a host's event is its parent. */
+static int find_parents(building *b) {
+    op_read_event *events = b->read->events;
+    for (uint64_t row = 0; row < b->read->count; row++) {
+        op_read_event *e = &events[row];
+        if (row && e->lane != events[row - 1].lane)
+            b->depth = 0;
+        if (e->kind < OP_KERNEL)
+            e->link = parent_of(b, e);
+        if (may_be_parent(e) && push(b, (uint32_t)row))
+            return OP_ENOMEM;
+    }
+    return OP_OK;
+}
+
+static void fill_in(building *b, uint64_t row, const op_read_event *e) {
+    op_writable *w = &b->w;
+    bool ended = !(e->flags & OP_FLAG_UNFINISHED) && e->duration_ns >= 0;
+    bool at_end = end_of(e) >= b->read->last_ns || e->duration_ns < 0;
+    int32_t link = (int32_t)e->link - 1;
+    w->start_ns[row] = e->start_ns - b->read->first_ns;
+    w->duration_ns[row] = ended || !at_end ? e->duration_ns : -1;
+    w->self_ns[row] = ended && !(e->flags & OP_FLAG_ASYNC) && e->kind < OP_KERNEL ? e->duration_ns : 0;
+    w->sequence_nr[row] = e->sequence_nr;
+    w->name[row] = e->name;
+    w->thread[row] = e->lane;
+    w->forward_thread[row] = e->forward_thread;
+    w->args[row] = e->args;
+    w->kind[row] = e->kind;
+    w->flags[row] = (uint8_t)(e->flags | (ended ? 0 : OP_FLAG_UNFINISHED));
+    w->scope[row] = e->forward_thread && e->kind == OP_TORCH ? OP_SCOPE_BACKWARD : e->scope;
+    w->launcher[row] = e->kind >= OP_KERNEL ? link : -1;
+    w->parent[row] = e->kind >= OP_KERNEL ? -1 : link;
+    b->result->imported->category[row] = e->category;
+    b->result->imported->extras[row] = e->extras;
+}
+
+/* From the last row to the first: the events that are columns already are given back on the way, so
+ * that both are never there whole. */
+static void fill_rows(building *b) {
+    enum { AT_A_TIME = 1 << 16 };
+    op_read_events *read = b->read;
+    for (uint64_t row = read->count; row-- > 0;) {
+        fill_in(b, row, &read->events[row]);
+        if (row % AT_A_TIME == 0 && row) {
+            op_read_event *fewer = op_realloc(read->events, row * sizeof *fewer);
+            read->events = fewer ? fewer : read->events;
+        }
+    }
+}
+
+static void finish_rows(building *b) {
+    op_writable *w = &b->w;
+    uint64_t n = b->result->columns.count;
+    for (uint64_t row = 0; row < n; row++) {
+        bool ended = !(w->flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC));
+        if (w->parent[row] >= 0 && ended)
+            w->self_ns[w->parent[row]] -= w->duration_ns[row];
+        if (w->kind[row] == OP_MEMORY)
+            w->flags[row] |= op_memory_note(b->result, row);
+    }
+    for (uint64_t row = 0; row < n; row++)
+        if (w->flags[row] & (OP_FLAG_UNFINISHED | OP_FLAG_ASYNC))
+            w->self_ns[row] = 0;
+}
+
+static int build(building *b) {
+    op_result *r = b->result;
+    uint64_t n = b->read->count;
+    int rc;
+    if ((rc = sort_events(b->read)) || (rc = op_correlate(b->read)) || (rc = find_parents(b)))
+        return rc;
+    r->imported->category = op_malloc(n + 1);
+    r->imported->extras = op_malloc(n * sizeof *r->imported->extras + 1);
+    if (!r->imported->category || !r->imported->extras)
+        return no_memory();
+    if ((rc = op_columns_allocate(r, &b->w, n)) || (rc = list_threads(b)))
+        return rc;
+    fill_rows(b);
+    finish_rows(b);
+    if ((rc = op_forward_threads_find(r)) || (rc = list_steps(b)))
+        return rc;
+    place_in_steps(b);
+    r->stats.events = n;
+    r->stats.threads = r->thread_count;
+    r->stats.names = op_names_count();
+    return OP_OK;
+}
+
+int op_rows_build(op_read_events *read, op_result *result) {
+    if (read->first_ns == INT64_MAX)
+        read->first_ns = 0;
+    if (read->last_ns < read->first_ns)
+        read->last_ns = read->first_ns;
+    result->trace_start = result->imported->base_ns + read->first_ns;
+    result->trace_duration = read->last_ns - read->first_ns;
+    building b = {.read = read, .result = result};
+    int rc = build(&b);
+    free(b.stack);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* What reading a trace needs while it lasts; see kineto_in.h. */
+#ifndef OP_TRACE_READER_H
+#define OP_TRACE_READER_H
+
+#include "import/kineto_in.h"
+
+#define OP_MOST_PENDING 64 /* async events begun and not ended; each end looks through them */
+
+enum op_trace_state { AT_START, IN_OBJECT, IN_EVENTS, AT_END };
+
+struct op_trace_reader {
+    op_scan scan; /* over `buffer` */
+    op_buffer buffer;
+    uint64_t passed; /* bytes of the file before `buffer` */
+    size_t wait_for; /* bytes in `buffer` before it is worth another try */
+    enum op_trace_state state;
+    bool first, is_list, has_events;
+    int failed; /* what every later call returns */
+    uint64_t max_events, max_bytes;
+    op_imported *imported;
+    op_read_events read;
+    op_buffer words;       /* argument blocks */
+    op_buffer blocks;      /* by the id of the text of shapes: its block, a word each */
+    op_buffer labels;      /* op_lane each: what the file calls threads */
+    op_buffer name;        /* unescaped */
+    op_string_table names; /* of events: of calls, and others */
+    op_buffer name_ids;    /* by the id of such a text less 1: the name's, a word each */
+    uint32_t *slots;       /* lanes + 1 by hash */
+    uint32_t lane_capacity, slot_mask;
+    uint64_t *pending; /* indexes of async events, the latest last */
+    uint32_t pending_count;
+};
+
+/* At the `{` of an event: an enum op_scan_status; what became of the event is in `failed`. */
+int op_trace_read_event(op_trace_reader *r);
+/* The lane of a pid and a tid, made if need be. */
+int op_trace_find_lane(op_trace_reader *r, const op_span *pid, const op_span *tid, uint8_t device_type,
+                       uint32_t *out);
+/* What the file calls the thread; `args` is JSON. */
+int op_trace_label_lane(op_trace_reader *r, const op_span *pid, const op_span *tid,
+                        const op_span *args);
+void op_trace_apply_labels(op_trace_reader *r);
+int op_trace_no_memory(void);
+
+#endif

@@ -1,0 +1,365 @@
+#include "python/pycall.h"
+
+#include "core/names.h"
+#include "python/pyframe.h"
+#include "python/pyname.h"
+#include "sources/call.h"
+
+/* With the GIL. Whether calls are recorded, and all of them or those of torch modules alone. */
+static bool active, modules_only;
+
+/* ---- one call --------------------------------------------------------------------------- */
+
+static uint16_t line_of(op_frame *f) { return f ? op_pyline(op_frame_code(f), op_frame_offset(f)) : 0; }
+
+/* The line at which the innermost call that is shown is. Calls of ours are not: their lines are of
+ * other files, and the frame to ask is the one further out that called us. 0 for a function in C, which
+ * has no lines. */
+static uint16_t line_shown(const op_thread *t, op_frame *f) {
+    uint32_t depth = t->call_depth;
+    if (__builtin_expect(!depth || !t->calls[depth - 1].hidden, 1))
+        return line_of(f);
+    while (depth && t->calls[depth - 1].hidden)
+        depth--;
+    const void *code = depth ? t->calls[depth - 1].code : NULL;
+    while (f && op_frame_code(f) != code)
+        f = op_frame_back(f);
+    return line_of(f);
+}
+
+/* Also without the GIL, which torch gives up before it runs an op. */
+static uint16_t line_here(enum op_caller caller) {
+    (void)caller;
+    op_frame *innermost = op_frame_of(PyGILState_GetThisThreadState());
+    const op_thread *t = op_self;
+    return op_calls_are_of(t, op_open_window()) ? line_shown(t, innermost) : line_of(innermost);
+}
+
+/* What the thread was in when it came to the window, outermost first: no events, but the calls that
+ * events lie in. */
+static void note_open_frames(op_thread *t, op_frame *innermost) {
+    size_t count = 0;
+    for (op_frame *f = innermost; f; f = op_frame_back(f))
+        count++;
+    op_frame **frames = PyMem_RawMalloc((count + 1) * sizeof *frames);
+    if (!frames)
+        return;
+    size_t at = count;
+    for (op_frame *f = innermost; f; f = op_frame_back(f))
+        frames[--at] = f;
+    for (at = 0; at < count; at++) {
+        PyCodeObject *code = op_frame_code(frames[at]);
+        uint32_t name = op_pyname_of_code(code);
+        if (name == OP_NAME_NONE)
+            op_call_pass(t, code, true);
+        else
+            op_call_begin(t, code, name, OP_PYTHON_CALL, OP_FLAG_BEFORE, line_of(frames[at]));
+    }
+    PyMem_RawFree(frames);
+}
+
+/* A thread's first call in the window. `innermost` is the frame in which it happens. */
+static op_thread *arrive(uint32_t window, op_frame *innermost) {
+    op_thread *t = op_self;
+    if (op_recording() != window) /* it is paused: the thread comes later */
+        return NULL;
+    if (t == NULL || t->window != window)
+        t = op_thread_prepare(window, 0);
+    if (t == NULL || !op_calls_grow(t, window))
+        return NULL;
+    if (!modules_only)
+        note_open_frames(t, innermost);
+    return t;
+}
+
+static inline op_thread *known_here(uint32_t window) {
+    op_thread *t = op_self;
+    return __builtin_expect(op_calls_are_of(t, window), 1) ? t : NULL;
+}
+
+/* `callee` has just begun or goes on. */
+static inline void begin_function(PyCodeObject *code, op_frame *callee) {
+    uint32_t window = op_open_window();
+    if (!window || !active)
+        return;
+    op_frame *caller = op_frame_back(callee);
+    op_thread *t = known_here(window);
+    if (!t && !(t = arrive(window, caller)))
+        return;
+    uint32_t name;
+    if (__builtin_expect(op_pyname_is_module_call(code), 0)) {
+        PyObject *module = op_frame_first_argument(callee);
+        name = module ? op_pyname_of_module(module) : op_pyname_of_code(code);
+    } else if (modules_only) {
+        return;
+    } else {
+        name = op_pyname_of_code(code);
+    }
+    if (name == OP_NAME_NONE || !op_recording())
+        op_call_pass(t, code, name == OP_NAME_NONE);
+    else
+        op_call_begin(t, code, name, OP_PYTHON_CALL, 0, line_shown(t, caller));
+}
+
+static inline void end_function(const PyCodeObject *code) {
+    uint32_t window = op_open_window();
+    if (!window || !active)
+        return;
+    op_thread *t = known_here(window);
+    if (t || (t = arrive(window, op_frame_of(PyThreadState_Get()))))
+        op_call_end(t, code);
+}
+
+/* A function of ours calls nothing of interest. */
+static inline bool is_called_by_us(const op_thread *t) {
+    return t->call_depth && t->calls[t->call_depth - 1].hidden;
+}
+
+static inline void begin_method(const PyMethodDef *method, PyObject *self, op_frame *caller) {
+    uint32_t window = op_open_window();
+    if (!window || !active || modules_only)
+        return;
+    op_thread *t = known_here(window);
+    if (!t && !(t = arrive(window, caller)))
+        return;
+    uint32_t name = is_called_by_us(t) ? OP_NAME_NONE : op_pyname_of_method(method, self);
+    if (name == OP_NAME_NONE || !op_recording())
+        op_call_pass(t, method, name == OP_NAME_NONE);
+    else
+        op_call_begin(t, method, name, OP_C_CALL, 0, line_shown(t, caller));
+}
+
+static inline void end_method(const PyMethodDef *method) {
+    uint32_t window = op_open_window();
+    op_thread *t = window && active ? known_here(window) : NULL;
+    if (t)
+        op_call_end(t, method);
+}
+
+/* ---- 3.12 and later: callbacks of sys.monitoring ---------------------------------------- */
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+static PyObject *on_begin(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    (void)n;
+    op_frame *callee = op_frame_of(PyThreadState_Get());
+    if (callee)
+        begin_function((PyCodeObject *)args[0], callee);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    (void)n;
+    end_function((PyCodeObject *)args[0]);
+    Py_RETURN_NONE;
+}
+
+/* Of what CALL, C_RETURN and C_RAISE tell, as of a profile function: functions and methods in C.
+ * For a class or any other callable, what it runs is told apart. */
+static inline const PyMethodDef *method_called(PyObject *callable, PyObject *first, PyObject **self) {
+    if (PyCFunction_Check(callable)) {
+        *self = ((PyCFunctionObject *)callable)->m_self;
+        return ((PyCFunctionObject *)callable)->m_ml;
+    }
+    if (Py_IS_TYPE(callable, &PyMethodDescr_Type)) {
+        *self = first;
+        return ((PyMethodDescrObject *)callable)->d_method;
+    }
+    return NULL;
+}
+
+static PyObject *on_call(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    (void)n;
+    PyObject *self;
+    const PyMethodDef *method = method_called(args[2], args[3], &self);
+    if (method)
+        begin_method(method, self, op_frame_of(PyThreadState_Get()));
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_call_end(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    (void)n;
+    PyObject *self;
+    const PyMethodDef *method = method_called(args[2], args[3], &self);
+    if (method)
+        end_method(method);
+    Py_RETURN_NONE;
+}
+
+#else
+
+/* ---- 3.11: a profile function on each thread -------------------------------------------- */
+
+/* What profiled a thread before us goes on to do so: ours calls it, and leaves it behind. */
+typedef struct chained {
+    Py_tracefunc function;
+    PyObject *argument;
+} chained;
+
+#define CHAIN "pytest_opprof._fast.chained"
+
+static int profile_function(PyObject *chain, PyFrameObject *frame, int what, PyObject *arg) {
+    switch (what) {
+    case PyTrace_CALL:
+        begin_function(frame->f_frame->f_code, frame->f_frame);
+        break;
+    case PyTrace_RETURN:
+        end_function(frame->f_frame->f_code);
+        break;
+    case PyTrace_C_CALL:
+        if (PyCFunction_Check(arg))
+            begin_method(((PyCFunctionObject *)arg)->m_ml, ((PyCFunctionObject *)arg)->m_self,
+                         frame->f_frame);
+        break;
+    case PyTrace_C_RETURN:
+    case PyTrace_C_EXCEPTION:
+        if (PyCFunction_Check(arg))
+            end_method(((PyCFunctionObject *)arg)->m_ml);
+        break;
+    default:
+        break;
+    }
+    if (__builtin_expect(chain == NULL, 1))
+        return 0;
+    const chained *before = PyCapsule_GetPointer(chain, CHAIN);
+    return before ? before->function(before->argument, frame, what, arg) : -1;
+}
+
+static void free_chain(PyObject *capsule) {
+    chained *before = PyCapsule_GetPointer(capsule, CHAIN);
+    Py_XDECREF(before->argument);
+    PyMem_Free(before);
+}
+
+static int profile_thread(PyThreadState *state) {
+    if (state->c_profilefunc == profile_function)
+        return 0;
+    PyObject *capsule = NULL;
+    if (state->c_profilefunc) {
+        chained *before = PyMem_Malloc(sizeof *before);
+        if (!before) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        *before = (chained){state->c_profilefunc, Py_XNewRef(state->c_profileobj)};
+        capsule = PyCapsule_New(before, CHAIN, free_chain);
+        if (!capsule) {
+            Py_XDECREF(before->argument);
+            PyMem_Free(before);
+            return -1;
+        }
+    }
+    int rc = _PyEval_SetProfile(state, profile_function, capsule);
+    Py_XDECREF(capsule);
+    return rc;
+}
+
+/* A profiler that replaced ours meanwhile stays. */
+static int leave_thread(PyThreadState *state) {
+    if (state->c_profilefunc != profile_function)
+        return 0;
+    PyObject *capsule = Py_XNewRef(state->c_profileobj);
+    const chained *before = capsule ? PyCapsule_GetPointer(capsule, CHAIN) : NULL;
+    int rc =
+        _PyEval_SetProfile(state, before ? before->function : NULL, before ? before->argument : NULL);
+    Py_XDECREF(capsule);
+    return rc;
+}
+
+static int each_thread(int (*act)(PyThreadState *)) {
+    PyInterpreterState *interpreter = PyInterpreterState_Get();
+    for (PyThreadState *s = PyInterpreterState_ThreadHead(interpreter); s; s = PyThreadState_Next(s))
+        if (act(s))
+            return -1;
+    return 0;
+}
+
+/* What threading calls on a new thread, by way of sys.setprofile, at its first function: from there
+ * on the C function is called without a detour. */
+static PyObject *profile_new_thread(PyObject *module, PyObject *const *args, Py_ssize_t n) {
+    (void)module;
+    if (n != 4)
+        return PyErr_Format(PyExc_TypeError, "profile_new_thread() takes 4 arguments, not %zd", n);
+    PyThreadState *state = PyThreadState_Get();
+    PyObject *before = args[0], *frame = args[1], *event = args[2];
+    if (_PyEval_SetProfile(state, NULL, NULL))
+        return NULL;
+    if (before != Py_None) {
+        PyObject *set = PySys_GetObject("setprofile");
+        PyObject *done = set ? PyObject_CallOneArg(set, before) : NULL;
+        Py_XDECREF(done);
+        if (!done)
+            return NULL;
+    }
+    if (active && profile_thread(state))
+        return NULL;
+    bool begins = PyUnicode_Check(event) && PyUnicode_CompareWithASCIIString(event, "call") == 0;
+    if (begins && PyFrame_Check(frame)) {
+        op_frame *f = ((PyFrameObject *)frame)->f_frame;
+        begin_function(f->f_code, f);
+    }
+    Py_RETURN_NONE;
+}
+
+#endif
+
+/* ---- on and off -------------------------------------------------------------------------- */
+
+static PyObject *calls_start(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *prefixes, *hidden, *module_code;
+    int only;
+    if (!PyArg_ParseTuple(args, "O!UOp:calls_start", &PyTuple_Type, &prefixes, &hidden, &module_code,
+                          &only))
+        return NULL;
+    if (op_pynames_open(prefixes, hidden, module_code))
+        return NULL;
+    modules_only = only;
+    active = true;
+#if PY_VERSION_HEX < 0x030C0000
+    if (each_thread(profile_thread)) {
+        active = false;
+        return NULL;
+    }
+#endif
+    uint32_t window = op_recording();
+    if (window)
+        arrive(window, op_frame_of(PyThreadState_Get()));
+    if (!only)
+        __atomic_store_n(&op_line_here, line_here, __ATOMIC_RELAXED);
+    Py_RETURN_NONE;
+}
+
+/* Gives whether somebody else's profile function stands where ours stood, on the thread that asks. */
+static PyObject *calls_stop(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    bool displaced = false;
+    active = false;
+    __atomic_store_n(&op_line_here, NULL, __ATOMIC_RELAXED);
+#if PY_VERSION_HEX < 0x030C0000
+    displaced = PyThreadState_Get()->c_profilefunc != profile_function;
+    if (each_thread(leave_thread))
+        return NULL;
+#endif
+    op_pynames_close();
+    return PyBool_FromLong(displaced);
+}
+
+#define FAST(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
+
+PyMethodDef op_pycall_functions[] = {{"calls_start", calls_start, METH_VARARGS, NULL},
+                                     {"calls_stop", calls_stop, METH_NOARGS, NULL},
+#if PY_VERSION_HEX >= 0x030C0000
+                                     FAST(on_begin),
+                                     FAST(on_end),
+                                     FAST(on_call),
+                                     FAST(on_call_end),
+#else
+                                     FAST(profile_new_thread),
+#endif
+                                     {NULL, NULL, 0, NULL}};

@@ -1,0 +1,130 @@
+/* The Python frames of the calling thread, without making objects of them. CPython has no public
+ * way to do so: these are its internal headers, of the very version that the extension is built
+ * for. A thread's frames are changed by that thread alone, so that the GIL is not needed.
+ * All that CPython's releases disagree on is in this file. */
+#ifndef OP_PYFRAME_H
+#define OP_PYFRAME_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#endif
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wshadow"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <internal/pycore_code.h>
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_interpframe.h>
+#else
+#include <internal/pycore_frame.h>
+#endif
+#if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_gc.h>
+#include <internal/pycore_interp.h>
+#endif
+#pragma GCC diagnostic pop
+
+typedef struct _PyInterpreterFrame op_frame;
+
+/* From this frame outwards, the first that runs Python code. */
+static inline op_frame *op_frame_complete(op_frame *f) {
+    while (f && _PyFrame_IsIncomplete(f))
+        f = f->previous;
+    return f;
+}
+
+/* The innermost frame of a thread, which may run no Python code yet; NULL where there is none. */
+static inline op_frame *op_frame_raw(PyThreadState *state) {
+    if (!state)
+        return NULL;
+#if PY_VERSION_HEX >= 0x030D0000
+    return state->current_frame;
+#else
+    return state->cframe->current_frame;
+#endif
+}
+
+/* The innermost that runs Python code. */
+static inline op_frame *op_frame_of(PyThreadState *state) {
+    return op_frame_complete(op_frame_raw(state));
+}
+
+/* Whether so many bytes, which this thread takes now, are a trace or profile function's, or taken for
+ * one: before 3.12 the interpreter makes the frame object that it hands over before it notes that it
+ * traces. */
+static inline bool op_frame_is_traced_for(size_t bytes) {
+    PyThreadState *state = PyGILState_GetThisThreadState();
+    if (!state || state->tracing)
+        return state != NULL;
+#if PY_VERSION_HEX >= 0x030C0000
+    (void)bytes;
+    return false;
+#else
+    op_frame *f = state->cframe->use_tracing ? state->cframe->current_frame : NULL;
+    if (!f || _PyFrame_IsIncomplete(f) || f->frame_obj)
+        return false;
+    Py_ssize_t slots = f->f_code->co_nlocalsplus + f->f_code->co_stacksize;
+    return bytes == _PyObject_VAR_SIZE(&PyFrame_Type, slots) + sizeof(PyGC_Head);
+#endif
+}
+
+#if PY_VERSION_HEX < 0x030C0000
+/* How many threads of Python's there ever were. */
+static inline uint64_t op_threads_made(void) {
+    return PyInterpreterState_Get()->threads.next_unique_id;
+}
+#endif
+
+static inline op_frame *op_frame_back(op_frame *f) { return op_frame_complete(f->previous); }
+
+/* What a frame runs: a code object, or in one that runs no Python code another object. */
+static inline const PyCodeObject *op_frame_executable(const op_frame *f) {
+#if PY_VERSION_HEX >= 0x030E0000
+    return (const PyCodeObject *)PyStackRef_AsPyObjectBorrow(f->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    return (const PyCodeObject *)f->f_executable;
+#else
+    return f->f_code;
+#endif
+}
+
+static inline PyCodeObject *op_frame_code(op_frame *f) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return _PyFrame_GetCode(f);
+#else
+    return f->f_code;
+#endif
+}
+
+/* Of the instruction that runs, in bytes; below 0 before the first. */
+static inline int op_frame_offset(op_frame *f) {
+    return _PyInterpreterFrame_LASTI(f) * (int)sizeof(_Py_CODEUNIT);
+}
+
+/* Where in its code a frame is, as an address. */
+static inline const void *op_frame_at(const op_frame *f) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return f->instr_ptr;
+#else
+    return f->prev_instr;
+#endif
+}
+
+/* The first argument of the function, borrowed; NULL for none. */
+static inline PyObject *op_frame_first_argument(op_frame *f) {
+    if (op_frame_code(f)->co_argcount == 0)
+        return NULL;
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(f->localsplus[0]);
+#else
+    return f->localsplus[0];
+#endif
+}
+
+#endif

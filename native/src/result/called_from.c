@@ -1,0 +1,178 @@
+#include "result/called_from.h"
+
+#include "core/fault.h"
+#include "core/names.h"
+#include "result/device_time.h"
+
+#include <string.h>
+
+#define MOST_AHEAD (1 << 24) /* numbers: a thread counts up by one */
+
+/* ---- forward ops ---------------------------------------------------------------------------- */
+
+static op_forward_sites *thread_of(op_calling *c, uint64_t thread, int64_t number) {
+    for (uint32_t i = 0; i < c->forward_count; i++)
+        if (c->forwards[i].thread == thread)
+            return &c->forwards[i];
+    op_forward_sites *more = op_realloc(c->forwards, (c->forward_count + 1) * sizeof *more);
+    if (!more)
+        return NULL;
+    c->forwards = more;
+    more[c->forward_count] = (op_forward_sites){.thread = thread, .first = number};
+    return &more[c->forward_count++];
+}
+
+/* Of ops that share a number the last one made the node. */
+static bool note_forward(op_calling *c, uint64_t thread, int64_t number, uint16_t site) {
+    op_forward_sites *f = thread_of(c, thread, number);
+    if (!f)
+        return false;
+    int64_t at = number - f->first;
+    if (at < 0 || at > (int64_t)f->count + MOST_AHEAD)
+        return true;
+    if ((uint64_t)at >= f->room) {
+        uint64_t room = f->room * 2 > (uint64_t)at + 1 ? f->room * 2 : (uint64_t)at + 64;
+        uint16_t *sites = op_realloc(f->sites, room * sizeof *sites);
+        if (!sites)
+            return false;
+        f->sites = sites;
+        f->room = room;
+    }
+    if ((uint64_t)at >= f->count) {
+        memset(f->sites + f->count, 0, ((uint64_t)at - f->count) * sizeof *f->sites);
+        f->count = (uint64_t)at + 1;
+    }
+    f->sites[at] = site;
+    return true;
+}
+
+static uint16_t site_of_forward(const op_calling *c, uint64_t thread, int64_t number) {
+    for (uint32_t i = 0; i < c->forward_count; i++) {
+        const op_forward_sites *f = &c->forwards[i];
+        if (f->thread == thread)
+            return number >= f->first && (uint64_t)(number - f->first) < f->count
+                       ? f->sites[number - f->first]
+                       : 0;
+    }
+    return 0;
+}
+
+/* What has no site of its own was called from where the event around it was. */
+static void inherit(const op_writable *w, uint64_t row) {
+    if (!w->line[row] && w->parent[row] >= 0)
+        w->line[row] = w->line[w->parent[row]];
+}
+
+bool op_calling_note(op_calling *c, const op_segment *s) {
+    const op_writable *w = s->w;
+    for (uint64_t row = s->first_new; row < s->count; row++) {
+        inherit(w, row);
+        bool is_forward = w->sequence_nr[row] >= 0 && w->forward_thread[row] == 0;
+        if (is_forward && w->line[row] &&
+            !note_forward(c, s->r->threads[w->thread[row]].torch_thread, w->sequence_nr[row],
+                          w->line[row]))
+            return false;
+    }
+    return true;
+}
+
+void op_calling_settle(const op_calling *c, const op_segment *s) {
+    const op_writable *w = s->w;
+    for (uint64_t row = s->first_new; row < s->count; row++) {
+        int32_t parent = w->parent[row];
+        uint16_t site = 0;
+        inherit(w, row);
+        if (w->forward_thread[row] != 0 && w->sequence_nr[row] >= 0)
+            site = site_of_forward(c, w->forward_thread[row], w->sequence_nr[row]);
+        if (!site && parent >= 0 && s->state[parent] & OP_ROW_OF_FORWARD)
+            site = w->line[parent];
+        if (site) {
+            w->line[row] = site;
+            s->state[row] |= OP_ROW_OF_FORWARD;
+        }
+    }
+}
+
+/* ---- sums ----------------------------------------------------------------------------------- */
+
+static uint64_t hash_of(uint32_t name, uint32_t site) {
+    uint64_t h = ((uint64_t)name << 16 | site) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+static uint32_t *slot_of(const op_calling *c, uint32_t name, uint32_t site) {
+    uint64_t at = hash_of(name, site) & c->mask;
+    while (c->slots[at] &&
+           !(c->rows[c->slots[at] - 1].name == name && c->rows[c->slots[at] - 1].site == site))
+        at = (at + 1) & c->mask;
+    return &c->slots[at];
+}
+
+static bool make_room(op_calling *c) {
+    if (c->count < c->room)
+        return true;
+    uint64_t room = c->room ? c->room * 2 : 256;
+    op_called_from *rows = op_realloc(c->rows, room * sizeof *rows);
+    if (rows)
+        c->rows = rows;
+    uint32_t *slots = rows ? op_calloc(room * 2, sizeof *slots) : NULL;
+    if (!slots)
+        return false;
+    free(c->slots);
+    c->slots = slots;
+    c->room = room;
+    c->mask = room * 2 - 1;
+    for (uint64_t i = 0; i < c->count; i++)
+        *slot_of(c, c->rows[i].name, c->rows[i].site) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool is_called_from_a_line(uint8_t kind) {
+    return kind != OP_PYTHON_CALL && kind != OP_C_CALL && kind != OP_MARK && kind != OP_MEMORY &&
+           !op_is_on_device(kind);
+}
+
+bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
+    const op_columns *columns = &r->columns;
+    uint32_t site = columns->line[row];
+    if (!site || columns->step[row] < 0 || !is_called_from_a_line(columns->kind[row]))
+        return true;
+    if (!make_room(c))
+        return false;
+    uint32_t name = op_names_group(columns->name[row]), *slot = slot_of(c, name, site);
+    if (!*slot) {
+        c->rows[c->count] = (op_called_from){.name = name, .site = site};
+        *slot = (uint32_t)++c->count;
+    }
+    op_called_from *called = &c->rows[*slot - 1];
+    called->count++;
+    if (r->work) {
+        called->bytes += r->work[row].bytes;
+        called->nodes += r->work[row].nodes;
+    }
+    return true;
+}
+
+void op_calling_finish(op_calling *c, op_result *r) {
+    r->called_from = c->rows;
+    r->called_from_count = c->count;
+    c->rows = NULL;
+}
+
+void op_calling_release(op_calling *c) {
+    for (uint32_t i = 0; i < c->forward_count; i++)
+        free(c->forwards[i].sites);
+    free(c->forwards);
+    free(c->rows);
+    free(c->slots);
+}
+
+const op_called_from *op_result_called_from(const op_result *r, uint64_t *count) {
+    *count = r->called_from_count;
+    return r->called_from;
+}
+
+const op_site *op_result_sites(const op_result *r, uint32_t *count) {
+    *count = r->site_count;
+    return r->sites;
+}

@@ -1,0 +1,33 @@
+/* Which ops were called from which sites, summed up while rows are settled or let go. */
+#ifndef OP_CALLED_FROM_H
+#define OP_CALLED_FROM_H
+
+#include "result/segment.h"
+
+/* The sites of a thread's forward ops, by autograd's number. */
+typedef struct op_forward_sites {
+    uint64_t thread; /* torch's number of it */
+    int64_t first;
+    uint64_t count, room;
+    uint16_t *sites;
+} op_forward_sites;
+
+typedef struct op_calling {
+    op_called_from *rows;
+    uint64_t count, room;
+    uint32_t *slots; /* row + 1; 0: empty */
+    uint64_t mask;
+    op_forward_sites *forwards;
+    uint32_t forward_count;
+} op_calling;
+
+/* Notes the sites of forward ops among the new rows, for their backward ops. false: no memory. */
+bool op_calling_note(op_calling *c, const op_segment *s);
+/* Once all are noted, gives each new row its site: what runs inside of an op has the op's, a backward
+ * op that of its forward op. */
+void op_calling_settle(const op_calling *c, const op_segment *s);
+bool op_calling_add(op_calling *c, const op_result *r, uint64_t row);
+void op_calling_finish(op_calling *c, op_result *r); /* the result has the sums */
+void op_calling_release(op_calling *c);
+
+#endif

@@ -1,0 +1,258 @@
+#include "result/cpp_stacks.h"
+
+#include "core/error.h"
+#include "core/fault.h"
+#include "sources/symbols.h"
+
+#include <string.h>
+
+typedef struct module {
+    op_module at;
+    uint32_t path;
+} module;
+
+struct op_cpp_stacks {
+    uint32_t *of_row;     /* 1 + innermost frame; 0: none */
+    op_cpp_frame *frames; /* callers before what they call */
+    uint32_t count, room; /* of the frames */
+    uint32_t *slots;      /* 1 + frame, by caller and address; 0: empty */
+    uint32_t slot_count;  /* a power of two */
+    module *modules;      /* that were mapped */
+    uint32_t module_count, module_room;
+    uint32_t thread; /* that `here` is of */
+    int32_t *here;   /* of its numbers: the frame */
+    uint32_t numbers, here_room;
+    bool is_symbolized;
+};
+
+#define UNKNOWN (-3) /* a number that is not on record */
+
+static op_cpp_stacks *stacks_of(op_result *r) {
+    if (r->cpp_stacks)
+        return r->cpp_stacks;
+    op_cpp_stacks *s = op_calloc(1, sizeof *s);
+    uint32_t *of_row = op_calloc(r->columns.count + 1, sizeof *of_row);
+    if (!s || !of_row) {
+        free(s);
+        free(of_row);
+        return NULL;
+    }
+    s->of_row = of_row;
+    s->thread = UINT32_MAX;
+    return r->cpp_stacks = s;
+}
+
+void op_cpp_stacks_free(op_cpp_stacks *s) {
+    if (!s)
+        return;
+    free(s->of_row);
+    free(s->frames);
+    free(s->slots);
+    free(s->modules);
+    free(s->here);
+    free(s);
+}
+
+/* ---- frames, each once -------------------------------------------------------------------- */
+
+static uint64_t hash_of(int32_t caller, uint64_t address) {
+    uint64_t h = (address ^ (uint64_t)(uint32_t)caller << 32) * 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 29 ^ (uint32_t)caller) * 0xc2b2ae3d27d4eb4fu;
+    return h ^ h >> 32;
+}
+
+static uint32_t *slot_of(const op_cpp_stacks *s, int32_t caller, uint64_t address) {
+    for (uint64_t at = hash_of(caller, address);; at++) {
+        uint32_t *slot = &s->slots[at & (s->slot_count - 1)];
+        if (!*slot ||
+            (s->frames[*slot - 1].caller == caller && s->frames[*slot - 1].address == address))
+            return slot;
+    }
+}
+
+static bool grow(op_cpp_stacks *s) {
+    uint32_t room = s->room ? s->room * 2 : 256;
+    op_cpp_frame *frames = op_realloc(s->frames, room * sizeof *frames);
+    if (!frames)
+        return false;
+    s->frames = frames;
+    uint32_t *slots = op_calloc((size_t)room * 2, sizeof *slots);
+    if (!slots)
+        return false;
+    free(s->slots);
+    s->slots = slots;
+    s->slot_count = room * 2;
+    s->room = room;
+    for (uint32_t i = 0; i < s->count; i++)
+        *slot_of(s, frames[i].caller, frames[i].address) = i + 1;
+    return true;
+}
+
+/* UNKNOWN: no memory. */
+static int32_t add_frame(op_cpp_stacks *s, int32_t caller, uint64_t address) {
+    if (s->count == s->room && !grow(s))
+        return UNKNOWN;
+    uint32_t *slot = slot_of(s, caller, address);
+    if (!*slot) {
+        s->frames[s->count] = (op_cpp_frame){.address = address, .caller = caller};
+        *slot = ++s->count;
+    }
+    return (int32_t)*slot - 1;
+}
+
+/* ---- records ------------------------------------------------------------------------------ */
+
+static void begin_thread(op_cpp_stacks *s, uint32_t thread) {
+    s->thread = thread;
+    s->numbers = OP_STACK_FIRST;
+}
+
+static bool make_room(op_cpp_stacks *s, uint32_t numbers) {
+    if (numbers <= s->here_room)
+        return true;
+    uint32_t room = numbers * 2 > 256 ? numbers * 2 : 256;
+    int32_t *here = op_realloc(s->here, room * sizeof *here);
+    if (!here)
+        return false;
+    here[OP_STACK_BOTTOM] = OP_CPP_BOTTOM;
+    here[OP_STACK_BEYOND] = OP_CPP_BEYOND;
+    s->here = here;
+    s->here_room = room;
+    return true;
+}
+
+/* The frame of a thread's number. */
+static int32_t frame_of(const op_cpp_stacks *s, uint32_t number) {
+    return number < s->numbers ? s->here[number] : UNKNOWN;
+}
+
+/* Of a dead process's thread a chunk may be lost: numbers that it gave are unknown, and where theirs go
+ * on is read off the next that are given. */
+static int read_frames(op_cpp_stacks *s, const op_result *r, uint32_t last, const uint32_t *block) {
+    uint32_t fresh = ((*block >> 8) - 1) / 2, first = last - fresh + 1;
+    if (fresh == 0 || last < fresh || first < s->numbers || last > r->arg_words)
+        return OP_OK;
+    if (!make_room(s, last + 1))
+        return OP_ENOMEM;
+    while (s->numbers < first)
+        s->here[s->numbers++] = UNKNOWN;
+    int32_t caller = frame_of(s, block[1]);
+    for (uint32_t i = 0; i < fresh; i++) {
+        uint64_t address;
+        memcpy(&address, block + 2 + 2 * i, sizeof address);
+        if (caller != UNKNOWN) {
+            caller = add_frame(s, caller, address);
+            if (caller == UNKNOWN)
+                return OP_ENOMEM;
+        }
+        s->here[s->numbers++] = caller;
+    }
+    return OP_OK;
+}
+
+/* The block's words, if it is one of this type and whole. */
+static bool is_block(const op_result *r, const uint32_t *block, uint32_t type) {
+    return block && (*block & 0xff) == type && *block >> 8 != 0 &&
+           (*block >> 8) < (uint64_t)(r->args + r->arg_words - block);
+}
+
+int op_cpp_stacks_read(op_result *r, const op_event *e, uint32_t thread, uint64_t row,
+                       const uint32_t *block) {
+    op_cpp_stacks *s = stacks_of(r);
+    if (!s)
+        return OP_ENOMEM;
+    if (s->thread != thread)
+        begin_thread(s, thread);
+    if (!make_room(s, OP_STACK_FIRST))
+        return OP_ENOMEM;
+    if (is_block(r, block, OP_ARGS_STACK) && read_frames(s, r, e->aux, block) != OP_OK)
+        return OP_ENOMEM;
+    int32_t frame = frame_of(s, e->aux);
+    if (frame >= 0)
+        s->of_row[row] = (uint32_t)frame + 1;
+    return OP_OK;
+}
+
+int op_cpp_stacks_file(op_result *r, uint32_t path, const uint32_t *block) {
+    op_cpp_stacks *s = stacks_of(r);
+    if (!s)
+        return OP_ENOMEM;
+    if (!is_block(r, block, OP_ARGS_MODULE) || *block >> 8 != OP_ARGS_MODULE_WORDS)
+        return OP_OK;
+    module found = {.path = path};
+    memcpy(&found.at, block + 1, sizeof found.at);
+    if (found.at.id_bytes > OP_BUILD_ID_BYTES)
+        return OP_OK;
+    for (uint32_t i = 0; i < s->module_count; i++)
+        if (s->modules[i].path == path && memcmp(&s->modules[i].at, &found.at, sizeof found.at) == 0)
+            return OP_OK;
+    if (s->module_count == s->module_room) {
+        uint32_t room = s->module_room ? s->module_room * 2 : 32;
+        module *more = op_realloc(s->modules, room * sizeof *more);
+        if (!more)
+            return OP_ENOMEM;
+        s->modules = more;
+        s->module_room = room;
+    }
+    s->modules[s->module_count++] = found;
+    return OP_OK;
+}
+
+/* ---- what they are called ----------------------------------------------------------------- */
+
+static int by_address(const void *a, const void *b) {
+    const op_symbol *x = a, *y = b;
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* Addresses of one module's file, sorted; how many. */
+static uint32_t pick(const op_cpp_stacks *s, const module *m, op_symbol *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        op_cpp_frame *f = &s->frames[i];
+        if (f->module || f->address < m->at.start || f->address >= m->at.end)
+            continue;
+        f->module = m->path;
+        f->offset = f->address - m->at.bias;
+        out[count++] = (op_symbol){.address = f->offset, .frame = i};
+    }
+    qsort(out, count, sizeof *out, by_address);
+    return count;
+}
+
+static int symbolize(op_cpp_stacks *s) {
+    op_symbol *symbols = op_malloc((size_t)s->count * sizeof *symbols + 1);
+    if (!symbols)
+        return op_error_set(OP_ENOMEM, "no memory for the names of %u frames", s->count);
+    for (uint32_t i = 0; i < s->module_count; i++) {
+        const module *m = &s->modules[i];
+        uint32_t count = pick(s, m, symbols);
+        if (count)
+            op_symbols_find(m->path, &m->at, symbols, count);
+        for (uint32_t j = 0; j < count; j++)
+            s->frames[symbols[j].frame].symbol = symbols[j].name;
+    }
+    free(symbols);
+    return OP_OK;
+}
+
+int op_result_cpp_frames(const op_result *r, const op_cpp_frame **frames, uint64_t *count) {
+    op_cpp_stacks *s = r->cpp_stacks;
+    *frames = NULL;
+    *count = 0;
+    if (!s)
+        return OP_OK;
+    if (!s->is_symbolized) {
+        int rc = symbolize(s);
+        if (rc != OP_OK)
+            return rc;
+        s->is_symbolized = true;
+    }
+    *frames = s->frames;
+    *count = s->count;
+    return OP_OK;
+}
+
+uint32_t op_result_cpp_stack(const op_result *r, uint64_t row) {
+    return r->cpp_stacks && row < r->columns.count ? r->cpp_stacks->of_row[row] : 0;
+}

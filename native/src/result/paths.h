@@ -1,0 +1,21 @@
+/* Call paths while they are summed up: what was added may be let go. */
+#ifndef OP_PATHS_H
+#define OP_PATHS_H
+
+#include "result/result.h"
+
+#include <stdbool.h>
+
+typedef struct op_tracing {
+    op_path *paths; /* a caller before what it calls */
+    uint64_t count, capacity;
+    uint32_t *slots; /* path + 1; 0: empty */
+    uint64_t mask;
+    int32_t *of_row; /* -1: outside of the steps, or none of the host's */
+} op_tracing;
+
+bool op_tracing_find(op_tracing *t, const op_result *r, uint64_t row); /* its parent's is known */
+void op_tracing_add(const op_tracing *t, const op_columns *c, uint64_t row);
+void op_tracing_release(op_tracing *t);
+
+#endif

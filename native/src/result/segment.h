@@ -1,0 +1,30 @@
+/* Rows that are settled together: all of a result's, or those that a fold has at once. */
+#ifndef OP_SEGMENT_H
+#define OP_SEGMENT_H
+
+#include "result/result.h"
+
+#include <stdbool.h>
+
+/* `state` is by row, 0 for a new one: what is known of the rows inside of it. A row that `is_open`
+ * stays, because rows inside of it are still to come. */
+typedef struct op_segment {
+    const op_result *r;
+    const op_writable *w;
+    uint64_t count;
+    uint64_t first_new; /* those before it have stayed */
+    uint8_t *state;
+    const uint8_t *is_open; /* NULL: none is */
+} op_segment;
+
+enum op_row_state {
+    OP_RAN_VIEWS = 1,
+    OP_RAN_OTHERS = 2,
+    OP_RAN_VIEW_NODE = 4,
+    OP_ROW_MOVED = 8,
+    OP_ROW_OF_FORWARD = 16
+};
+
+static inline bool op_stays(const op_segment *s, uint64_t row) { return s->is_open && s->is_open[row]; }
+
+#endif

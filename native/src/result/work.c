@@ -1,0 +1,51 @@
+#include "result/work.h"
+
+#include "core/fault.h"
+#include "result/inputs.h"
+
+#include <string.h>
+
+bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
+                  uint64_t room) {
+    const uint32_t *token = op_inputs_work(block, limit);
+    if (!token)
+        return true;
+    if (!r->work)
+        r->work = op_calloc(room, sizeof *r->work);
+    if (!r->work)
+        return false;
+    memcpy(&r->work[row].bytes, token + 1, sizeof r->work[row].bytes);
+    r->work[row].nodes = *token >> 8;
+    return true;
+}
+
+bool op_work_extend(op_result *r, uint64_t room, uint64_t more) {
+    if (!r->work)
+        return true;
+    op_work *grown = op_realloc(r->work, (room + more) * sizeof *grown);
+    if (!grown)
+        return false;
+    memset(grown + room, 0, more * sizeof *grown);
+    r->work = grown;
+    return true;
+}
+
+/* An op that runs others has what they have, or what it was given itself, whichever is more: `linear`
+ * reads what the `addmm` in it reads, and only once. A view reads nothing. */
+void op_work_settle(const op_segment *s) {
+    op_work *work = s->r->work;
+    for (uint64_t row = work ? s->count : 0; row-- > 0;) {
+        if (op_stays(s, row))
+            continue;
+        op_work *own = &work[row];
+        int32_t parent = s->w->parent[row];
+        if (own->bytes < own->inner_bytes || s->w->flags[row] & OP_FLAG_VIEW)
+            own->bytes = own->inner_bytes;
+        if (own->nodes < own->inner_nodes)
+            own->nodes = own->inner_nodes;
+        if (parent >= 0) {
+            work[parent].inner_bytes += own->bytes;
+            work[parent].inner_nodes += own->nodes;
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/* How much work ops were given: bytes, and nodes that they added to autograd's graph. */
+#ifndef OP_WORK_H
+#define OP_WORK_H
+
+#include "result/segment.h"
+
+/* A torch op's argument block may have its work. `room` is how many rows there may be. false: no
+ * memory. */
+bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
+                  uint64_t room);
+bool op_work_extend(op_result *r, uint64_t room, uint64_t more);
+/* Once it is known which rows are views. */
+void op_work_settle(const op_segment *rows);
+
+#endif

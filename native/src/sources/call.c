@@ -1,0 +1,34 @@
+#include "sources/call.h"
+
+#include "core/fault.h"
+
+#define FIRST_CALLS 256u
+
+uint16_t (*op_line_here)(enum op_caller);
+
+bool op_calls_grow(op_thread *t, uint32_t window) {
+    if (t->call_window != window) {
+        t->call_window = window;
+        t->call_depth = 0;
+    }
+    if (t->call_depth < t->call_capacity)
+        return true;
+    uint32_t capacity = t->call_capacity ? t->call_capacity * 2 : FIRST_CALLS;
+    op_call *bigger = op_realloc(t->calls, capacity * sizeof *bigger);
+    if (!bigger)
+        return false;
+    t->calls = bigger;
+    t->call_capacity = capacity;
+    return true;
+}
+
+void op_call_end_deeper(op_thread *t, const void *code) {
+    uint32_t at = t->call_depth;
+    while (at && t->calls[at - 1].code != code)
+        at--;
+    if (at == 0)
+        return;
+    uint64_t now = op_ticks();
+    while (t->call_depth >= at)
+        op_call_close(&t->calls[--t->call_depth], now);
+}

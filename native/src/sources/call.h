@@ -1,0 +1,119 @@
+/* Python and C calls: a second tree among a thread's events, with a stack of its own.
+ *
+ * A call's end says which code ended. Where that is not the innermost open call, those above it
+ * ended unseen (a greenlet was switched, a tracer was off for a moment) and end with it; where no
+ * open call is of that code, the end is ignored. So a tree is always a tree. */
+#ifndef OP_CALL_H
+#define OP_CALL_H
+
+#include "core/record.h"
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct op_call {
+    op_event *event; /* NULL: open, but not recorded: no room, or of no interest */
+    op_chunk *chunk;
+    const void *code; /* what runs: tells the end of one call from that of another */
+    uint32_t depth;   /* recorded calls around it */
+    bool hidden;      /* of no interest, and so are the C functions that it calls */
+} op_call;
+
+enum op_caller {
+    OP_CALLED_BY_PYTHON,
+    OP_CALLED_BY_ENGINE /* of autograd, which calls node after node */
+};
+
+/* The line that this thread's Python code is at; NULL while none are noted. */
+extern uint16_t (*op_line_here)(enum op_caller caller);
+
+/* Room for one more call, which may need memory; false: there is none, and the call is not noted.
+ * Calls of a window gone by are forgotten. */
+bool op_calls_grow(op_thread *t, uint32_t window);
+/* The end of a call that is not the innermost one. */
+void op_call_end_deeper(op_thread *t, const void *code);
+
+/* This thread's calls belong to the open window; false where it has none yet. */
+static inline bool op_calls_are_of(const op_thread *t, uint32_t window) {
+    return t != NULL && t->call_window == window;
+}
+
+/* The place for one more call, which has room; not recorded so far. */
+static inline op_call *op_call_push(op_thread *t, const void *code) {
+    op_call *call = &t->calls[t->call_depth++];
+    const op_call *around = t->call_depth > 1 ? call - 1 : NULL;
+    *call = (op_call){NULL, NULL, code, around ? around->depth + (around->event != NULL) : 0, false};
+    return call;
+}
+
+/* Notes an open call without recording it. */
+static inline void op_call_pass(op_thread *t, const void *code, bool hidden) {
+    if (t->call_depth == t->call_capacity && !op_calls_grow(t, t->call_window))
+        return;
+    op_call_push(t, code)->hidden = hidden;
+}
+
+static inline void op_call_begin(op_thread *t, const void *code, uint32_t name, uint8_t kind,
+                                 uint8_t flags, uint16_t line) {
+    if (__builtin_expect(t->call_depth == t->call_capacity, 0) && !op_calls_grow(t, t->call_window))
+        return;
+    op_call *call = op_call_push(t, code);
+    if (__builtin_expect(call->depth > UINT16_MAX || op_thread_ready(t->call_window, 0) != t, 0))
+        return;
+    op_event *e = t->next;
+    op_chunk *c = t->chunk;
+    __atomic_store_n(&e->end, 0, __ATOMIC_RELAXED);
+    e->name = name;
+    e->args = 0;
+    e->line = line;
+    e->aux = 0;
+    e->kind = kind;
+    __atomic_store_n(&e->flags, flags, __ATOMIC_RELAXED);
+    e->depth = (uint16_t)call->depth;
+    call->event = e;
+    call->chunk = c;
+    t->next = e + 1;
+    __builtin_prefetch(e + OP_AHEAD, 1);
+    __atomic_store_n(&c->open, c->open + 1, __ATOMIC_RELAXED);
+    e->start = op_ticks();
+    __atomic_store_n(&c->count, c->count + 1, __ATOMIC_RELEASE);
+}
+
+static inline void op_call_close(const op_call *call, uint64_t ticks) {
+    if (call->event == NULL)
+        return;
+    __atomic_store_n(&call->event->end, ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&call->chunk->open, call->chunk->open - 1, __ATOMIC_RELEASE);
+}
+
+static inline void op_call_end(op_thread *t, const void *code) {
+    if (__builtin_expect(t->call_depth != 0 && t->calls[t->call_depth - 1].code == code, 1))
+        op_call_close(&t->calls[--t->call_depth], op_ticks());
+    else
+        op_call_end_deeper(t, code);
+}
+
+/* Notes the line of an event that is called from Python: what runs inside of an op, and not of a range,
+ * shares the op's, unless Python came in between. */
+static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
+    uint16_t (*line_here)(enum op_caller) = __atomic_load_n(&op_line_here, __ATOMIC_RELAXED);
+    op_event *e = slot->event;
+    if (__builtin_expect(line_here == NULL, 1) || e == NULL)
+        return;
+    const op_thread *t = slot->thread;
+    const op_event *around = e->depth ? t->stack[e->depth - 1].event : NULL;
+    if (around && around->kind == OP_TORCH && (around->flags & OP_SCOPE_MASK) != OP_SCOPE_USER) {
+        const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
+        if (t->call_window != slot->window || !call || call->start < around->start)
+            return;
+    }
+    e->line = line_here(caller);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

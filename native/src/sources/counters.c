@@ -1,0 +1,260 @@
+#include "sources/counters.h"
+
+#include "core/collector.h"
+#include "core/error.h"
+#include "core/fault.h"
+#include "core/fields.h"
+#include "core/names.h"
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+static op_collector *const self = &op_the_collector;
+
+typedef struct definition {
+    const char *name;
+    uint32_t type, config;
+    bool in_kernel; /* it happens in the kernel alone, where not every user may count */
+} definition;
+
+/* Torch's names (torch/csrc/profiler/perf.cpp), for what it has none those of perf(1). */
+static const definition definitions[] = {
+    {"cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, false},
+    {"instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, false},
+    {"backend-stall-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, false},
+    {"frontend-stall-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, false},
+    {"cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, false},
+    {"cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, false},
+    {"branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, false},
+    {"branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, false},
+    {"pagefaults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, false},
+    {"task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false},
+    {"context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, true},
+    {"cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, true}};
+#define DEFINITIONS (sizeof definitions / sizeof *definitions)
+
+typedef struct start {
+    const op_event *event; /* NULL: nothing could be read */
+    uint64_t values[OP_COUNTERS_MAX];
+} start;
+
+struct op_counters {
+    pthread_mutex_t lock; /* of the descriptors */
+    int fds[OP_COUNTERS_MAX];
+    uint32_t count; /* of them; 0: closed, or refused */
+    uint32_t keys[OP_COUNTERS_MAX];
+    uint32_t capacity; /* of `starts` */
+    start *starts;     /* one for each place in the thread's stack of open records */
+};
+
+uint32_t op_counted;
+static uint32_t chosen[OP_COUNTERS_MAX], keys[OP_COUNTERS_MAX]; /* keys: ids of their names */
+
+const char *op_counter_name(uint32_t counter) {
+    return counter < DEFINITIONS ? definitions[counter].name : NULL;
+}
+
+/* Whoever may profile at all may count what happens outside of the kernel. Each stands alone: of a
+ * group with a clock in it Linux 6.18 counts that clock only. Pinned, it is counted all the time or is
+ * read as nothing; one that took turns with others would be an estimate. */
+static int open_counter(uint32_t counter) {
+    const definition *d = &definitions[counter];
+    struct perf_event_attr attributes = {.type = d->type,
+                                         .size = sizeof attributes,
+                                         .config = d->config,
+                                         .pinned = 1,
+                                         .exclude_kernel = !d->in_kernel,
+                                         .exclude_hv = 1};
+    return op_perf_event_open(&attributes, PERF_FLAG_FD_CLOEXEC);
+}
+
+static void close_all(const int *fds, uint32_t count) {
+    while (count--)
+        close(fds[count]);
+}
+
+static bool open_all(int *fds, const uint32_t *counters, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        fds[i] = open_counter(counters[i]);
+        if (fds[i] < 0) {
+            int error = errno;
+            close_all(fds, i);
+            errno = error;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_all(const int *fds, uint32_t count, uint64_t *values) {
+    for (uint32_t i = 0; i < count; i++)
+        if (read(fds[i], &values[i], sizeof *values) != sizeof *values)
+            return false;
+    return true;
+}
+
+int op_counter_refusal(uint32_t counter) {
+    if (counter >= DEFINITIONS)
+        return EINVAL;
+    int fd = open_counter(counter);
+    if (fd < 0)
+        return errno;
+    uint64_t value;
+    bool counts = read_all(&fd, 1, &value);
+    close(fd);
+    return counts ? 0 : EBUSY;
+}
+
+static int choose(const uint32_t *counters, uint32_t count) {
+    int fds[OP_COUNTERS_MAX];
+    uint64_t values[OP_COUNTERS_MAX];
+    if (op_open_window())
+        return op_error_set(OP_EBUSY, "a window is open: what it counts stays");
+    __atomic_store_n(&op_counted, 0, __ATOMIC_RELAXED);
+    if (count > OP_COUNTERS_MAX)
+        return op_error_set(OP_EIO, "%u counters: at most %d are counted at once", count,
+                            OP_COUNTERS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        if (counters[i] >= DEFINITIONS)
+            return op_error_set(OP_EIO, "counter %u: there is none of this number", counters[i]);
+    if (count && !open_all(fds, counters, count))
+        return op_error_errno("%u counters at once", count);
+    bool counts = count == 0 || read_all(fds, count, values);
+    if (count)
+        close_all(fds, count);
+    if (!counts)
+        return op_error_set(OP_EIO, "%u counters at once: the processor has no room for them", count);
+    for (uint32_t i = 0; i < count; i++) {
+        chosen[i] = counters[i];
+        keys[i] = op_names_intern(definitions[counters[i]].name, strlen(definitions[counters[i]].name));
+    }
+    __atomic_store_n(&op_counted, count, __ATOMIC_RELAXED);
+    return OP_OK;
+}
+
+int op_window_count(const uint32_t *counters, uint32_t count) {
+    pthread_mutex_lock(&self->lock);
+    int rc = choose(counters, count);
+    pthread_mutex_unlock(&self->lock);
+    return rc;
+}
+
+uint32_t op_counters_chosen(uint32_t out[OP_COUNTERS_MAX]) {
+    memcpy(out, chosen, sizeof chosen);
+    return op_counts();
+}
+
+/* ---- of a thread -------------------------------------------------------------------------- */
+
+static op_counters *create(void) {
+    op_counters *c = op_calloc(1, sizeof *c);
+    if (c)
+        pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+static void be_open(op_counters *c) {
+    pthread_mutex_lock(&c->lock);
+    c->count = op_counts();
+    memcpy(c->keys, keys, sizeof keys);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Once for each thread and window; with the collector's lock, so that none is opened that the
+ * window's end would miss. */
+static void enter_window(op_thread *t, uint32_t window) {
+    pthread_mutex_lock(&self->lock);
+    if (op_open_window() == window) {
+        t->counted_window = window;
+        if (!t->counters)
+            t->counters = create();
+        op_counters *c = t->counters;
+        if (c && open_all(c->fds, chosen, op_counts()))
+            be_open(c);
+        else
+            self->uncounted++;
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* How many there are; 0: closed, or refused. */
+static uint32_t read_here(op_counters *c, uint64_t *values) {
+    pthread_mutex_lock(&c->lock);
+    uint32_t count = c->count && read_all(c->fds, c->count, values) ? c->count : 0;
+    pthread_mutex_unlock(&c->lock);
+    return count;
+}
+
+static bool make_room(op_counters *c, const op_thread *t) {
+    if (t->depth <= c->capacity)
+        return true;
+    start *more = op_realloc(c->starts, t->capacity * sizeof *more);
+    if (!more)
+        return false;
+    c->starts = more;
+    c->capacity = t->capacity;
+    return true;
+}
+
+void op_count_begin(const op_slot *slot) {
+    if (!op_is_innermost(slot))
+        return;
+    op_thread *t = op_self;
+    if (t->counted_window != slot->window)
+        enter_window(t, slot->window);
+    op_counters *c = t->counters;
+    if (!c || !make_room(c, t))
+        return;
+    start *s = &c->starts[t->depth - 1];
+    s->event = read_here(c, s->values) ? slot->event : NULL;
+}
+
+void op_count_end(const op_slot *slot) {
+    op_thread *t = op_self;
+    if (!slot->event || t != slot->thread || t->window != slot->window)
+        return;
+    op_thread_trim(t); /* what other threads ended may lie above it */
+    op_counters *c = t->counters;
+    if (!op_is_innermost(slot) || !c || t->depth > c->capacity ||
+        c->starts[t->depth - 1].event != slot->event ||
+        __atomic_load_n(&slot->event->flags, __ATOMIC_RELAXED) & OP_FLAG_ASYNC)
+        return;
+    const uint64_t *before = c->starts[t->depth - 1].values;
+    uint64_t values[OP_COUNTERS_MAX];
+    uint32_t count = read_here(c, values);
+    if (!count)
+        return;
+    op_fields fields;
+    op_fields_clear(&fields);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t counted = values[i] - before[i];
+        op_fields_put_numbers(&fields, c->keys[i], OP_FIELD_UNSIGNED, &counted, 1);
+    }
+    op_instant(OP_NAME_NONE, OP_COUNTERS, 0, fields.words, op_fields_close(&fields));
+}
+
+void op_counters_close(op_counters *c) {
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->lock);
+    close_all(c->fds, c->count);
+    c->count = 0;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void op_counters_free(op_counters *c) {
+    if (!c)
+        return;
+    op_counters_close(c);
+    pthread_mutex_destroy(&c->lock);
+    free(c->starts);
+    free(c);
+}
+
+void op_counters_abandon(op_counters *c) {
+    if (!c)
+        return;
+    close_all(c->fds, c->count);
+    free(c->starts);
+    free(c);
+}

@@ -1,0 +1,19 @@
+/* What an NVTX range says of itself: its message, and the values that it carries. */
+#ifndef OP_NVTX_ATTRIBUTES_H
+#define OP_NVTX_ATTRIBUTES_H
+
+#include "core/fields.h"
+#include "sources/nvtx_abi.h"
+#include "sources/nvtx_domains.h"
+
+void op_nvtx_attributes_setup(void);
+
+/* Names of what is recorded; OP_NAME_NONE: there is none. */
+uint32_t op_nvtx_text(const char *text);
+uint32_t op_nvtx_wide(const wchar_t *text);
+uint32_t op_nvtx_message(const nvtx_attributes *a);
+
+/* Domain, category, colour and payload as fields, of which it returns the words; `a` may be NULL. */
+uint32_t op_nvtx_describe(op_fields *out, const op_nvtx_domain *d, const nvtx_attributes *a);
+
+#endif

@@ -1,0 +1,158 @@
+#include "sources/sites.h"
+
+#include "core/fault.h"
+#include "core/record.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define FIRST_ROOM 1024u
+#define FEW_LEFT (UINT16_MAX / 2)
+
+#define FEW_CODES 1024u
+
+op_instructions *op_sites_known;
+
+/* Before the first is known: one empty entry. */
+static struct {
+    op_library_codes table;
+    op_library_code empty;
+} no_libraries;
+op_library_codes *op_sites_libraries = &no_libraries.table;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static op_site *places;
+static uint32_t place_count, place_room;
+static uint32_t window_with_sites;
+
+static void put(op_instructions *table, const op_instruction *met) {
+    uint32_t at = op_instruction_hash(met->code, met->offset) & table->mask;
+    while (table->entries[at].code)
+        at = (at + 1) & table->mask;
+    op_instruction *entry = &table->entries[at];
+    *entry = *met;
+    entry->code = NULL;
+    __atomic_store_n(&entry->code, met->code, __ATOMIC_RELEASE);
+    table->count++;
+}
+
+static op_instructions *make_table(uint32_t room) {
+    op_instructions *table = op_calloc(1, sizeof *table + room * sizeof *table->entries);
+    if (table)
+        table->mask = room - 1;
+    return table;
+}
+
+/* Less than half of a table is taken, so that a lookup ends soon. */
+static op_instructions *table_with_room(void) {
+    op_instructions *now = op_sites_known;
+    if (now && now->count < now->mask / 2)
+        return now;
+    op_instructions *more = make_table(now ? (now->mask + 1) * 2 : FIRST_ROOM);
+    if (!more)
+        return NULL;
+    for (uint32_t i = 0; now && i <= now->mask; i++)
+        if (now->entries[i].code)
+            put(more, &now->entries[i]);
+    more->outgrown = now;
+    __atomic_store_n(&op_sites_known, more, __ATOMIC_RELEASE);
+    return more;
+}
+
+/* The number of one more place. */
+static uint16_t number_of(const op_site *place) {
+    if (place_count == OP_SITE_BEYOND - 1)
+        return OP_SITE_BEYOND;
+    if (place_count == place_room) {
+        uint32_t room = place_room ? place_room * 2 : 256;
+        op_site *more = op_realloc(places, room * sizeof *more);
+        if (!more)
+            return OP_SITE_BEYOND;
+        places = more;
+        place_room = room;
+    }
+    places[place_count] = *place;
+    return (uint16_t)++place_count;
+}
+
+uint16_t op_sites_add(const op_instruction *met, const op_site *place) {
+    pthread_mutex_lock(&lock);
+    const op_instruction *found = op_sites_look(met);
+    op_instructions *table = found ? NULL : table_with_room();
+    op_instruction fresh = *met;
+    fresh.site = found ? found->site : OP_SITE_NONE;
+    if (table) {
+        fresh.site = place ? number_of(place) : OP_SITE_NONE;
+        put(table, &fresh);
+    } else if (!found && place) {
+        fresh.site = OP_SITE_BEYOND;
+    }
+    pthread_mutex_unlock(&lock);
+    return fresh.site;
+}
+
+static void put_library(op_library_codes *table, const op_library_code *library) {
+    uint32_t at = op_instruction_hash(library->code, 0) & table->mask;
+    while (table->entries[at].code)
+        at = (at + 1) & table->mask;
+    table->entries[at].lines = library->lines;
+    __atomic_store_n(&table->entries[at].code, library->code, __ATOMIC_RELEASE);
+    table->count++;
+}
+
+static op_library_codes *libraries_with_room(void) {
+    op_library_codes *now = op_sites_libraries;
+    if (now->count < now->mask / 2)
+        return now;
+    uint32_t room = now->mask ? (now->mask + 1) * 2 : FEW_CODES;
+    op_library_codes *more = op_calloc(1, sizeof *more + room * sizeof *more->entries);
+    if (!more)
+        return NULL;
+    more->mask = room - 1;
+    for (uint32_t i = 0; i <= now->mask; i++)
+        if (now->entries[i].code)
+            put_library(more, &now->entries[i]);
+    more->outgrown = now;
+    __atomic_store_n(&op_sites_libraries, more, __ATOMIC_RELEASE);
+    return more;
+}
+
+/* Another code object at an address that is known is looked at each time it is met. */
+void op_sites_add_library(const void *code, const void *lines) {
+    pthread_mutex_lock(&lock);
+    bool is_known = op_sites_look_library(op_sites_libraries, code) != NULL;
+    op_library_codes *table = is_known ? NULL : libraries_with_room();
+    if (table)
+        put_library(table, &(op_library_code){.code = code, .lines = lines});
+    pthread_mutex_unlock(&lock);
+}
+
+void op_sites_begin(void) {
+    pthread_mutex_lock(&lock);
+    if (place_count > FEW_LEFT) {
+        op_instructions *anew = make_table(FIRST_ROOM);
+        if (anew) {
+            anew->outgrown = op_sites_known;
+            place_count = 0;
+            __atomic_store_n(&op_sites_known, anew, __ATOMIC_RELEASE);
+        }
+    }
+    window_with_sites = op_open_window();
+    pthread_mutex_unlock(&lock);
+}
+
+op_site *op_sites_take(uint32_t window, uint32_t *count) {
+    op_site *copy = NULL;
+    pthread_mutex_lock(&lock);
+    if (window == window_with_sites) {
+        copy = op_malloc(place_count * sizeof *copy + 1);
+        if (copy && place_count)
+            memcpy(copy, places, place_count * sizeof *copy);
+        *count = place_count;
+    }
+    pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+void op_sites_lock(void) { pthread_mutex_lock(&lock); }
+void op_sites_unlock(void) { pthread_mutex_unlock(&lock); }
