@@ -145,7 +145,7 @@ class Suite:
         path = self.reports / f"{report}.json"
         run = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"tests": []}
         counts = [
-            op["count"]
+            op["metrics"]["count"]
             for test in run["tests"]
             for op in test["ops"]
             if test["node_id"].endswith(f"::{mutation.test}") and op["name"] == mutation.op
