@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.metrics import COUNT
+from pytest_opprof.metrics import COUNT, NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +32,7 @@ class Facts:
         roots: Those of them that no other one of the cause calls, the most telling first.
         before: By op of the test: calls of a step before, at most.
         now: The same now.
+        recorded: Ops that add to autograd's graph now, and did not before.
         text: What stands in the line that the cause is at; empty where that is unknown.
     """
 
@@ -39,6 +40,7 @@ class Facts:
     roots: Sequence[str]
     before: Mapping[str, int]
     now: Mapping[str, int]
+    recorded: frozenset[str]
     text: str
 
     def fell(self, op: str) -> bool:
@@ -89,6 +91,11 @@ def _loops_over_rows(facts: Facts) -> bool:
     )
 
 
+def _records_a_graph(facts: Facts) -> bool:
+    is_called_as_often = all(rise == 0 for rise in facts.risen.values())
+    return is_called_as_often and facts.recorded.issuperset(facts.roots)
+
+
 def _lost_in_place(facts: Facts) -> bool:
     return any(facts.fell(f"{op}_") for op in facts.roots)
 
@@ -125,6 +132,15 @@ RULES: Final = (
             "work in one call."
         ),
         applies=_loops_over_rows,
+    ),
+    Rule(
+        number=105,
+        title="A graph that nobody asked for",
+        sentence=(
+            "Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
+            "torch.no_grad() or torch.inference_mode(), unless they are trained."
+        ),
+        applies=_records_a_graph,
     ),
     Rule(
         number=106,
@@ -168,15 +184,19 @@ def advice(
         text: See `Facts`.
     """
     risen: dict[str, int] = {}
+    recorded = set()
     for change in changes:
         if change.op is not None and change.rise > 0:
             calls = change.rise if change.metric == COUNT.name else 0
             risen[change.op] = max(risen.get(change.op, 0), calls)
+            if change.metric == NODES.name and change.base is not None and change.base.high == 0:
+                recorded.add(change.op)
     facts = Facts(
         risen=risen,
         roots=roots,
         before=_counts(test, is_base=True),
         now=_counts(test, is_base=False),
+        recorded=frozenset(recorded),
         text=text,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)

@@ -8,6 +8,7 @@ from support.documents.strategies import simple_run
 
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.report.advice import RULES
 from pytest_opprof.report.blocks import advice_on, blocks_of
@@ -110,6 +111,22 @@ def number() -> object:
     return X * 2.0
 
 
+WEIGHT = torch.ones(8, 8, requires_grad=True)
+
+
+def recorded() -> object:
+    return torch.relu(X @ WEIGHT)
+
+
+def not_recorded() -> object:
+    with torch.no_grad():
+        return torch.relu(X @ WEIGHT)
+
+
+def recorded_twice() -> object:
+    return torch.relu(torch.relu(X @ WEIGHT))
+
+
 SHOWN = [
     ("OP101", item_once, item_in_loop),
     ("OP101", where, truth_of_a_tensor),
@@ -117,15 +134,22 @@ SHOWN = [
     ("OP103", relu, cloned),
     ("OP103", transposed, contiguous),
     ("OP104", batched, row_by_row),
+    ("OP105", not_recorded, recorded),
     ("OP106", added_in_place, added),
     ("OP108", relu, back_and_forth),
 ]
-NOT_SHOWN = [(relu, relu_twice), (number, added_in_place), (relu, batched)]
+NOT_SHOWN = [
+    (recorded, not_recorded),
+    (recorded, recorded_twice),
+    (relu, relu_twice),
+    (number, added_in_place),
+    (relu, batched),
+]
 
 
 def measured(work: Callable[[], object]) -> TestResult:
     collector = Collector.instance()
-    collector.open(sources=frozenset({"ranges", "ops", SITES}))
+    collector.open(sources=frozenset({"ranges", "ops", SITES, WORK}))
     work()
     collector.start(profile_memory=True)
     collector.step_begin(0)
@@ -133,7 +157,8 @@ def measured(work: Callable[[], object]) -> TestResult:
     collector.step_end()
     cycle = cycle_of(collector.stop())
     return with_measurement(
-        TestResult(node_id="test_it.py::test_it", sources=("ranges", "ops", "memory"), processes=2), [cycle]
+        TestResult(node_id="test_it.py::test_it", sources=("ranges", "ops", "memory", WORK), processes=2),
+        [cycle],
     )
 
 
