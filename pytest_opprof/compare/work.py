@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import AUTOGRAD_NODES, BYTES, NODES, OPS_BYTES, OPS_COUNT
+from pytest_opprof.metrics import AUTOGRAD_NODES, BYTES, NODES, OPS_BYTES, OPS_COUNT, VIEWS_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -29,9 +29,10 @@ def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list
 
     Work that fell with the ops is left out: that there are fewer of them says it all.
     """
-    before, now = (_ops(test) for test in (base, head))
+    totals = [change for change in totals if not _is_of_views(change, base, head)]
+    before, now = (_constant(test, OPS_COUNT.name) for test in (base, head))
     if before is None or now is None or before == now:
-        return list(totals)
+        return totals
     found = []
     for change in totals:
         if change.metric in _TOTALS and not _is_asked_for(change):
@@ -80,7 +81,17 @@ def _is_traded(change: Change, before: int, now: int) -> bool:
     return change.head.low * now <= change.base.high * before
 
 
-def _ops(test: TestResult) -> int | None:
-    """How many ops each step ran; None where that varies or is unknown."""
-    ops = test.totals.get(OPS_COUNT.name)
-    return ops.low if ops is not None and ops.is_constant else None
+def _is_of_views(change: Change, base: TestResult, head: TestResult) -> bool:
+    """Whether each further node may be a view's: its backward is a view too, and the views are told."""
+    if change.metric != AUTOGRAD_NODES.name or change.verdict is not Verdict.REGRESSED:
+        return False
+    if not base.tells_views:
+        return True
+    before, now = (_constant(test, VIEWS_COUNT.name) for test in (base, head))
+    return before is not None and now is not None and change.rise <= now - before
+
+
+def _constant(test: TestResult, total: str) -> int | None:
+    """The total of each step; None where that varies or is unknown."""
+    samples = test.totals.get(total)
+    return samples.low if samples is not None and samples.is_constant else None

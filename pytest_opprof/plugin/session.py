@@ -215,7 +215,8 @@ class OpprofSession:
     def _sources(self) -> frozenset[str]:
         options = self.options
         notes_sites = options.call_sites or first_run(self.config) is not None
-        return options.capture | ({SITES, WORK} if notes_sites else {WORK})
+        work = {WORK} if "ops" in options.capture else set[str]()
+        return options.capture | work | ({SITES} if notes_sites else set[str]())
 
     def _calm(self) -> Calm | None:
         """What waits for undisturbed moments, where times are asked for."""

@@ -7,9 +7,12 @@ import pytest
 from e2e.conftest import MakeProject
 from e2e.project import CUDA_CONFTEST, Session
 
-from pytest_opprof.metrics import TOTALS
+from pytest_opprof.metrics import TOTALS, Source
 
-GATED = {name for name, metric in TOTALS.items() if metric.watched}
+# Without Python instructions, which an option asks for (test_instructions.py).
+GATED = {
+    name for name, metric in TOTALS.items() if metric.watched and metric.source is not Source.INSTRUCTIONS
+}
 
 # What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
 DEVICES = """\
@@ -112,6 +115,13 @@ OPS = """\
         for _ in range(1 + MORE):
             torch.neg(ONES)
 
+    def given():
+        torch.neg(ONES[: 1 + MORE])
+
+    def nodes():
+        with torch.set_grad_enabled(bool(MORE)):
+            torch.neg(LEAF)
+
     def flops():
         ONES[: 4 + MORE] @ ONES
 
@@ -129,8 +139,11 @@ OPS = """\
         torch.empty(1024)
 
     ONES = torch.ones(8, 8)
+    LEAF = torch.ones(8, requires_grad=True)
     DOES = {
         "ops.count": ops,
+        "ops.bytes": given,
+        "autograd.nodes": nodes,
         "flops.total": flops,
         "cpu_memory.allocated": allocated,
         "cpu_memory.allocations": allocations,

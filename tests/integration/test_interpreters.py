@@ -124,6 +124,7 @@ def test_a_free_threaded_build_is_refused_in_a_sentence(repository: Path, tmp_pa
         "fast",
         "pycall",
         "pydecorated",
+        "pyinstructions",
         "pymem",
         "pyname",
         "pyop",

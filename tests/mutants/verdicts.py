@@ -113,7 +113,7 @@ VERDICTS: Final = (
         name="more than a varying base ever had",
         tells="That each step has more than the base had in any, though it was never the same.",
         file=_JUDGE,
-        text="        if highest is not None and head.low > highest:",
+        text="        if highest is not None and head.low > highest and not change.about.slack:",
         without="        if False:",
         test="tests/unit/compare/test_judge.py"
         "::test_more_in_each_step_than_an_uncertain_base_ever_had_regresses",
@@ -155,8 +155,8 @@ VERDICTS: Final = (
         name="a count that became uncertain",
         tells="That a gate is not the same in every step any more.",
         file=_JUDGE,
-        text="            verdict = Verdict.INCONCLUSIVE if rule else None\n",
-        without="            verdict = Verdict.PASS if rule else None\n",
+        text="change, verdict=unsure if rule else None, reason=self._instability(",
+        without="change, verdict=Verdict.PASS if rule else None, reason=self._instability(",
         test="tests/unit/compare/test_judge.py::test_count_that_became_uncertain_is_inconclusive",
     ),
     _judges(

@@ -32,6 +32,8 @@ from pytest_opprof.forge.fork_verdict import Baselines
 from pytest_opprof.results.document import run_from_document
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit
+from pytest_opprof.results.schema import Contract
+from pytest_opprof.results.upgrade import upgraded
 
 _NOW: Final = datetime(2026, 1, 3, tzinfo=UTC)
 _ZIP: Final = b"PK"
@@ -167,7 +169,8 @@ def _api() -> GitHubApi:
 @functools.cache
 def _stage(folder: Path, base: str) -> _Stage:
     document = json.loads((CORPORA / "upload" / "unchanged.json").read_bytes())["run"]
-    run = run_from_document(grown(document, _BASES[base]), where=base)
+    made = upgraded(grown(document, _BASES[base]), version=Contract.RUN.schema_version)
+    run = run_from_document(made, where=base)
     measured = replace(run, commit=Commit(id=MERGED_AT, dirty=False))
     open_store("dir:store", root=folder).save(base, measured, collected=Collected())
     return _Stage(api=_api(), folder=folder)
