@@ -104,7 +104,7 @@ def _converts(facts: Facts) -> bool:
     return facts.roots[0] in {"aten::to", "aten::_to_copy"} and "aten::_to_copy" in facts.risen
 
 
-# The first that applies is told, so what says most stands first.
+# The first rule that applies is shown, so the most telling ones stand first.
 RULES: Final = (
     Rule(
         number=102,
