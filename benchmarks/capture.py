@@ -159,7 +159,10 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
         collector.open(sources=DEFAULT_SOURCES)
 
     def theirs(*, full: bool = False) -> contextlib.AbstractContextManager[Any]:
-        return torch_profile(activities=[ProfilerActivity.CPU], record_shapes=full, profile_memory=full)
+        profile: contextlib.AbstractContextManager[Any] = torch_profile(
+            activities=[ProfilerActivity.CPU], record_shapes=full, profile_memory=full
+        )
+        return profile
 
     return {
         "off": off,

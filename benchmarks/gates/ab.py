@@ -12,8 +12,8 @@ from typing import Final
 
 from benchmarks.gates import project
 from benchmarks.gates.trials import Trial
-from pytest_opprof.compare.timing.comparison import TestTimes
-from pytest_opprof.compare.timing.document import read_time_comparison
+from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
+from pytest_opprof.compare.timing.document import read_judged
 
 _OPPROF: Final = str(Path(sys.executable).with_name("opprof"))
 # 0 passed, 1 a gate failed: anything else is no answer.
@@ -70,7 +70,8 @@ def ab_trial(test_file: str, *, slower: dict[str, int], settings: Sequence[str])
         if done.returncode not in _ANSWERS or not document.exists():
             msg = f"{' '.join(command)} ended with {done.returncode}: {done.stdout}"
             raise RuntimeError(msg)
-        found = read_time_comparison(document)
+        found = read_judged(document)
+        assert isinstance(found, TimeComparison)  # `opprof ab` writes no other
     return {
         "exit": done.returncode,
         "tests": len(found.tests),

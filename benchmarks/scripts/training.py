@@ -14,7 +14,7 @@ def _trained(steps: int) -> float:
         loss = torch.nn.functional.mse_loss(model(batch), target)
         loss.backward()
         optimizer.step()
-    return loss.item()
+    return float(loss)
 
 
 if __name__ == "__main__":
