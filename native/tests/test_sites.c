@@ -124,11 +124,23 @@ static void libraries_are_told_by_their_code(void) {
     static char codes[5000];
     CHECK(op_sites_look_library(op_sites_libraries, &codes[0]) == NULL);
     for (uint32_t i = 0; i < sizeof codes; i++)
-        op_sites_add_library(&codes[i], &codes[i] + 1);
-    op_sites_add_library(&codes[7], &m); /* another code object there is met each time */
+        op_sites_add_library(&codes[i], i + 1);
+    op_sites_add_library(&codes[7], 7); /* another code object there is met each time */
     for (uint32_t i = 0; i < sizeof codes; i++)
-        CHECK(op_sites_look_library(op_sites_libraries, &codes[i])->lines == &codes[i] + 1);
+        CHECK_EQ(op_sites_look_library(op_sites_libraries, &codes[i])->mark, i + 1);
     CHECK(op_sites_look_library(op_sites_libraries, &m) == NULL);
+}
+
+/* An epoch ends with any code object: addresses may mean others from there on. */
+static void a_memo_ends_with_its_epoch(void) {
+    static char code;
+    op_thread t = {0};
+    op_site_memo *memo = op_site_memo_of(&t);
+    *op_site_memo_library(memo, &code) = &code;
+    CHECK(*op_site_memo_library(op_site_memo_of(&t), &code) == &code);
+    op_sites_epoch++;
+    CHECK(*op_site_memo_library(op_site_memo_of(&t), &code) == NULL);
+    free(t.sites);
 }
 
 static uint16_t here(enum op_caller caller) {
@@ -143,12 +155,12 @@ static void a_window_has_its_places(void) {
     CHECK_OK(op_window_start());
     CHECK_OK(op_step_begin(0));
     op_sites_begin();
-    op_line_here = here;
+    op_lines_noted.here = here;
     op_slot slot = begin_numbered(name_id("mm"), 1);
     op_note_line(&slot, OP_CALLED_BY_PYTHON);
     op_end(&slot);
     CHECK_OK(op_step_end());
-    op_line_here = NULL;
+    op_lines_noted.here = NULL;
     op_result *r = stop_window();
     uint32_t count;
     const op_site *sites = op_result_sites(r, &count);
@@ -186,6 +198,7 @@ int main(void) {
     RUN(only_steps_and_ops_count);
     RUN(instructions_are_told_apart);
     RUN(libraries_are_told_by_their_code);
+    RUN(a_memo_ends_with_its_epoch);
     RUN(a_window_has_its_places);
     RUN(numbers_are_given_anew);
     return 0;

@@ -236,6 +236,21 @@ def test_code_made_at_run_time_is_called_from_the_line_that_runs_it(
     assert place.text == 'exec("x.exp()", {"x": torch.ones(2)})  # noqa: S102'
 
 
+def test_a_librarys_code_leaves_its_address_to_the_users(user: ModuleType, collector: Collector) -> None:
+    files = [str(Path(torch.__file__)), str(Path(user.__file__ or ""))]
+
+    def step() -> None:
+        for number in range(50):
+            code = compile("x.ceil()", files[number % 2], "exec")
+            exec(code, {"x": torch.ones(2)})  # noqa: S102
+            del code
+
+    calls = Counter[str]()
+    for row in recorded(collector, step).called_from():
+        calls[Path(row.site.file).name] += row.calls * (row.name == "aten::ceil")
+    assert calls == {Path(__file__).name: 25, Path(files[1]).name: 25}
+
+
 def test_stacks_say_the_same(user: ModuleType, collector: Collector) -> None:
     """Where calls are recorded, sites are not noted beside them, and the places are the same lines."""
     block, x = user.Block(), torch.ones(2, 4)

@@ -64,6 +64,7 @@ typedef struct __attribute__((aligned(64))) op_thread { /* what comes first is o
         *engine_at; /* that autograd's engine was called from last; NULL: see pysite.c */
     uint32_t engine_window;
     uint16_t engine_site;
+    struct op_site_memo *sites;     /* sites.h; NULL: none yet */
     struct op_known_frames *frames; /* unwinding.h */
 } op_thread;
 

@@ -329,8 +329,9 @@ static PyObject *calls_start(PyObject *module, PyObject *args) {
     uint32_t window = op_recording();
     if (window)
         arrive(window, op_frame_of(PyThreadState_Get()));
+    __atomic_store_n(&op_lines_noted.has_calls, true, __ATOMIC_RELAXED);
     if (!only)
-        __atomic_store_n(&op_line_here, line_here, __ATOMIC_RELAXED);
+        __atomic_store_n(&op_lines_noted.here, line_here, __ATOMIC_RELAXED);
     Py_RETURN_NONE;
 }
 
@@ -340,7 +341,8 @@ static PyObject *calls_stop(PyObject *module, PyObject *unused) {
     (void)unused;
     bool displaced = false;
     active = false;
-    __atomic_store_n(&op_line_here, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_lines_noted.here, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_lines_noted.has_calls, false, __ATOMIC_RELAXED);
 #if PY_VERSION_HEX < 0x030C0000
     displaced = PyThreadState_Get()->c_profilefunc != profile_function;
     if (each_thread(leave_thread))

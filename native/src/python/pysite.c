@@ -84,7 +84,7 @@ static __attribute__((noinline)) uint16_t meet(const op_instruction *met, PyCode
     if (is_in_no_file(&path))
         return op_sites_add(met, NULL);
     if (is_installed(&path)) {
-        op_sites_add_library(code, code->co_linetable);
+        op_sites_add_library(code, met->mark);
         return OP_SITE_NONE;
     }
     text name;
@@ -96,27 +96,46 @@ static __attribute__((noinline)) uint16_t meet(const op_instruction *met, PyCode
     return op_sites_add(met, &place);
 }
 
-static uint16_t site_of(op_frame *f) {
-    PyCodeObject *code = op_frame_code(f);
+static uint16_t site_of(op_frame *f, PyCodeObject *code) {
     int offset = op_frame_offset(f);
     const op_instruction here = {.code = code,
                                  .lines = code->co_linetable,
                                  .mark = mark_of(code),
                                  .offset = offset < 0 ? 0 : (uint32_t)offset};
     const op_instruction *known = op_sites_look(&here);
-    return __builtin_expect(known != NULL, 1) ? known->site : meet(&here, code);
+    return known ? known->site : meet(&here, code);
 }
 
-static uint16_t site_from(op_frame *innermost) {
-    const op_library_codes *libraries_known = __atomic_load_n(&op_sites_libraries, __ATOMIC_ACQUIRE);
+static bool is_library(const PyCodeObject *code) {
+    const op_library_codes *known = __atomic_load_n(&op_sites_libraries, __ATOMIC_ACQUIRE);
+    const op_library_code *library = op_sites_look_library(known, code);
+    return library && library->mark == mark_of(code);
+}
+
+/* Most of its time a walk waits for memory that the op before pushed out of the caches: it looks at as
+ * few lines as it can. */
+static uint16_t site_from(op_thread *t, op_frame *innermost) {
+    op_site_memo *memo = op_site_memo_of(t);
+    if (!memo)
+        return OP_SITE_NONE;
     for (op_frame *f = innermost; f; f = f->previous) {
         const PyCodeObject *code = op_frame_executable(f);
-        const op_library_code *library = op_sites_look_library(libraries_known, code);
-        if ((library && library->lines == code->co_linetable) || _PyFrame_IsIncomplete(f))
+        const void **library = op_site_memo_library(memo, code);
+        if (*library == code)
             continue;
-        uint16_t site = site_of(f);
-        if (site != OP_SITE_NONE)
-            return site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
+        const void *at = op_frame_at(f);
+        uint32_t slot = op_site_memo_slot(at);
+        if (memo->own[slot].at == at)
+            return memo->own[slot].site;
+        if (is_library(code)) {
+            *library = code;
+            continue;
+        }
+        uint16_t site = _PyFrame_IsIncomplete(f) ? OP_SITE_NONE : site_of(f, op_frame_code(f));
+        if (site == OP_SITE_NONE)
+            continue;
+        memo->own[slot].at = at;
+        return memo->own[slot].site = site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
     }
     return OP_SITE_NONE;
 }
@@ -127,7 +146,7 @@ static uint16_t site_from(op_frame *innermost) {
 static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
     const void *at = op_frame_at(innermost);
     if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
-        t->engine_site = site_from(innermost);
+        t->engine_site = site_from(t, innermost);
         t->engine_frame = innermost;
         t->engine_at = at;
         t->engine_window = t->window;
@@ -142,7 +161,7 @@ static uint16_t site_here(enum op_caller caller) {
     if (innermost && caller == OP_CALLED_BY_ENGINE)
         return site_of_engine(t, innermost);
     t->engine_frame = NULL;
-    return site_from(innermost);
+    return site_from(t, innermost);
 }
 
 static bool is_known(PyObject *paths) {
@@ -187,6 +206,22 @@ static int keep_libraries(PyObject *paths) {
     return 0;
 }
 
+static destructor free_code;
+
+static void free_code_and_memos(PyObject *code) {
+    __atomic_fetch_add(&op_sites_epoch, 1, __ATOMIC_RELEASE);
+    free_code(code);
+}
+
+/* No watcher of CPython's tells before 3.12 that a code object is freed. It stays for good: who came
+ * after us may call ours. */
+static void watch_code(void) {
+    if (free_code)
+        return;
+    free_code = PyCode_Type.tp_dealloc;
+    PyCode_Type.tp_dealloc = free_code_and_memos;
+}
+
 static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *paths) {
     if (!PyTuple_Check(paths)) {
         PyErr_SetString(PyExc_TypeError, "sites_start() takes a tuple of folders");
@@ -194,13 +229,14 @@ static PyObject *sites_start(PyObject *Py_UNUSED(self), PyObject *paths) {
     }
     if (!is_known(paths) && keep_libraries(paths))
         return NULL;
+    watch_code();
     op_sites_begin();
-    __atomic_store_n(&op_line_here, site_here, __ATOMIC_RELEASE);
+    __atomic_store_n(&op_lines_noted.here, site_here, __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
 
 static PyObject *sites_stop(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args)) {
-    __atomic_store_n(&op_line_here, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&op_lines_noted.here, NULL, __ATOMIC_RELAXED);
     Py_RETURN_NONE;
 }
 

@@ -145,6 +145,7 @@ static void discard(op_thread *t) {
     }
     op_counters_free(t->counters);
     op_known_frames_free(t->frames);
+    free(t->sites);
     free(t->stack);
     free(t->calls);
     free(t);
@@ -217,6 +218,7 @@ void op_thread_after_fork(void) {
             continue;
         op_counters_abandon(t->counters);
         op_known_frames_free(t->frames);
+        free(t->sites);
         free(t->stack);
         free(t->calls);
         free(t);

@@ -4,7 +4,7 @@
 
 #define FIRST_CALLS 256u
 
-uint16_t (*op_line_here)(enum op_caller);
+op_lines op_lines_noted;
 
 bool op_calls_grow(op_thread *t, uint32_t window) {
     if (t->call_window != window) {

@@ -27,8 +27,12 @@ enum op_caller {
     OP_CALLED_BY_ENGINE /* of autograd, which calls node after node */
 };
 
-/* The line that this thread's Python code is at; NULL while none are noted. */
-extern uint16_t (*op_line_here)(enum op_caller caller);
+typedef struct op_lines {
+    uint16_t (*here)(enum op_caller caller); /* that this thread is at; NULL while none are noted */
+    bool has_calls;                          /* calls are recorded too */
+} op_lines;
+
+extern op_lines op_lines_noted;
 
 /* Room for one more call, which may need memory; false: there is none, and the call is not noted.
  * Calls of a window gone by are forgotten. */
@@ -99,7 +103,7 @@ static inline void op_call_end(op_thread *t, const void *code) {
 /* Notes the line of an event that is called from Python: what runs inside of an op, and not of a range,
  * shares the op's, unless Python came in between. */
 static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
-    uint16_t (*line_here)(enum op_caller) = __atomic_load_n(&op_line_here, __ATOMIC_RELAXED);
+    uint16_t (*line_here)(enum op_caller) = __atomic_load_n(&op_lines_noted.here, __ATOMIC_RELAXED);
     op_event *e = slot->event;
     if (__builtin_expect(line_here == NULL, 1) || e == NULL)
         return;

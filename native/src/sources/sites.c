@@ -11,6 +11,7 @@
 
 #define FEW_CODES 1024u
 
+uint64_t op_sites_epoch = 1;
 op_instructions *op_sites_known;
 
 /* Before the first is known: one empty entry. */
@@ -95,7 +96,7 @@ static void put_library(op_library_codes *table, const op_library_code *library)
     uint32_t at = op_instruction_hash(library->code, 0) & table->mask;
     while (table->entries[at].code)
         at = (at + 1) & table->mask;
-    table->entries[at].lines = library->lines;
+    table->entries[at].mark = library->mark;
     __atomic_store_n(&table->entries[at].code, library->code, __ATOMIC_RELEASE);
     table->count++;
 }
@@ -118,13 +119,23 @@ static op_library_codes *libraries_with_room(void) {
 }
 
 /* Another code object at an address that is known is looked at each time it is met. */
-void op_sites_add_library(const void *code, const void *lines) {
+void op_sites_add_library(const void *code, uint64_t mark) {
     pthread_mutex_lock(&lock);
     bool is_known = op_sites_look_library(op_sites_libraries, code) != NULL;
     op_library_codes *table = is_known ? NULL : libraries_with_room();
     if (table)
-        put_library(table, &(op_library_code){.code = code, .lines = lines});
+        put_library(table, &(op_library_code){.code = code, .mark = mark});
     pthread_mutex_unlock(&lock);
+}
+
+op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch) {
+    if (!t->sites)
+        t->sites = op_malloc(sizeof *t->sites);
+    if (t->sites) {
+        memset(t->sites, 0, sizeof *t->sites);
+        t->sites->epoch = epoch;
+    }
+    return t->sites;
 }
 
 void op_sites_begin(void) {
@@ -134,6 +145,7 @@ void op_sites_begin(void) {
         if (anew) {
             anew->outgrown = op_sites_known;
             place_count = 0;
+            __atomic_fetch_add(&op_sites_epoch, 1, __ATOMIC_RELEASE);
             __atomic_store_n(&op_sites_known, anew, __ATOMIC_RELEASE);
         }
     }

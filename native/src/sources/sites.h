@@ -3,10 +3,13 @@
  * (called_from.h).
  *
  * Instructions that were met stand in one table for the process, and code objects of installed files in
- * another: most frames around an op are of these. A lookup takes no lock. */
+ * another: most frames around an op are of these. A lookup takes no lock. What a thread looked up
+ * lately is in a memo of its own, which goes by addresses alone and therefore ends with any code
+ * object. */
 #ifndef OP_SITES_H
 #define OP_SITES_H
 
+#include "core/record.h"
 #include "opprof.h"
 
 #include <stdbool.h>
@@ -25,9 +28,10 @@ typedef struct op_instruction {
     uint16_t site;
 } op_instruction;
 
-/* A code object of an installed file, which lives as long as its module. */
+/* A code object of an installed file. */
 typedef struct op_library_code {
-    const void *code, *lines;
+    const void *code;
+    uint64_t mark;
 } op_library_code;
 
 typedef struct op_library_codes {
@@ -42,6 +46,19 @@ typedef struct op_instructions {
     op_instruction entries[];         /* `code` is set last; NULL: empty */
 } op_instructions;
 
+#define OP_MEMO_LIBRARIES 128u
+#define OP_MEMO_OWN 32u
+
+typedef struct op_site_memo {
+    uint64_t epoch;
+    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects of installed files */
+    struct {
+        const void *at; /* an instruction of the user's */
+        uint16_t site;
+    } own[OP_MEMO_OWN];
+} op_site_memo;
+
+extern uint64_t op_sites_epoch; /* rises when an address or a number may get another meaning */
 extern op_instructions *op_sites_known;
 extern op_library_codes *op_sites_libraries;
 
@@ -69,8 +86,7 @@ static inline const op_instruction *op_sites_look(const op_instruction *wanted) 
     }
 }
 
-/* The table's entry of that code object, whose table of lines is to be compared; NULL: there is none.
- */
+/* The table's entry of that code object, whose mark is to be compared; NULL: there is none. */
 static inline const op_library_code *op_sites_look_library(const op_library_codes *known,
                                                            const void *code) {
     for (uint32_t at = op_instruction_hash(code, 0);; at++) {
@@ -83,10 +99,29 @@ static inline const op_library_code *op_sites_look_library(const op_library_code
     }
 }
 
+/* The memo of the calling thread, empty where an epoch ended since; NULL: there is no memory. */
+op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch);
+
+static inline op_site_memo *op_site_memo_of(op_thread *t) {
+    uint64_t epoch = __atomic_load_n(&op_sites_epoch, __ATOMIC_ACQUIRE);
+    op_site_memo *memo = t->sites;
+    return __builtin_expect(memo && memo->epoch == epoch, 1) ? memo : op_site_memo_anew(t, epoch);
+}
+
+static inline const void **op_site_memo_library(op_site_memo *memo, const void *code) {
+    uintptr_t address = (uintptr_t)code;
+    return &memo->libraries[(address >> 5 ^ address >> 12) % OP_MEMO_LIBRARIES];
+}
+
+static inline uint32_t op_site_memo_slot(const void *at) {
+    uintptr_t address = (uintptr_t)at;
+    return (uint32_t)(address >> 1 ^ address >> 6) % OP_MEMO_OWN;
+}
+
 /* Notes an instruction, and gives its site: that of `place`, or OP_SITE_NONE where that is NULL.
  * Without memory it is new the next time too. */
 uint16_t op_sites_add(const op_instruction *met, const op_site *place);
-void op_sites_add_library(const void *code, const void *lines);
+void op_sites_add_library(const void *code, uint64_t mark);
 
 /* Sites are noted in the open window from here on. Where few numbers are left, all are given anew. */
 void op_sites_begin(void);
