@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked for.
 
     Raises:
-        OpprofError: there is nothing such, or the store cannot be read or written.
+        OpprofError: There is nothing such, or the store cannot be read or written.
     """
     actions: dict[str, Callable[[Archive, argparse.Namespace], None]] = {
         "list": _list,

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     """Comment, and say what was done.
 
     Raises:
-        OpprofError: a document or a baseline cannot be read, or the forge refuses.
+        OpprofError: A document or a baseline cannot be read, or the forge refuses.
     """
     from pytest_opprof.forge.commenting import When, Wish  # noqa: PLC0415
 
@@ -93,7 +93,7 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
     """Refuse options that would be without effect.
 
     Raises:
-        UsageError: there are some.
+        UsageError: There are some.
     """
     if not args.from_event and (args.baseline or args.output):
         raise UsageError("--baseline and --output are of --from-event")

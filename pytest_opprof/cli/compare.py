@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare, print, write.
 
     Raises:
-        OpprofError: a run cannot be found or read, or the comparison cannot be written.
+        OpprofError: A run cannot be found or read, or the comparison cannot be written.
     """
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415

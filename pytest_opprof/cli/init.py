@@ -31,8 +31,8 @@ def run(args: argparse.Namespace) -> int:
     """Extend the files, and say what was done.
 
     Raises:
-        UsageError: a file cannot be extended safely, or the store's URI cannot be meant.
-        StoreError: a file cannot be written; it is as it was.
+        UsageError: A file cannot be extended safely, or the store's URI cannot be meant.
+        StoreError: A file cannot be written; it is as it was.
     """
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``opprof``.
 
     Args:
-        argv: the arguments after the program's name; those of this process unless given.
+        argv: The arguments after the program's name; those of this process unless given.
 
     Returns:
         The exit code: 0 passed, 1 a gate failed, 2 usage, 3 and up trouble (see `errors`).

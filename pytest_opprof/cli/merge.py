@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Join, write, and say what was found.
 
     Raises:
-        OpprofError: a run cannot be read, they do not join, or the joined one cannot be written.
+        OpprofError: A run cannot be read, they do not join, or the joined one cannot be written.
     """
     from pytest_opprof.results.files import read_run, write_run  # noqa: PLC0415
     from pytest_opprof.results.shards import Part, join  # noqa: PLC0415

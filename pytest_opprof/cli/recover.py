@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Tell of each dead process that was in a test, or recorded something.
 
     Raises:
-        OpprofError: a trace cannot be written, or there is no such folder.
+        OpprofError: A trace cannot be written, or there is no such folder.
     """
     from pytest_opprof.recovery.death_report import told  # noqa: PLC0415
     from pytest_opprof.recovery.deaths import death_of, write_trace  # noqa: PLC0415

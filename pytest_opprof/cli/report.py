@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Render, and write or print.
 
     Raises:
-        OpprofError: there is no such format, the comparison cannot be read, or the report cannot be written.
+        OpprofError: There is no such format, the comparison cannot be read, or the report cannot be written.
     """
     from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
     from pytest_opprof.report.formats import renderer  # noqa: PLC0415

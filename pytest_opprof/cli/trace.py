@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked for.
 
     Raises:
-        OpprofError: a trace cannot be read, or the run cannot be written.
+        OpprofError: A trace cannot be read, or the run cannot be written.
     """
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
         "show": _show,

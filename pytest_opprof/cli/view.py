@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve the trace until the page has it.
 
     Raises:
-        OpprofError: there is no such trace, or it cannot be served.
+        OpprofError: There is no such trace, or it cannot be served.
     """
     from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
     from pytest_opprof.baselines.keys import TRACES  # noqa: PLC0415

@@ -30,11 +30,10 @@ class CommitValue:
     """A commit for a reader, and the metric there.
 
     Attributes:
-        id: all its digits.
-        author: name and address.
-        date: the day on which it was committed.
-        subject: the first line of its message.
-        measured: the metric.
+        id: All its digits.
+        author: Name and address.
+        date: The day on which it was committed.
+        subject: The first line of its message.
     """
 
     id: str
@@ -49,11 +48,11 @@ class Bisected:
     """What came of it.
 
     Attributes:
-        path: the metric, as it is written.
-        before: the commit before the change; where nothing changed, the good one.
-        suspects: one commit, the answer; several, of which only the last could be measured; or none: the
+        path: The metric, as it is written.
+        before: The commit before the change; where nothing changed, the good one.
+        suspects: One commit, the answer; several, of which only the last could be measured; or none: the
             metric is the same at both ends.
-        newest: the bad commit.
+        newest: The bad commit.
     """
 
     path: str
@@ -87,7 +86,7 @@ def question_of(
     """What is asked, with commits in the place of names.
 
     Raises:
-        UsageError: no such metric or commit, a metric that is not exact, or nothing to tell where to begin.
+        UsageError: No such metric or commit, a metric that is not exact, or nothing to tell where to begin.
     """
     path = parse_path(pattern, where="PATTERN")
     if path.metric.family is not Family.EXACT:
@@ -109,14 +108,13 @@ class Bisection:
     """A search over the commits of a repository.
 
     Args:
-        question: What is searched for.
         repository: Where the command was started; the state is kept in it.
         say: Is told each measurement, in a sentence.
         timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
 
     Raises:
-        UsageError: the bad commit has no such test file, or this is no time to wait.
-        ExperimentError: git fails.
+        UsageError: The bad commit has no such test file, or this is no time to wait.
+        ExperimentError: Git fails.
     """
 
     def __init__(
@@ -147,8 +145,8 @@ class Bisection:
         """Take over what an interrupted bisection measured.
 
         Raises:
-            UsageError: there is none, or it asked something else.
-            DocumentError: the file is no state of ours.
+            UsageError: There is none, or it asked something else.
+            DocumentError: The file is no state of ours.
         """
         self._state.resume()
 
@@ -156,8 +154,8 @@ class Bisection:
         """Search.
 
         Raises:
-            UsageError: the good commit is not below the bad one, nor on a branch from there.
-            ExperimentError: an end cannot be measured, or measures something else each time.
+            UsageError: The good commit is not below the bad one, nor on a branch from there.
+            ExperimentError: An end cannot be measured, or measures something else each time.
         """
         commits = _first_parents(self._question, repository=self._repository)
         head = Git(self._repository).head()
