@@ -20,7 +20,11 @@ _GITHUB, _GITLAB = "github", "gitlab"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("comment", help="comment on the pull request that a CI job is of")
+    parser = subparsers.add_parser(
+        "comment",
+        help="comment on this CI job's pull request",
+        epilog="Example: opprof comment comparison.json",
+    )
     parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its document")
     parser.add_argument("--base", metavar="RUN", help="with --head: compare these two")
     parser.add_argument("--head", metavar="RUN", help="a run's file, a baseline's name, or NAME@COMMIT")

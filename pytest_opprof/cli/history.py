@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("history", help="print the trend of a test, with the runs that changed it")
+    parser = subparsers.add_parser(
+        "history",
+        help="print the trend of a test, with the runs that changed it",
+        epilog="Example: opprof history test_step aten::clone.count",
+    )
     parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a part that no other has")
     parser.add_argument(
         "metric",

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser(
-        "recover", help="show where crashed processes died, and write the traces of what they recorded"
+        "recover",
+        help="show where crashed processes died, and write the traces of what they recorded",
+        epilog="Example: opprof recover --remove",
     )
     parser.add_argument(
         "folder",

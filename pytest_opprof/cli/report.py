@@ -19,7 +19,11 @@ _PAGE = "html"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("report", help="write a comparison as Markdown, JUnit XML and others")
+    parser = subparsers.add_parser(
+        "report",
+        help="write a comparison as Markdown, JUnit XML and others",
+        epilog="Example: opprof report comparison.json --format html -o report.html",
+    )
     parser.add_argument(
         "comparison",
         nargs="?",

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("show", help="print the op tables of a run, or a comparison")
+    parser = subparsers.add_parser(
+        "show",
+        help="print the op tables of a run, or a comparison",
+        epilog="Example: opprof show main --test test_step --rows 20",
+    )
     parser.add_argument(
         "run", metavar="RUN", help="a run's or a comparison's file, a baseline, or NAME@COMMIT"
     )

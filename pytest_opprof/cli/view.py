@@ -19,7 +19,11 @@ _SIDES = ("both", "base", "head")
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("view", help="show a test's traces in Perfetto, base beside head")
+    parser = subparsers.add_parser(
+        "view",
+        help="show a test's traces in Perfetto, base beside head",
+        epilog="Example: opprof view test_step",
+    )
     parser.add_argument(
         "target",
         nargs="?",

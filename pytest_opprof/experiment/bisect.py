@@ -14,7 +14,7 @@ from pytest_opprof.experiment.one_commit import Target, measure_commit, test_fil
 from pytest_opprof.experiment.search import Measured, first_change
 from pytest_opprof.experiment.session import check_timeout
 from pytest_opprof.experiment.worktree import git
-from pytest_opprof.metrics import Family, parse_path
+from pytest_opprof.metrics import Family, MetricPath, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,8 +73,8 @@ def newest_stored(store: Archive, *, bad: str, repository: Path) -> str | None:
 
 
 def question_of(
-    pattern: str,
     test: str,
+    metric: str,
     *,
     good: str | None,
     bad: str,
@@ -88,9 +88,9 @@ def question_of(
     Raises:
         UsageError: No such metric or commit, a metric that is not exact, or nothing to tell where to begin.
     """
-    path = parse_path(pattern, where="PATTERN")
+    path = _path_of(metric, test=test)
     if path.metric.family is not Family.EXACT:
-        raise UsageError(f"{pattern} is no exact metric, and no two measurements of it agree: use opprof ab")
+        raise UsageError(f"{metric} is not an exact metric: two measurements of it differ. Use opprof ab")
     newest = _commit(bad, option="--bad", repository=repository)
     if good is not None:
         oldest: str | None = _commit(good, option="--good", repository=repository)
@@ -99,9 +99,22 @@ def question_of(
     if oldest is None:
         raise UsageError(
             f"no commit before {newest[:7]} has a run in {store.uri}: "
-            f"say with --good=REV where {pattern} was right"
+            f"say with --good=REV where {metric} was right"
         )
-    return Question(pattern=pattern, test=test, good=oldest, bad=newest, setup=setup, python=python)
+    return Question(pattern=metric, test=test, good=oldest, bad=newest, setup=setup, python=python)
+
+
+def _path_of(metric: str, *, test: str) -> MetricPath:
+    try:
+        return parse_path(metric, where="METRIC")
+    except UsageError:
+        try:
+            parse_path(test, where="TEST")
+        except UsageError:
+            pass
+        else:
+            raise UsageError(f"TEST comes before METRIC: opprof bisect {metric} {test}") from None
+        raise
 
 
 class Bisection:
@@ -130,7 +143,7 @@ class Bisection:
         self._repository = repository
         self._say = say
         self._state = BisectState(project_folder(repository), question)
-        self._path = parse_path(question.pattern, where="PATTERN")
+        self._path = parse_path(question.pattern, where="METRIC")
         self._target = Target(
             repository=repository,
             test=question.test,
