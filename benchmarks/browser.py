@@ -67,8 +67,8 @@ class Browser:
         """Start it.
 
         Args:
-            program: its path.
-            profile: an empty folder for what it keeps.
+            program: Its path.
+            profile: An empty folder for what it keeps.
         """
         to_it, self._writer = os.pipe()
         self._reader, its_end = os.pipe()
@@ -102,7 +102,7 @@ class Browser:
         """Call a method of the protocol, and wait for its answer.
 
         Raises:
-            BrowserError: it refused, or went away.
+            BrowserError: It refused, or went away.
         """
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
@@ -152,10 +152,10 @@ class Tab:
         """Open an empty one.
 
         Args:
-            browser: where.
-            width: of the window.
-            height: of the window.
-            scheme: what the system prefers, ``light`` or ``dark``.
+            browser: Where.
+            width: Of the window.
+            height: Of the window.
+            scheme: What the system prefers, ``light`` or ``dark``.
         """
         self._browser = browser
         self._target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -188,7 +188,7 @@ class Tab:
         """The value of an expression of the page, awaited if it is a promise.
 
         Raises:
-            BrowserError: it threw.
+            BrowserError: It threw.
         """
         answer = self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
@@ -202,7 +202,7 @@ class Tab:
         """Until an expression is true, looked at once a frame.
 
         Raises:
-            BrowserError: it never was.
+            BrowserError: It never was.
         """
         patience_ms = _PATIENCE_S * 900  # it gives up before we take it for dead
         came_true = self.run(

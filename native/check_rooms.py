@@ -1,7 +1,7 @@
 """``python native/check_rooms.py``: whether includes point one way, as import-linter asks it of Python.
 
-Each file of ``src`` stands in a room. A room may include itself and those before it, and no header includes
-itself by way of others.
+Each file of ``src`` stands in a room. A room may include itself and those before it. A unit is a ``.c`` and
+the ``.h`` of its name, or one of them; no unit includes itself by way of others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,20 @@ def faults(source: Path) -> list[str]:
             for other in included
             if other in includes and _rank(other) > _rank(file)
         ]
-    return found + [f"includes itself: {' -> '.join(circle)}" for circle in _circles(includes)]
+    return found + [f"includes itself: {' -> '.join(circle)}" for circle in _circles(_of_units(includes))]
+
+
+def _of_units(includes: dict[str, list[str]]) -> dict[str, list[str]]:
+    units: dict[str, list[str]] = {}
+    for file, included in includes.items():
+        own = _unit(file)
+        others = [_unit(other) for other in included if other in includes and _unit(other) != own]
+        units.setdefault(own, []).extend(others)
+    return units
+
+
+def _unit(file: str) -> str:
+    return file.rpartition(".")[0]
 
 
 def _room(file: str) -> str:

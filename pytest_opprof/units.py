@@ -224,8 +224,8 @@ def parse_percent(text: str, *, where: str) -> Fraction:
     """``"2.5%"`` as a share.
 
     Args:
-        text: the percentage.
-        where: what an error says it stands in.
+        text: The percentage.
+        where: What an error says it stands in.
 
     Raises:
         UsageError: ``text`` is none.
@@ -242,8 +242,8 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
     """A limit as users write it: ``"<= 64 MiB"``, ``"== 3"``, ``0``; a bare value means at most.
 
     Args:
-        limit: an integer in ``unit``, or text with a comparator and a value.
-        unit: what the limited metric counts.
+        limit: An integer in ``unit``, or text with a comparator and a value.
+        unit: What the limited metric counts.
 
     Raises:
         UsageError: ``limit`` is neither.

@@ -13,8 +13,6 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     """``1 test``, ``2 tests``.
 
     Args:
-        count: How many there are.
-        noun: One of them.
         plural: Several of them, where an s at the end is not enough.
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -18,7 +18,7 @@ class Cell:
     """One session.
 
     Attributes:
-        code: pytest's exit code.
+        code: Pytest's exit code.
         tests: How many ran.
         failed: How many of them failed by pytest's outcome, with gates or without.
         whole_s: User and system time of the session and all processes that it started.

@@ -22,7 +22,7 @@ def benchmark_trial(_: int) -> Trial:
     """What `--benchmark-compare-fail=mean:10%` and `min:10%` flag of code that did not change.
 
     Raises:
-        RuntimeError: pytest-benchmark did not run.
+        RuntimeError: The plugin pytest-benchmark did not run.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -38,7 +38,7 @@ def flagged(folder: Path, *, change: Callable[[], object] | None = None) -> dict
         change: What happens between the run that is saved and the one that is compared with it.
 
     Raises:
-        RuntimeError: pytest-benchmark did not run.
+        RuntimeError: The plugin pytest-benchmark did not run.
     """
     _session(folder, "--benchmark-save=base", fails=False)
     if change is not None:

@@ -27,21 +27,22 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.A
     for action in parser._actions:  # noqa: SLF001 - argparse shows its actions nowhere else
         if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             continue
-        texts = {choice.dest: choice.help for choice in action._choices_actions}  # noqa: SLF001
-        for name, command in action.choices.items():
+        for command in action.choices.values():
             deeper = list(_commands(command))
-            yield from deeper or [(command.prog, command, command.description or texts[name] or "")]
+            yield from deeper or [(command.prog, command, command.description or "")]
 
 
 def _section(name: str, parser: argparse.ArgumentParser, text: str) -> Iterator[str]:
     actions = [action for action in parser._actions if action.dest != "help"]  # noqa: SLF001
     yield f"## {name}"
     yield ""
-    yield f"{text[:1].upper()}{text[1:].rstrip('.')}."
+    yield text
     yield ""
     yield "```text"
     yield from _usage(name, actions)
     yield "```"
+    yield ""
+    yield f"Example: `{(parser.epilog or '').removeprefix('Example: ')}`"
     yield from table(("argument", "meaning"), ((_written(one), _meaning(one)) for one in actions))
 
 

@@ -3,6 +3,7 @@
 #define KILLED_H
 
 #include "core/collector.h"
+#include "core/record.h"
 #include "fixture.h"
 #include "others.h"
 

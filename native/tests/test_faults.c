@@ -4,6 +4,7 @@
 #include "core/fault.h"
 
 #include "core/collector.h"
+#include "core/record.h"
 #include "fixture.h"
 #include "json.h"
 #include "others.h"

@@ -1,5 +1,6 @@
 /* Windows that keep what began last. */
 #include "core/collector.h"
+#include "core/record.h"
 #include "core/spill.h"
 #include "fixture.h"
 #include "killed.h"

@@ -1,5 +1,6 @@
 /* What a program may do to itself, and so to us, while it records. */
 #include "core/collector.h"
+#include "core/record.h"
 #include "fixture.h"
 #include "others.h"
 

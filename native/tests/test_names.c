@@ -1,3 +1,4 @@
+#include "core/name_text.h"
 #include "fixture.h"
 #include "others.h"
 

@@ -1,3 +1,4 @@
+#include "core/record.h"
 #include "core/spill.h"
 
 #include "core/collector.h"

@@ -1,4 +1,5 @@
 #include "core/collector.h"
+#include "core/record.h"
 #include "fixture.h"
 #include "others.h"
 

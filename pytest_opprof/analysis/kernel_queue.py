@@ -34,7 +34,6 @@ class Launch:
     """A call, and the kernels that it launched.
 
     Attributes:
-        event: The call.
         kernels: In the order of their start; none where none was recorded.
     """
 
@@ -44,9 +43,6 @@ class Launch:
 
 class KernelQueue:
     """The launches and kernels of a profile.
-
-    Args:
-        kineto_events: Events as Kineto tells of them.
 
     Attributes:
         launches: In the order of their start.

@@ -49,9 +49,7 @@ class Moment:
 
     Attributes:
         time_ns: Since the epoch; -1 for before the window.
-        action: What happened.
         version: To which version of which storage.
-        nbytes: The storage's size.
     """
 
     time_ns: int
@@ -61,12 +59,7 @@ class Moment:
 
 
 class MemoryTimeline:
-    """The storages of a recording over time; needs shapes and memory in it.
-
-    Attributes:
-        flow: Which op uses which storage.
-        categories: What each of them is.
-    """
+    """The storages of a recording over time; needs shapes and memory in it."""
 
     def __init__(self, recording: Recording, roles: TensorRoles | None = None) -> None:
         self.flow = DataFlow(recording)
@@ -154,7 +147,6 @@ def export_memory_timeline(timeline: MemoryTimeline, path: str | os.PathLike[str
     compressed where the name ends in ``.gz``.
 
     Args:
-        timeline: What to write.
         path: The file, replaced whole or not at all.
         device: Such as ``cpu`` or ``cuda:0``.
 

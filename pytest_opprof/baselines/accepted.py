@@ -43,15 +43,13 @@ class Acceptance:
     """One metric of one test, and what a step may have of it; or a test that may be missing.
 
     Attributes:
-        test: the test's node id.
-        op: the op's name; None for a total.
-        metric: the metric's name; None for the test itself.
-        value: what was measured when it was accepted; that much passes. None for the test itself.
-        base: what the baseline had then; None for an entry of an older release.
-        reason: why, in the words of who accepted it.
-        baseline: the name of the baseline that it is more than; None for a run without a name.
-        created: when it was accepted.
-        commit: what was measured; None outside a repository.
+        op: The op's name; None for a total.
+        metric: The metric's name; None for the test itself.
+        value: What was measured when it was accepted; that much passes. None for the test itself.
+        base: What the baseline had then; None for an entry of an older release.
+        reason: Why, in the words of who accepted it.
+        baseline: The name of the baseline that it is more than; None for a run without a name.
+        commit: What was measured; None outside a repository.
     """
 
     test: str
@@ -100,11 +98,11 @@ def read_accepted(folder: Path) -> Mapping[Key, Acceptance]:
     """What was accepted in a project, by what it is about; nothing where there is no file.
 
     Args:
-        folder: the project's ``.opprof``.
+        folder: The project's ``.opprof``.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it holds no list of accepted values that this release can use.
+        StoreError: The file cannot be read.
+        DocumentError: It holds no list of accepted values that this release can use.
     """
     path = folder / ACCEPTED
     if not path.exists():
@@ -116,11 +114,10 @@ def accepted_from_document(document: Document, *, where: str) -> Mapping[Key, Ac
     """The entries of a document, by what they are about.
 
     Args:
-        document: what accepted.schema.json accepted.
-        where: what an error calls the document: its file.
+        document: What accepted.schema.json accepted.
 
     Raises:
-        DocumentError: an unknown metric, or two entries about the same.
+        DocumentError: An unknown metric, or two entries about the same.
     """
     entries = [
         _from_document(entry, where=where, path=f"accepted[{index}]")
@@ -137,8 +134,8 @@ def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
         The file.
 
     Raises:
-        StoreError: it cannot be read or written; an earlier file is as it was.
-        DocumentError: there is a file that is no list of accepted values: nothing is lost.
+        StoreError: It cannot be read or written; an earlier file is as it was.
+        DocumentError: There is a file that is no list of accepted values: nothing is lost.
     """
     _change(folder, lambda known: {**known, **{entry.key: entry for entry in entries}})
     return folder / ACCEPTED
@@ -161,16 +158,16 @@ def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Accept
     Not where another branch than the baseline's is checked out: what is accepted there is still to come.
 
     Args:
-        folder: the project's ``.opprof``.
-        run: the run as it was stored, with its name.
-        is_committed: the baseline is a file of the work tree, so it goes where this branch goes.
+        folder: The project's ``.opprof``.
+        run: The run as it was stored, with its name.
+        is_committed: The baseline is a file of the work tree, so it goes where this branch goes.
 
     Returns:
         What was removed.
 
     Raises:
-        StoreError: the file cannot be read or written; an earlier file is as it was.
-        DocumentError: it holds no list of accepted values that this release can use.
+        StoreError: The file cannot be read or written; an earlier file is as it was.
+        DocumentError: It holds no list of accepted values that this release can use.
     """
     branch = run.commit.branch if run.commit else None
     stored = {test.node_id for test in run.tests}

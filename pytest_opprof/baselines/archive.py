@@ -42,11 +42,11 @@ def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:
     Args:
         uri: ``dir:PATH`` or a path alone, ``counts:PATH``, ``git:`` or ``git:PATH``, or an address that
             fsspec knows, such as ``s3://bucket/folder``.
-        root: the folder that a relative path starts from.
-        project: pytest's rootdir; None where it is ``root``.
+        root: The folder that a relative path starts from.
+        project: Pytest's rootdir; None where it is ``root``.
 
     Raises:
-        UsageError: a scheme that this release does not know, or that needs a library that is not there.
+        UsageError: A scheme that this release does not know, or that needs a library that is not there.
     """
     project = project or root
     place = Git(project).prefix
@@ -85,9 +85,8 @@ class Archive:
     ``packages/a:main``; the project at the repository's top is empty there, ``:main``.
 
     Attributes:
-        store: where they are.
-        project: pytest's rootdir as seen from the repository's top; empty at the top.
-        home: the project whose names the store keeps without one.
+        project: Pytest's rootdir as seen from the repository's top; empty at the top.
+        home: The project whose names the store keeps without one.
     """
 
     store: BaselineStore
@@ -113,7 +112,7 @@ class Archive:
         """The names that have at least one run, in alphabetical order.
 
         Raises:
-            StoreError: the store cannot be read.
+            StoreError: The store cannot be read.
         """
         found = (kept for kept in self.store.names() if is_name(_parted(kept)[1]))
         return tuple(sorted(self.name_of(kept) for kept in found))
@@ -122,7 +121,7 @@ class Archive:
         """The runs of a name, newest first.
 
         Raises:
-            StoreError: the store cannot be read.
+            StoreError: The store cannot be read.
         """
         return _newest_first(self.store.entries(self.kept_as(name))) if is_name(_parted(name)[1]) else ()
 
@@ -130,7 +129,7 @@ class Archive:
         """The runs of a name that an older release stored, which kept no project apart, newest first.
 
         Raises:
-            StoreError: the store cannot be read.
+            StoreError: The store cannot be read.
         """
         entries = self.store.entries(name) if self.project != self.home and is_name(name) else ()
         return _newest_first(entry for entry in entries if not entry.family and entry.key != REVIEWED)
@@ -151,8 +150,8 @@ class Archive:
         """Read a run.
 
         Raises:
-            DocumentError: the file holds no run that this release can use.
-            StoreError: the file cannot be read.
+            DocumentError: The file holds no run that this release can use.
+            StoreError: The file cannot be read.
         """
         parts = [run_from_bytes(part, where=entry.place) for part in self.store.read(entry)]
         # The place says the name: a folder may have been copied or renamed.
@@ -164,9 +163,9 @@ class Archive:
         Tests of the earlier run that did not run this time, and still exist, are kept.
 
         Raises:
-            UsageError: the name cannot be one.
-            StoreError: the store cannot be written; what it held is as it was.
-            DocumentError: the document that would be replaced is damaged.
+            UsageError: The name cannot be one.
+            StoreError: The store cannot be written; what it held is as it was.
+            DocumentError: The document that would be replaced is damaged.
         """
         check_name(name, where="--opprof-save=")
         run = replace(run, name=name)
@@ -187,7 +186,7 @@ class Archive:
         """Let runs of a name go; those that went.
 
         Raises:
-            StoreError: the store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; what it held is as it was.
         """
         gone: tuple[Entry, ...] = ()
 
@@ -205,12 +204,11 @@ class Archive:
         A run that is newer than every run of a commit that is known stays: its commit may not be fetched yet.
 
         Args:
-            name: the baseline.
-            keep: how many runs of a family stay at most, the newest.
-            is_gone: whether a commit is no more.
+            keep: How many runs of a family stay at most, the newest.
+            is_gone: Whether a commit is no more.
 
         Raises:
-            StoreError: the store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; what it held is as it was.
 
         Returns:
             The runs that went.
@@ -233,8 +231,8 @@ class Archive:
             Sentences on what came, what was joined, and what could not be read there.
 
         Raises:
-            StoreError: one of the stores cannot be read or written.
-            DocumentError: a document here is damaged that would be joined with one there.
+            StoreError: One of the stores cannot be read or written.
+            DocumentError: A document here is damaged that would be joined with one there.
         """
         notes: list[str] = []
         for name in names:

@@ -44,7 +44,7 @@ class CountsStore:
     """A file for each name, in a folder of the work tree.
 
     Attributes:
-        uri: the store as users write it.
+        uri: The store as users write it.
     """
 
     hint = ""
@@ -100,7 +100,7 @@ def reviewable(run: Run, *, name: str) -> bytes:
     """A run as a document that differs only where counts do.
 
     Raises:
-        UsageError: there is nothing in it that could be compared exactly.
+        UsageError: There is nothing in it that could be compared exactly.
     """
     fields = _fields_of(run.tests)
     tests = tuple(

@@ -104,10 +104,10 @@ def locked(path: Path) -> Iterator[None]:
     """Hold a file or folder against other processes that do the same; the system lets go when one dies.
 
     Args:
-        path: what to hold; a file is created if it is missing.
+        path: What to hold; a file is created if it is missing.
 
     Raises:
-        StoreError: it cannot be opened or held.
+        StoreError: It cannot be opened or held.
     """
     try:
         descriptor = opened(path)
@@ -128,11 +128,11 @@ def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
     """Be the only writer of a folder, which is made where it is missing.
 
     Args:
-        lock: the file in it to hold.
-        ignore: what git is to leave alone, where no ``.gitignore`` says.
+        lock: The file in it to hold.
+        ignore: What git is to leave alone, where no ``.gitignore`` says.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: It cannot be written.
     """
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ def listed(folder: Path) -> list[Path]:
     """What lies in a folder, in order; nothing where there is none.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: It cannot be read.
     """
     try:
         return sorted(folder.iterdir())

@@ -40,9 +40,9 @@ def nearest_like(here: Environment, entries: Iterable[Entry], *, store: Archive)
     """The first run whose counts may be compared with those of an environment.
 
     Args:
-        here: the environment, as far as it is known.
-        entries: nearest first.
-        store: where they are.
+        here: The environment, as far as it is known.
+        entries: Nearest first.
+        store: Where they are.
 
     Returns:
         Its entry, unread but for where it was measured; None where none of the nearest is like that.

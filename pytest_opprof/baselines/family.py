@@ -31,8 +31,8 @@ def distance(family: str, here: Environment) -> int:
     """How far a stored run is from an environment: `OWN`, `LIKE` or `OTHER`.
 
     Args:
-        family: of the stored run; empty where it was stored before runs had one.
-        here: the environment, as far as it is known.
+        family: Of the stored run; empty where it was stored before runs had one.
+        here: The environment, as far as it is known.
     """
     stored, parts = _parts_of(family), _parts(here)
     if any(parts.get(tag, part) != part for tag, part in stored.items()):

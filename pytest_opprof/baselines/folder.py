@@ -34,8 +34,8 @@ def state_file(folder: Path, name: str) -> Path:
     """Where a file lies that only this checkout needs.
 
     Args:
-        folder: the project's ``.opprof``.
-        name: of the file.
+        folder: The project's ``.opprof``.
+        name: Of the file.
     """
     return folder / _STATE / name
 
@@ -44,9 +44,9 @@ def project_writing(folder: Path) -> AbstractContextManager[None]:
     """Have the project's folder, made where it is missing, to oneself: two writers at once take turns.
 
     Args:
-        folder: the project's ``.opprof``.
+        folder: The project's ``.opprof``.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: It cannot be written.
     """
     return writing(state_file(folder, "lock"), ignore=b"*\n")

@@ -35,15 +35,13 @@ def run_git(
     """Run git in a folder, without questions to the user, in English.
 
     Args:
-        folder: where.
-        arguments: what git is told.
-        given: its input.
-        environment: in place of this process's.
-        timeout_s: after so many seconds it is ended; None for never.
+        given: Its input.
+        environment: In place of this process's.
+        timeout_s: After so many seconds it is ended; None for never.
 
     Raises:
-        OSError: there is no git, or no folder.
-        subprocess.TimeoutExpired: it took too long.
+        OSError: There is no git, or no folder.
+        subprocess.TimeoutExpired: It took too long.
     """
     return subprocess.run(
         ["git", *arguments],
@@ -60,7 +58,7 @@ class Git:
     """The repository that a folder is in.
 
     Attributes:
-        problem: why git has nothing to say; empty while it answers.
+        problem: Why git has nothing to say; empty while it answers.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -167,8 +165,7 @@ class CommitsAtHand:
     """Which commits a repository knows.
 
     Attributes:
-        git: the repository.
-        problem: why a commit that is not there may be one all the same; empty where it is no more.
+        problem: Why a commit that is not there may be one all the same; empty where it is no more.
     """
 
     git: Git

@@ -58,9 +58,9 @@ class GitRefStore:
     """Documents in a repository.
 
     Attributes:
-        folder: a folder in the repository.
-        uri: the store as users write it.
-        refs: what the refs begin with.
+        folder: A folder in the repository.
+        uri: The store as users write it.
+        refs: What the refs begin with.
     """
 
     def __init__(self, folder: Path, *, uri: str = "git:", refs: str = REFS) -> None:
@@ -127,7 +127,7 @@ class GitRefStore:
         """What git prints.
 
         Raises:
-            StoreError: it fails.
+            StoreError: It fails.
         """
         done = self._run(*arguments, given=given)
         if done.returncode:

@@ -40,16 +40,16 @@ def push_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
     """Have a remote keep these names' runs beside its own.
 
     Args:
-        archive: of a git store.
-        names: baselines that it has.
-        remote: a remote's name, or the address of a repository.
+        archive: Of a git store.
+        names: Baselines that it has.
+        remote: A remote's name, or the address of a repository.
 
     Returns:
         Sentences on what was joined.
 
     Raises:
-        UsageError: the archive is in no git repository.
-        StoreError: the remote cannot be reached or written, or a document is damaged that would be joined.
+        UsageError: The archive is in no git repository.
+        StoreError: The remote cannot be reached or written, or a document is damaged that would be joined.
     """
     store = _git_store(archive)
     for _ in range(_MOST_TRIES):
@@ -81,17 +81,17 @@ def pull_refs(archive: Archive, names: Sequence[str], *, remote: str) -> tuple[s
     """Keep what a remote has of these names, of all that it has where there are none.
 
     Args:
-        archive: of a git store.
-        names: baselines; none for all.
-        remote: a remote's name, or the address of a repository.
+        archive: Of a git store.
+        names: Baselines; none for all.
+        remote: A remote's name, or the address of a repository.
 
     Returns:
         Sentences on what came, and what was joined.
 
     Raises:
-        UsageError: the archive is in no git repository.
-        StoreError: the remote cannot be reached, or the repository cannot be written.
-        DocumentError: a document here is damaged that would be joined with one there.
+        UsageError: The archive is in no git repository.
+        StoreError: The remote cannot be reached, or the repository cannot be written.
+        DocumentError: A document here is damaged that would be joined with one there.
     """
     store = _git_store(archive)
     with _fetched(store, remote) as theirs:

@@ -48,7 +48,7 @@ def check_name(name: str, *, where: str) -> None:
     """Refuse what is no name.
 
     Raises:
-        UsageError: it is none.
+        UsageError: It is none.
     """
     if not is_name(name):
         raise UsageError(

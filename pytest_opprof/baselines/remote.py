@@ -43,8 +43,8 @@ def open_remote(uri: str) -> RemoteStore:
     """The store at an address.
 
     Raises:
-        UsageError: no store is known by its scheme, or a library is missing.
-        StoreError: it cannot be opened: some connect and log in at once.
+        UsageError: No store is known by its scheme, or a library is missing.
+        StoreError: It cannot be opened: some connect and log in at once.
     """
     place = shown(uri)
     try:
@@ -94,7 +94,7 @@ class RemoteStore:
     """Documents at an address.
 
     Attributes:
-        uri: the store as users write it.
+        uri: The store as users write it.
     """
 
     hint = ""

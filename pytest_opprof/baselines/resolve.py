@@ -37,9 +37,8 @@ class Resolved:
     """The baseline of a session.
 
     Attributes:
-        run: the stored run.
-        label: what a header says of it: ``main@1a2b3c4 (merge-base, 2 days old)``.
-        notes: sentences on what is not as one would expect.
+        label: What a header says of it: ``main@1a2b3c4 (merge-base, 2 days old)``.
+        notes: Sentences on what is not as one would expect.
     """
 
     run: Run
@@ -52,9 +51,9 @@ class Candidate:
     """A stored run that a session could be compared with, before it is read.
 
     Attributes:
-        entry: where the store has it.
-        relation: how its commit stands to the one checked out: ``merge-base``, ``nearest ancestor``.
-        note: what is not as one would expect; empty otherwise.
+        entry: Where the store has it.
+        relation: How its commit stands to the one checked out: ``merge-base``, ``nearest ancestor``.
+        note: What is not as one would expect; empty otherwise.
     """
 
     entry: Entry
@@ -77,17 +76,16 @@ def resolve_baseline(
     instead; but an ancestor is not given up for a run that is none.
 
     Args:
-        store: where baselines are kept.
-        wanted: a baseline's name, which is usually a branch's, or any revision that git knows.
-        repository: a folder in the repository; it need not be one.
-        now: for the baseline's age.
-        here: where this session measures, as far as that is known before it does.
-        start: see `candidates`.
+        wanted: A baseline's name, which is usually a branch's, or any revision that git knows.
+        repository: A folder in the repository; it need not be one.
+        now: For the baseline's age.
+        here: Where this session measures, as far as that is known before it does.
+        start: See `candidates`.
 
     Raises:
-        MissingBaselineError: there is none.
-        DocumentError: the file holds no run that this release can use.
-        StoreError: the store or the file cannot be read.
+        MissingBaselineError: There is none.
+        DocumentError: The file holds no run that this release can use.
+        StoreError: The store or the file cannot be read.
     """
     found = candidates(store, wanted, repository=repository, here=here, start=start)
     first = next(found)
@@ -116,16 +114,15 @@ def candidates(
     Of one commit, and of the others, those of the environment's own family come first.
 
     Args:
-        store: where baselines are kept.
-        wanted: a baseline's name, or any revision that git knows.
-        repository: a folder in the repository; it need not be one.
-        here: the environment to compare with, as far as it is known.
-        start: the commit that the work began from, where that is known; else git is asked for the merge-base
+        wanted: A baseline's name, or any revision that git knows.
+        repository: A folder in the repository; it need not be one.
+        here: The environment to compare with, as far as it is known.
+        start: The commit that the work began from, where that is known; else git is asked for the merge-base
             of HEAD, which is another one where the work is not checked out.
 
     Raises:
-        MissingBaselineError: there is none; raised when the first is asked for.
-        StoreError: the store cannot be read.
+        MissingBaselineError: There is none; raised when the first is asked for.
+        StoreError: The store cannot be read.
     """
     git = Git(repository)
     names = store.names()
@@ -148,8 +145,8 @@ def resolved(candidate: Candidate, *, store: Archive, now: datetime) -> Resolved
     """Read a candidate.
 
     Raises:
-        DocumentError: the file holds no run that this release can use.
-        StoreError: the file cannot be read.
+        DocumentError: The file holds no run that this release can use.
+        StoreError: The file cannot be read.
     """
     run = store.load(candidate.entry)
     notes = [candidate.note] if candidate.note else []
@@ -176,9 +173,9 @@ def find_run(text: str, *, store: Archive) -> Run:
     """The run that a command's argument means: a file, a baseline's name, or ``name@commit``.
 
     Raises:
-        MissingBaselineError: it is none of them.
-        DocumentError: the file holds no run that this release can use.
-        StoreError: the file cannot be read.
+        MissingBaselineError: It is none of them.
+        DocumentError: The file holds no run that this release can use.
+        StoreError: The file cannot be read.
     """
     if is_path(text):
         return read_run(Path(text))
@@ -197,16 +194,15 @@ def find_base(
     session: later commits of the branch are no base. Else it is `find_run`'s.
 
     Args:
-        text: a file, a baseline's name, or ``name@commit``.
-        head: the other run.
-        store: where baselines are kept.
-        repository: a folder in the repository; it need not be one.
-        now: for the baseline's age.
+        text: A file, a baseline's name, or ``name@commit``.
+        head: The other run.
+        repository: A folder in the repository; it need not be one.
+        now: For the baseline's age.
 
     Raises:
-        MissingBaselineError: there is none.
-        DocumentError: the file holds no run that this release can use.
-        StoreError: the store or the file cannot be read.
+        MissingBaselineError: There is none.
+        DocumentError: The file holds no run that this release can use.
+        StoreError: The store or the file cannot be read.
     """
     newest = find_run(text, store=store)
     git = Git(repository)
@@ -224,8 +220,8 @@ def find_entries(text: str, *, store: Archive) -> tuple[Entry, ...]:
     """The runs of a name, or those of ``name@commit`` whose key begins so: one at least, newest first.
 
     Raises:
-        MissingBaselineError: there is none.
-        StoreError: the store cannot be read.
+        MissingBaselineError: There is none.
+        StoreError: The store cannot be read.
     """
     name, _, commit = text.rpartition("@")
     found = store.entries(text)
@@ -245,9 +241,9 @@ def find_entry(text: str, *, store: Archive) -> Entry:
     """The newest run of a name, or that of ``name@commit``, of one environment family.
 
     Raises:
-        MissingBaselineError: there is none.
-        UsageError: the commit has runs of several families, and none is named.
-        StoreError: the store cannot be read.
+        MissingBaselineError: There is none.
+        UsageError: The commit has runs of several families, and none is named.
+        StoreError: The store cannot be read.
     """
     newest, *others = found = find_entries(text, store=store)
     if any(newest.commit == entry.commit and newest.family != entry.family for entry in others) and (

@@ -26,15 +26,15 @@ class Entry:
     """A stored run, before it is read.
 
     Attributes:
-        name: the baseline's name in the store, with its project where that is not the store's own.
-        key: what the run is kept under: a commit, ``<commit>-dirty`` or a time, then ``_`` and the
+        name: The baseline's name in the store, with its project where that is not the store's own.
+        key: What the run is kept under: a commit, ``<commit>-dirty`` or a time, then ``_`` and the
             environment family; or `keys.REVIEWED`.
-        family: the environment family in the key; empty for a run that an older release stored.
-        commit: the commit in the key; None for a run without one.
-        is_dirty: whether the commit had uncommitted changes.
-        created: when the run was measured.
-        place: where users find it: a file, a path in a git ref, an address.
-        parts: what the store calls its documents; several where two saves of one commit met.
+        family: The environment family in the key; empty for a run that an older release stored.
+        commit: The commit in the key; None for a run without one.
+        is_dirty: Whether the commit had uncommitted changes.
+        created: When the run was measured.
+        place: Where users find it: a file, a path in a git ref, an address.
+        parts: What the store calls its documents; several where two saves of one commit met.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Put:
     """A run to be stored.
 
     Attributes:
-        key: what to keep it under.
-        created: when it was measured.
-        data: its document, not packed.
+        key: What to keep it under.
+        created: When it was measured.
+        data: Its document, not packed.
     """
 
     key: str
@@ -67,8 +67,8 @@ class Change:
     """What becomes of a name's runs.
 
     Attributes:
-        puts: runs that are new, each in place of the entry of its key.
-        drops: entries that go.
+        puts: Runs that are new, each in place of the entry of its key.
+        drops: Entries that go.
     """
 
     puts: tuple[Put, ...] = ()
@@ -80,9 +80,9 @@ class Saved:
     """What a save did.
 
     Attributes:
-        place: where it is now; None where there was nothing to save.
-        run: the run as it was stored, with what was carried over from an earlier one.
-        notes: sentences for the user.
+        place: Where it is now; None where there was nothing to save.
+        run: The run as it was stored, with what was carried over from an earlier one.
+        notes: Sentences for the user.
     """
 
     place: str | None
@@ -105,21 +105,21 @@ class BaselineStore(Protocol):
         """The names that have at least one run, in any order.
 
         Raises:
-            StoreError: the store cannot be read.
+            StoreError: The store cannot be read.
         """
 
     def entries(self, name: str) -> tuple[Entry, ...]:
         """The runs of a name, one of each key, in any order.
 
         Raises:
-            StoreError: the store cannot be read.
+            StoreError: The store cannot be read.
         """
 
     def read(self, entry: Entry) -> tuple[bytes, ...]:
         """The documents of an entry, packed or not; more than one where saves met.
 
         Raises:
-            StoreError: one cannot be read.
+            StoreError: One cannot be read.
         """
 
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
@@ -129,5 +129,5 @@ class BaselineStore(Protocol):
             Where each put is now, in the order of the puts.
 
         Raises:
-            StoreError: the store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; what it held is as it was.
         """

@@ -20,12 +20,10 @@ class Summary:
     """A baseline.
 
     Attributes:
-        name: its name.
-        runs: how many runs it has.
-        newest: the newest of them.
-        tests: how many tests that one has; None where it cannot be read.
-        fingerprint: the digest of its environment; None as above.
-        problem: why it cannot be read; empty otherwise.
+        newest: The newest of them.
+        tests: How many tests that one has; None where it cannot be read.
+        fingerprint: The digest of its environment; None as above.
+        problem: Why it cannot be read; empty otherwise.
     """
 
     name: str
@@ -40,7 +38,7 @@ def summaries(archive: Archive) -> Iterator[Summary]:
     """Each baseline of a store, read as far as its newest run.
 
     Raises:
-        StoreError: the store cannot be read.
+        StoreError: The store cannot be read.
     """
     for name in archive.names():
         entries = archive.entries(name)

@@ -49,7 +49,6 @@ class SavedTraces:
     """What saves have measured, beside the baselines of a folder.
 
     Attributes:
-        folder: Of the traces.
         budget: How many bytes they may have together; 0 keeps none.
     """
 
@@ -123,7 +122,6 @@ class TracePairs:
     """What tests that regressed are looked at with: base and head of each.
 
     Attributes:
-        folder: Of the traces.
         budget: How many bytes they may have together; 0 keeps none.
         since_ns: Pairs that were written before go where there is no room, in nanoseconds since the epoch.
         is_named: The user has named the folder, which is not the project's own.
@@ -192,7 +190,6 @@ def traces_of(archive: Archive, *, root: Path, budget: int) -> SavedTraces:
     """Where the traces of an archive's runs are kept: with them in a folder, else with the project.
 
     Args:
-        archive: The store.
         root: The project's folder.
         budget: As in `SavedTraces`.
     """

@@ -67,7 +67,6 @@ def fault_of(command: list[str], out: Path, *, limit_s: float) -> str | None:
     """Compile; why there is no result in one line, None where there is one.
 
     Args:
-        command: The compiler, with its arguments.
         out: What it is told to write.
         limit_s: How long it may take, in seconds.
 
@@ -117,7 +116,6 @@ def lacks_standard(program: str, standard: str, *, folder: Path) -> bool:
     """Whether a compiler that works does not know a C++ standard, or only in part.
 
     Args:
-        program: The compiler.
         standard: Such as ``c++20``.
         folder: Where to write what is compiled.
 

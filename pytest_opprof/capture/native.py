@@ -43,7 +43,6 @@ class Absence:
 
     Attributes:
         reason: A clause.
-        is_fault: They should be there: the installation is broken.
     """
 
     reason: str

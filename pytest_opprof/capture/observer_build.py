@@ -32,7 +32,6 @@ class Observer:
     """A compiled observer or emitter.
 
     Attributes:
-        place: Where it is kept.
         was_built: It was compiled just now, rather than found.
     """
 
@@ -79,7 +78,7 @@ def what_it_waits_for(torch: Any) -> str | None:
     """A line for whoever waits while `load` compiles the observer; None where nothing is to be compiled.
 
     Raises:
-        CaptureUnavailableError: torch lacks its C++ headers, or the compiler's time limit is invalid.
+        CaptureUnavailableError: Torch lacks its C++ headers, or the compiler's time limit is invalid.
     """
     program = cxx.compiler()
     if program is None or kept(build_of(torch)) is not None:
@@ -134,7 +133,6 @@ def found_or_built(build: TorchBuild, folder: Path, *, part: Part, serves_any: b
     """The one in this folder, made if need be.
 
     Args:
-        build: The torch.
         folder: One that only this user can write.
         part: The observer, or the emitter.
         serves_any: It is meant for machines with other compilers, too.

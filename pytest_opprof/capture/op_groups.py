@@ -30,8 +30,6 @@ class OpGroup:
         is_async: The earliest event ended out of order or on another thread.
         total_ns: Sum of durations, those of nested events of the same name included.
         self_ns: The same less what was spent in the events inside.
-        min_ns: The shortest duration.
-        max_ns: The longest.
         device_type: Torch's number of where the events ran; 0 for the host. Events of a device have device
             time only, and `total_ns` 0.
         device_total_ns: Sum of the kernels, copies and fills launched in the events.

@@ -21,8 +21,6 @@ class SessionFile:
     """What a session file says of its process.
 
     Attributes:
-        path: The file.
-        pid: The process that made it.
         is_alive: That process has it open still.
         was_recording: A window was open.
         keeps_last: And kept what began last, so that what is missing of it is its beginning.

@@ -32,7 +32,7 @@ class TorchBuild:
     Attributes:
         folder: The package, which has ``include`` and ``lib``.
         version: As ``torch.__version__``.
-        commit: torch's own; "Unknown" in some distributions' builds.
+        commit: Torch's own; "Unknown" in some distributions' builds.
         cxx11_abi: Its ``std::string`` is the one of C++11.
         standard: The oldest C++ standard that its headers accept, as ``c++20``.
         digest: Of its smallest library, which a new build changes.

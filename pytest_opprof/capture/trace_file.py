@@ -38,7 +38,6 @@ def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) ->
     """Have the collector write a file, whole or not at all; compressed where the name ends in ``.gz``.
 
     Args:
-        path: The file.
         write: Takes a file descriptor, and gives the collector's code.
 
     Raises:

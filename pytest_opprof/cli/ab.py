@@ -30,7 +30,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "ab",
         help="measure the work tree and BASE in turns; 1 when a test became slower",
         allow_abbrev=False,
-        epilog="What is no option of this command is given to pytest: tests, -k, -m, -p and others.",
+        description="Pytest gets the tests, and every option that this command does not have.",
+        epilog="Example: opprof ab main tests/test_model.py -k forward",
     )
     parser.add_argument(
         "base",
@@ -38,30 +39,52 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a branch, tag or commit; its merge-base with HEAD is measured. Tests, and options that are "
         "none of these, are given to pytest",
     )
-    parser.add_argument("--processes", type=int, metavar="N", help="a side (default: 12; 8 at least)")
-    parser.add_argument("--steps", type=int, metavar="N", help="timed in a process, of a test (default: 15)")
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="processes per side (default 12, minimum 8)"
+    )
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="steps that each process times of each test (default 15)"
+    )
     parser.add_argument(
         "--max-time",
         type=float,
         metavar="SECONDS",
         help="how much longer a test may take in a process, to find undisturbed steps (default: 1)",
     )
-    parser.add_argument("--min-effect", default="3%", metavar="SHARE", help="default: 3%%")
     parser.add_argument(
-        "--max-noise", default="20%", metavar="SHARE", help="more is not judged (default: 20%%)"
+        "--min-effect",
+        default="3%",
+        metavar="SHARE",
+        help="the smallest change of time that counts (default: 3%%)",
     )
     parser.add_argument(
-        "--setup", metavar="COMMAND", help="builds a side, in its folder; $OPPROF_SIDE says which it is"
+        "--max-noise",
+        default="20%",
+        metavar="SHARE",
+        help="do not judge a test whose base differs from itself by more (default: 20%%)",
+    )
+    parser.add_argument(
+        "--setup", metavar="COMMAND", help="build each side in its folder; $OPPROF_SIDE is base or head"
     )
     parser.add_argument(
         "--python", metavar="PATH", help="the interpreter of a side, from its folder on (default: this one)"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the processes' order (default: by chance)")
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="of a process (default: 20 times the first two's)"
+        "--seed", type=int, metavar="N", help="seed of the order of processes (default: random)"
     )
     parser.add_argument(
-        "--resume", nargs="?", const=_NEWEST, default="", metavar="ID", help="go on: the newest, or =ID"
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="stop a process after SECONDS (default: 20 times the warm-up)",
+    )
+    parser.add_argument(
+        "--resume",
+        nargs="?",
+        const=_NEWEST,
+        default="",
+        metavar="ID",
+        help="resume an interrupted experiment (default: the newest)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the comparison")
     parser.add_argument("--fail-on", metavar="LIST", help="verdicts that fail (none: nothing does)")

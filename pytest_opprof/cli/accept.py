@@ -14,8 +14,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "accept",
         help="let a rise or a missing test pass, and say why",
-        description="Name a test, or all tests that fail for one cause, or all that failed. "
-        'Example: opprof accept --cause 1 --reason "the caller changes its input"',
+        description="Name a test, or all tests that fail for one cause, or all that failed.",
+        epilog='Example: opprof accept --cause 1 --reason "the caller changes its input"',
     )
     parser.add_argument("test", nargs="?", metavar="TEST", help="the test's node id, as its failure names it")
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")

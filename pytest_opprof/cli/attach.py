@@ -19,7 +19,11 @@ _POLL_S: Final = 0.02
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("attach", help="record a process that listens, and write its trace")
+    parser = subparsers.add_parser(
+        "attach",
+        help="record a process that listens, and write its trace",
+        epilog="Example: opprof attach 4711 --seconds 10",
+    )
     parser.add_argument("pid", type=int, help="the process, started with OPPROF_ATTACH=1")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long, 5 unless given; Ctrl-C ends it")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default opprof-PID.json.gz")

@@ -27,7 +27,11 @@ _NAMES = "baselines, all of them unless given"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("baseline", help="list, show, keep, move and remove stored runs")
+    parser = subparsers.add_parser(
+        "baseline",
+        help="list, show, keep, move and remove stored runs",
+        epilog="Example: opprof baseline list",
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_looking(actions)
     _add_keeping(actions)
@@ -39,22 +43,42 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_looking(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     from pytest_opprof.cli.show import add_table_arguments  # noqa: PLC0415
 
-    parser = actions.add_parser("list", help="the baselines of a store, or the runs of one")
+    parser = actions.add_parser(
+        "list",
+        help="list a store's baselines, or the runs of one baseline",
+        epilog="Example: opprof baseline list main",
+    )
     parser.add_argument("name", nargs="?", metavar="NAME", help="list the runs of this baseline")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser = actions.add_parser("show", help="print the op tables of a run")
+    parser = actions.add_parser(
+        "show",
+        help="print the op tables of a run",
+        epilog="Example: opprof baseline show main@1a2b3c4 --rows 20",
+    )
     parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="the newest run, or that of a commit")
     add_table_arguments(parser)
 
 
 def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("save", help="keep the run in a file (of --opprof-json) as a baseline")
+    parser = actions.add_parser(
+        "save",
+        help="store a run's file (of --opprof-json) as a baseline",
+        epilog="Example: opprof baseline save main run.json",
+    )
     parser.add_argument("name", metavar="NAME", help="the baseline")
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's file")
-    parser.add_argument("--whole", action="store_true", help="all tests ran: what RUN lacks is no more")
-    parser = actions.add_parser("remove", help="remove a baseline, or its runs of one commit")
+    parser.add_argument("--whole", action="store_true", help="drop baseline tests that RUN does not have")
+    parser = actions.add_parser(
+        "remove",
+        help="remove a baseline, or its runs of one commit",
+        epilog="Example: opprof baseline remove main@1a2b3c4",
+    )
     parser.add_argument("run", metavar="NAME[@COMMIT[_FAMILY]]", help="what to remove")
-    parser = actions.add_parser("prune", help="remove old runs, and those of commits that are no more")
+    parser = actions.add_parser(
+        "prune",
+        help="remove old runs, and runs of commits that no longer exist",
+        epilog="Example: opprof baseline prune --keep 50 main",
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
     parser.add_argument(
         "--keep",
@@ -67,10 +91,12 @@ def _add_keeping(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def _add_moving(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for action, word, what in (
-        ("push", "--to", "give another store what this one has"),
-        ("pull", "--from", "take what another store has"),
+        ("push", "--to", "copy runs to another store"),
+        ("pull", "--from", "copy runs from another store"),
     ):
-        parser = actions.add_parser(action, help=what)
+        parser = actions.add_parser(
+            action, help=what, epilog=f"Example: opprof baseline {action} main {word} s3://bucket/opprof"
+        )
         parser.add_argument("names", nargs="*", metavar="NAME", help=_NAMES)
         ends = parser.add_mutually_exclusive_group()
         ends.add_argument(word, dest="other", metavar="URI", help="the other store")
@@ -86,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked for.
 
     Raises:
-        OpprofError: there is nothing such, or the store cannot be read or written.
+        OpprofError: There is nothing such, or the store cannot be read or written.
     """
     actions: dict[str, Callable[[Archive, argparse.Namespace], None]] = {
         "list": _list,

@@ -21,13 +21,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "bisect",
         help="find the commit that changed an exact metric of a test",
+        epilog="Example: opprof bisect tests/test_model.py::test_step aten::copy_.count --good v1.2",
         description="Ends with 0 where one commit is named, and with 1 where none is: nothing changed, or "
         "the commits around the change cannot be measured.",
     )
-    parser.add_argument(
-        "pattern", metavar="PATTERN", help="such as ops.count or aten::copy_.count; of aten::*.count, the sum"
-    )
     parser.add_argument("test", metavar="TEST", help="the test's id, as pytest takes it here")
+    parser.add_argument(
+        "metric", metavar="METRIC", help="such as ops.count or aten::copy_.count; of aten::*.count, the sum"
+    )
     parser.add_argument(
         "--good", metavar="REV", help="where it was right (default: the nearest commit with a stored run)"
     )
@@ -42,9 +43,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the interpreter of each commit, from its files' folder on (default: this one)",
     )
     parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="of the process at a commit (default: none)"
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="stop the process at a commit after SECONDS (default: never)",
     )
-    parser.add_argument("--resume", action="store_true", help="go on with the one that was interrupted")
+    parser.add_argument("--resume", action="store_true", help="resume the bisection that was interrupted")
     add_store(parser)
 
 
@@ -52,15 +56,15 @@ def run(args: argparse.Namespace) -> int:
     """Search, and print each measurement and the answer.
 
     Raises:
-        OpprofError: what was asked for cannot be meant, or not be measured.
+        OpprofError: What was asked for cannot be meant, or not be measured.
     """
     from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
     from pytest_opprof.report.text import escaped  # noqa: PLC0415
 
     here = Path.cwd()
     question = question_of(
-        args.pattern,
         args.test,
+        args.metric,
         good=args.good,
         bad=args.bad,
         setup=args.setup,

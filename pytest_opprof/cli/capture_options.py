@@ -13,7 +13,6 @@ def add_capture_options(parser: argparse.ArgumentParser, *, stack: bool) -> None
     """Tell a command line of them.
 
     Args:
-        parser: The command's.
         stack: Whether calls are recorded unless the user says otherwise.
     """
     parser.add_argument("--shapes", action="store_true", help="record what ops are given")

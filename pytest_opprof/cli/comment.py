@@ -20,7 +20,11 @@ _GITHUB, _GITLAB = "github", "gitlab"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("comment", help="comment on the pull request that a CI job is of")
+    parser = subparsers.add_parser(
+        "comment",
+        help="comment on this CI job's pull request",
+        epilog="Example: opprof comment comparison.json",
+    )
     parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its document")
     parser.add_argument("--base", metavar="RUN", help="with --head: compare these two")
     parser.add_argument("--head", metavar="RUN", help="a run's file, a baseline's name, or NAME@COMMIT")
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     """Comment, and say what was done.
 
     Raises:
-        OpprofError: a document or a baseline cannot be read, or the forge refuses.
+        OpprofError: A document or a baseline cannot be read, or the forge refuses.
     """
     from pytest_opprof.forge.commenting import When, Wish  # noqa: PLC0415
 
@@ -93,7 +97,7 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
     """Refuse options that would be without effect.
 
     Raises:
-        UsageError: there are some.
+        UsageError: There are some.
     """
     if not args.from_event and (args.baseline or args.output):
         raise UsageError("--baseline and --output are of --from-event")

@@ -13,7 +13,11 @@ from pytest_opprof.cli.project import Project, add_store
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("compare", help="compare two runs; 1 when a gate fails")
+    parser = subparsers.add_parser(
+        "compare",
+        help="compare two runs; 1 when a gate fails",
+        epilog="Example: opprof compare main run.json",
+    )
     parser.add_argument("base", metavar="BASE", help="a run's file, a baseline's name, or NAME@COMMIT")
     parser.add_argument("head", metavar="HEAD", help="the same, of the run that is judged")
     parser.add_argument(
@@ -49,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare, print, write.
 
     Raises:
-        OpprofError: a run cannot be found or read, or the comparison cannot be written.
+        OpprofError: A run cannot be found or read, or the comparison cannot be written.
     """
     from pytest_opprof.compare.document import write_comparison  # noqa: PLC0415
     from pytest_opprof.report.terminal import comparison_lines  # noqa: PLC0415

@@ -22,11 +22,11 @@ def comparison_of(args: argparse.Namespace) -> Judged:
     """The comparison that a command was given as a document, or that it makes of two runs.
 
     Args:
-        args: with ``comparison``, ``base``, ``head``, ``gate`` and ``store``.
+        args: With ``comparison``, ``base``, ``head``, ``gate`` and ``store``.
 
     Raises:
-        UsageError: it was given neither, or both.
-        OpprofError: a document or a run cannot be found or read.
+        UsageError: It was given neither, or both.
+        OpprofError: A document or a run cannot be found or read.
     """
     from pytest_opprof.compare.timing.document import read_judged  # noqa: PLC0415
 
@@ -47,14 +47,14 @@ def compare_now(
     """Compare two runs as the project around this folder would.
 
     Args:
-        base: a file, a baseline's name, or ``name@commit``; None for limits alone.
-        head: the same, of the run that is judged.
-        store: the URI of ``--store``, or None.
-        gates: the rules of ``--gate``.
-        renames: those of ``--rename``.
+        base: A file, a baseline's name, or ``name@commit``; None for limits alone.
+        head: The same, of the run that is judged.
+        store: The URI of ``--store``, or None.
+        gates: The rules of ``--gate``.
+        renames: Those of ``--rename``.
 
     Raises:
-        OpprofError: a run cannot be found or read, or an option or the configuration cannot be meant.
+        OpprofError: A run cannot be found or read, or an option or the configuration cannot be meant.
     """
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def compare_run(
     """The same of a run that is at hand.
 
     Raises:
-        OpprofError: see `compare_now`.
+        OpprofError: See `compare_now`.
     """
     from pytest_opprof.baselines.resolve import find_base  # noqa: PLC0415
     from pytest_opprof.compare.renamed_tests import with_new_names  # noqa: PLC0415

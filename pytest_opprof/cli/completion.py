@@ -29,7 +29,7 @@ class PrintCompletion(argparse.Action):
         """Print it.
 
         Raises:
-            UsageError: shtab is not installed.
+            UsageError: Shtab is not installed.
         """
         del namespace, option_string
         try:

@@ -27,7 +27,11 @@ class Finding:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("doctor", help="say what can be captured here, and why not the rest")
+    parser = subparsers.add_parser(
+        "doctor",
+        help="show what can be captured here, and why the rest cannot",
+        epilog="Example: opprof doctor",
+    )
     add_store(parser)
 
 

@@ -12,7 +12,9 @@ from pytest_opprof.errors import UsageError
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser(
-        "env", help='print what to export before Python starts: eval "$(opprof env)"'
+        "env",
+        help='print what to export before Python starts: eval "$(opprof env)"',
+        epilog="Example: opprof env itt",
     )
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="itt or nvtx; both unless given")
 

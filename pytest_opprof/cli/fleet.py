@@ -23,12 +23,20 @@ _TABLES = ".opprof/fleet"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("fleet", help="find stragglers and regressions in jobs of many ranks")
+    parser = subparsers.add_parser(
+        "fleet",
+        help="find stragglers and regressions in jobs of many ranks",
+        epilog="Example: opprof fleet show night",
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_ingest(actions)
     _add_show(actions)
     _add_diff(actions)
-    sql = actions.add_parser("sql", help="query the tables of jobs: ranks, ops, collectives, steps")
+    sql = actions.add_parser(
+        "sql",
+        help="query the tables of jobs: ranks, ops, collectives, steps",
+        epilog='Example: opprof fleet sql "SELECT count(*) FROM ranks"',
+    )
     sql.add_argument("query", metavar="QUERY", help="a SELECT of DuckDB")
     sql.add_argument("--job", action="append", metavar="NAME", help="only these jobs; default: all")
     _add_tables(sql)
@@ -44,6 +52,7 @@ def _add_ingest(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = actions.add_parser(
         "ingest",
         help="read a trace per rank into tables; 1 when ranks are missing or failed",
+        epilog="Example: opprof fleet ingest traces --job night",
         description="Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces.",
     )
     parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces")
@@ -65,7 +74,9 @@ def _add_ingest(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
-        "show", help="print a job's missing ranks, stragglers and device time; 1 when it is inconclusive"
+        "show",
+        help="print a job's missing ranks, stragglers and device time; 1 when it is inconclusive",
+        epilog="Example: opprof fleet show night --expect 64",
     )
     parser.add_argument("job", metavar="NAME", help="the job")
     parser.add_argument("--window", metavar="NAME", help="the window (default: the last by name)")
@@ -76,7 +87,11 @@ def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("diff", help="compare two jobs op by op; 1 when HEAD regressed")
+    parser = actions.add_parser(
+        "diff",
+        help="compare two jobs op by op; 1 when HEAD regressed",
+        epilog="Example: opprof fleet diff monday tuesday",
+    )
     parser.add_argument("base", metavar="BASE", help="the earlier job")
     parser.add_argument("head", metavar="HEAD", help="the later job")
     parser.add_argument(

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("history", help="print the trend of a test, with the runs that changed it")
+    parser = subparsers.add_parser(
+        "history",
+        help="print the trend of a test, with the runs that changed it",
+        epilog="Example: opprof history test_step aten::clone.count",
+    )
     parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a part that no other has")
     parser.add_argument(
         "metric",
@@ -52,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Take runs in, tidy, or print a trend.
 
     Raises:
-        OpprofError: no such test or metric, or the history cannot be read.
+        OpprofError: No such test or metric, or the history cannot be read.
     """
     log = history_log(args.store)
     if args.sources:
@@ -88,7 +92,6 @@ def trends_of(
     """The trends of a test, and sentences on what of the history was passed over.
 
     Args:
-        log: The history.
         test: The test's id, or a part that no other test has.
         metric: As the user wrote it; None for how many ops a step has, and how long they take.
         name: Only runs that were saved under this name.

@@ -14,7 +14,11 @@ next:{}
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("init", help="set a project up: pytest's configuration and .gitignore")
+    parser = subparsers.add_parser(
+        "init",
+        help="set a project up: pytest's configuration and .gitignore",
+        epilog="Example: opprof init --try tests/models -k forward",
+    )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the project, default: here")
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="where baselines will be kept")
     parser.add_argument(
@@ -23,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs=argparse.REMAINDER,
         metavar="PYTEST ARGUMENT",
         help="run the tests twice, all of them marked, and add opprof_mark for those whose counts are the "
-        "same; pytest gets all that follows. Example: opprof init --try tests/models -k forward",
+        "same; pytest gets all that follows",
     )
 
 
@@ -31,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
     """Extend the files, and say what was done.
 
     Raises:
-        UsageError: a file cannot be extended safely, or the store's URI cannot be meant.
-        StoreError: a file cannot be written; it is as it was.
+        UsageError: A file cannot be extended safely, or the store's URI cannot be meant.
+        StoreError: A file cannot be written; it is as it was.
     """
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415

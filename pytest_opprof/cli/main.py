@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run ``opprof``.
 
     Args:
-        argv: the arguments after the program's name; those of this process unless given.
+        argv: The arguments after the program's name; those of this process unless given.
 
     Returns:
         The exit code: 0 passed, 1 a gate failed, 2 usage, 3 and up trouble (see `errors`).
@@ -102,7 +102,18 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for module in modules.values():
         module.add_parser(subparsers)
+    _describe(subparsers)
     return parser
+
+
+def _describe(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Let each command's own help begin with the sentence that the list of commands has."""
+    for choice in subparsers._choices_actions:  # noqa: SLF001 - argparse shows its actions nowhere else
+        command, text = subparsers.choices[choice.dest], choice.help or ""
+        command.description = " ".join(filter(None, (f"{text[:1].upper()}{text[1:]}.", command.description)))
+        for action in command._actions:  # noqa: SLF001 - see above
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - see above
+                _describe(action)
 
 
 def _unknown(command: str) -> str:

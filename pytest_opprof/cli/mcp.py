@@ -14,7 +14,7 @@ from pytest_opprof.errors import UsageError
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     what = "serve runs, comparisons and history to a coding agent, read only"
-    parser = subparsers.add_parser("mcp", help=what)
+    parser = subparsers.add_parser("mcp", help=what, epilog="Example: opprof mcp path/to/project")
     project = "the project's folder (default: this one); other paths start there"
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help=project)
     add_store(parser)

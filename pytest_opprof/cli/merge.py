@@ -22,6 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "merge",
         help="join the runs of shards and ranks; 1 when some are missing",
+        epilog="Example: opprof merge -o run.json --expect 2 shard-1.json shard-2.json",
         description="Ends with 1 where a shard, a rank or a test is known to be missing: the run is written "
         "all the same, and says so.",
     )
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Join, write, and say what was found.
 
     Raises:
-        OpprofError: a run cannot be read, they do not join, or the joined one cannot be written.
+        OpprofError: A run cannot be read, they do not join, or the joined one cannot be written.
     """
     from pytest_opprof.results.files import read_run, write_run  # noqa: PLC0415
     from pytest_opprof.results.shards import Part, join  # noqa: PLC0415

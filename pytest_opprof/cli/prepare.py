@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser(
-        "prepare", help="build the torch observer now, rather than in the first profiled test"
+        "prepare",
+        help="build the torch observer now, rather than in the first profiled test",
+        epilog="Example: opprof prepare --torch 2.13.0 --output observer",
     )
     parser.add_argument(
         "--torch",

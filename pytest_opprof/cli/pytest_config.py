@@ -65,8 +65,8 @@ class Section:
         """Set what is not set yet, under the section's title.
 
         Raises:
-            UsageError: the section is written in a way that cannot be extended line by line.
-            StoreError: the file cannot be written; it is as it was.
+            UsageError: The section is written in a way that cannot be extended line by line.
+            StoreError: The file cannot be written; it is as it was.
         """
         lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
         if not self.exists:
@@ -102,7 +102,7 @@ def pytest_section(folder: Path) -> Section:
     """The section that pytest reads in a folder, or the one to begin: of pyproject.toml, else of pytest.ini.
 
     Raises:
-        UsageError: a file is not what its name says.
+        UsageError: A file is not what its name says.
     """
     return (
         _found_in(folder)
@@ -115,7 +115,7 @@ def enclosing_section(folder: Path) -> Section | None:
     """The section that pytest reads when it is started in a folder: of the nearest one upwards that has one.
 
     Raises:
-        UsageError: a file is not what its name says.
+        UsageError: A file is not what its name says.
     """
     folder = folder.resolve()
     found = (_found_in(each) for each in (folder, *folder.parents))

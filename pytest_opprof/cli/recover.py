@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
     parser = subparsers.add_parser(
-        "recover", help="show where crashed processes died, and write the traces of what they recorded"
+        "recover",
+        help="show where crashed processes died, and write the traces of what they recorded",
+        epilog="Example: opprof recover --remove",
     )
     parser.add_argument(
         "folder",
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Tell of each dead process that was in a test, or recorded something.
 
     Raises:
-        OpprofError: a trace cannot be written, or there is no such folder.
+        OpprofError: A trace cannot be written, or there is no such folder.
     """
     from pytest_opprof.recovery.death_report import told  # noqa: PLC0415
     from pytest_opprof.recovery.deaths import death_of, write_trace  # noqa: PLC0415

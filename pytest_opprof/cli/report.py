@@ -19,7 +19,11 @@ _PAGE = "html"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("report", help="write a comparison as Markdown, JUnit XML and others")
+    parser = subparsers.add_parser(
+        "report",
+        help="write a comparison as Markdown, JUnit XML and others",
+        epilog="Example: opprof report comparison.json --format html -o report.html",
+    )
     parser.add_argument(
         "comparison",
         nargs="?",
@@ -62,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Render, and write or print.
 
     Raises:
-        OpprofError: there is no such format, the comparison cannot be read, or the report cannot be written.
+        OpprofError: There is no such format, the comparison cannot be read, or the report cannot be written.
     """
     from pytest_opprof.cli.comparison import comparison_of  # noqa: PLC0415
     from pytest_opprof.report.formats import renderer  # noqa: PLC0415

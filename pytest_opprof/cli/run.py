@@ -26,6 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "run",
         help="run a script or a module and print what it spent its time on, as `python -m cProfile` does",
+        epilog="Example: opprof run --memory train.py --epochs 1",
         usage="opprof run [options] (SCRIPT | -m MODULE) ...",
     )
     add_recording_options(parser)

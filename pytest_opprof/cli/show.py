@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("show", help="print the op tables of a run, or a comparison")
+    parser = subparsers.add_parser(
+        "show",
+        help="print the op tables of a run, or a comparison",
+        epilog="Example: opprof show main --test test_step --rows 20",
+    )
     parser.add_argument(
         "run", metavar="RUN", help="a run's or a comparison's file, a baseline, or NAME@COMMIT"
     )
@@ -41,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Print it.
 
     Raises:
-        OpprofError: there is nothing such, or it cannot be read.
+        OpprofError: There is nothing such, or it cannot be read.
     """
     from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
@@ -70,7 +74,7 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
     """The op tables of a run, as `add_table_arguments` says.
 
     Raises:
-        UsageError: it has no such test, or no table can be made so.
+        UsageError: It has no such test, or no table can be made so.
     """
     from pytest_opprof.report.op_table import op_table  # noqa: PLC0415
     from pytest_opprof.report.terminal import result_title, run_title  # noqa: PLC0415
@@ -89,7 +93,7 @@ def tests_like(pattern: str | None, found: Run, *, where: str) -> list[TestResul
     """The tests of a run whose id contains or matches a pattern; all of them without one.
 
     Raises:
-        UsageError: there is none.
+        UsageError: There is none.
     """
     tests = [test for test in found.tests if pattern is None or is_like(test.node_id, pattern)]
     if pattern and not tests:

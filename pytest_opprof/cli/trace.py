@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("trace", help="show or compare Kineto traces, or make a run of one")
+    parser = subparsers.add_parser(
+        "trace",
+        help="show or compare Kineto traces, or make a run of one",
+        epilog="Example: opprof trace show trace.json.gz",
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_show(actions)
     _add_diff(actions)
@@ -24,7 +28,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("show", help="print a trace's key averages")
+    parser = actions.add_parser(
+        "show", help="print a trace's key averages", epilog="Example: opprof trace show trace.json.gz --steps"
+    )
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace in Kineto's format, plain or gzip")
     parser.add_argument("--sort", default="self_cpu_time_total", metavar="KEY", help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
@@ -41,7 +47,11 @@ def _add_show(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("diff", help="compare two traces op by op")
+    parser = actions.add_parser(
+        "diff",
+        help="compare two traces op by op",
+        epilog="Example: opprof trace diff before.json.gz after.json.gz",
+    )
     parser.add_argument("base", type=Path, metavar="BASE", help="a trace")
     parser.add_argument("head", type=Path, metavar="HEAD", help="the trace that is compared with it")
     parser.add_argument("--rows", type=int, default=20, metavar="N", help="rows of the table, -1 for all")
@@ -51,7 +61,11 @@ def _add_diff(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 
 
 def _add_to_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = actions.add_parser("to-run", help="write a run document, for `opprof compare`")
+    parser = actions.add_parser(
+        "to-run",
+        help="write a run from a trace, for `opprof compare`",
+        epilog="Example: opprof trace to-run -o run.json trace.json.gz",
+    )
     parser.add_argument("file", type=Path, metavar="FILE", help="a trace")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
     parser.add_argument(
@@ -63,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked for.
 
     Raises:
-        OpprofError: a trace cannot be read, or the run cannot be written.
+        OpprofError: A trace cannot be read, or the run cannot be written.
     """
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
         "show": _show,

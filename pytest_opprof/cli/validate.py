@@ -13,7 +13,11 @@ from pytest_opprof.wording import counted
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("validate", help="check documents against their schemas")
+    parser = subparsers.add_parser(
+        "validate",
+        help="check files against their schemas",
+        epilog="Example: opprof validate run.json .opprof/accepted.json",
+    )
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="a run's or a comparison's file, or accepted.json"
     )

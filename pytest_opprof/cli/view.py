@@ -19,7 +19,11 @@ _SIDES = ("both", "base", "head")
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Tell the command line of this command."""
-    parser = subparsers.add_parser("view", help="show a test's traces in Perfetto, base beside head")
+    parser = subparsers.add_parser(
+        "view",
+        help="show a test's traces in Perfetto, base beside head",
+        epilog="Example: opprof view test_step",
+    )
     parser.add_argument(
         "target",
         nargs="?",
@@ -50,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve the trace until the page has it.
 
     Raises:
-        OpprofError: there is no such trace, or it cannot be served.
+        OpprofError: There is no such trace, or it cannot be served.
     """
     from pytest_opprof.baselines.folder import project_folder  # noqa: PLC0415
     from pytest_opprof.baselines.keys import TRACES  # noqa: PLC0415

@@ -72,14 +72,11 @@ def accepted_of(
     A test that is missing has one entry, for itself.
 
     Args:
-        comparison: in which it failed.
-        node_id: the test.
-        metric: the one gate that is meant, such as ``ops.count``; None for all that failed.
-        reason: why the rise is right.
-        created: now.
+        metric: The one gate that is meant, such as ``ops.count``; None for all that failed.
+        reason: Why the rise is right.
 
     Raises:
-        UsageError: no reason, or no such test, or nothing of it that regressed; it says what did.
+        UsageError: No reason, or no such test, or nothing of it that regressed; it says what did.
     """
     why = " ".join(reason.split())
     if not why or len(why) > _LONGEST_REASON:
@@ -123,10 +120,9 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
     """Why an acceptance no longer holds, in words; empty where it holds.
 
     Args:
-        entry: what was accepted.
-        before: the test in the baseline.
-        base: the value there.
-        rule: how the metric is judged. What it allows is no improvement.
+        before: The test in the baseline.
+        base: The value there.
+        rule: How the metric is judged. What it allows is no improvement.
     """
     if entry.is_spent(before):
         return SPENT

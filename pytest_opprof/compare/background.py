@@ -26,7 +26,7 @@ def with_moved_work(changes: Sequence[Change]) -> list[Change]:
     """The judged changes of a test; falls beside more work in the background are CHANGED, and so is that.
 
     Args:
-        changes: totals and ops, in any order; they keep it.
+        changes: Totals and ops, in any order; they keep it.
     """
     rises: Counter[OpKind | None] = Counter()
     for change in changes:

@@ -48,9 +48,9 @@ class CallSites:
         the largest rise counts.
 
         Args:
-            base: the op's row in the base; None where the op is new.
-            head: the op's row in the head.
-            metric: what of the op rose. Where that is not its calls, and nobody knows what of it comes from
+            base: The op's row in the base; None where the op is new.
+            head: The op's row in the head.
+            metric: What of the op rose. Where that is not its calls, and nobody knows what of it comes from
                 which line, it is the line only if no other line calls the op, or no other one was edited.
         """
         if metric in head.parts and (base is None or metric in base.parts or base.places):

@@ -116,8 +116,8 @@ class _Paths:
     """The places of a call tree: an op below its callers, each place with a number.
 
     Attributes:
-        calls: how often each was called, over all steps.
-        of_op: the places of each op.
+        calls: How often each was called, over all steps.
+        of_op: The places of each op.
     """
 
     def __init__(self, test: TestResult, numbers: dict[tuple[int, str], int]) -> None:

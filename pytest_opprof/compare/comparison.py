@@ -39,9 +39,8 @@ class Rewrite:
     """Ops that became others at the same place of the call tree: many rows told as one.
 
     Attributes:
-        kind: how.
-        before: the outermost ops that were there; none for what was added.
-        after: the outermost ops that are there now; none for what was removed.
+        before: The outermost ops that were there; none for what was added.
+        after: The outermost ops that are there now; none for what was removed.
     """
 
     kind: RewriteKind
@@ -98,22 +97,21 @@ class Change:
     """One metric of one op, or one total, that is not as it was.
 
     Attributes:
-        op: the op's name; None for a total of the test. Of a rewrite, the first of its ops.
-        kind: what the op is; None for a total.
-        background: whether it ran outside the steps' threads; such rows never block.
-        metric: the metric's name.
-        base: the values before; None for a row that was not there.
-        head: the values now; None for a row that is gone.
-        rule: how it was judged, ``exact`` or ``2%``; empty for what is only shown.
+        op: The op's name; None for a total of the test. Of a rewrite, the first of its ops.
+        kind: What the op is; None for a total.
+        background: Whether it ran outside the steps' threads; such rows never block.
+        base: The values before; None for a row that was not there.
+        head: The values now; None for a row that is gone.
+        rule: How it was judged, ``exact`` or ``2%``; empty for what is only shown.
         verdict: None for what is advisory.
-        cause: where a rise comes from, in words; empty where nothing is known.
-        line: the user's line that it comes from; None where no line is known.
-        caller: the op or range that calls it more often, or launched it; empty for the test itself, and where
+        cause: Where a rise comes from, in words; empty where nothing is known.
+        line: The user's line that it comes from; None where no line is known.
+        caller: The op or range that calls it more often, or launched it; empty for the test itself, and where
             nobody knows.
-        reason: why the verdict is what it is, where the numbers do not say it.
-        rewrite: which ops became which; the values are then those of all of them together.
-        is_free: whether it is by views alone, and nobody gates it: neither better nor worse.
-        begins: whether a regression begins with this op, and not with another one that changed.
+        reason: Why the verdict is what it is, where the numbers do not say it.
+        rewrite: Which ops became which; the values are then those of all of them together.
+        is_free: Whether it is by views alone, and nobody gates it: neither better nor worse.
+        begins: Whether a regression begins with this op, and not with another one that changed.
     """
 
     op: str | None
@@ -168,11 +166,9 @@ class LimitResult:
     """What became of one budget of a test.
 
     Attributes:
-        path: the metric.
-        limit: the limit as a reader sees it, ``<= 64 MiB``.
-        value: what was measured; None where nothing could be.
+        limit: The limit as a reader sees it, ``<= 64 MiB``.
         verdict: PASS, REGRESSED (it is over) or INCONCLUSIVE.
-        reason: why, where the value does not say it.
+        reason: Why, where the value does not say it.
     """
 
     path: str
@@ -187,14 +183,12 @@ class TestComparison:
     """One test: both sides, what changed, and the verdict.
 
     Attributes:
-        node_id: the test's.
         verdict: None where nothing was asked to block, or the test did not run.
-        reason: one sentence that says why.
-        changes: the totals first, then ops; within both, the worst first.
-        limits: what became of the budgets.
-        advisories: sentences about what cannot block.
-        base: the baseline's side; None without one.
-        head: this run's side; None for a test that is gone.
+        reason: One sentence that says why.
+        changes: The totals first, then ops; within both, the worst first.
+        advisories: Sentences about what cannot block.
+        base: The baseline's side; None without one.
+        head: This run's side; None for a test that is gone.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -214,13 +208,11 @@ class Comparison:
     """Two runs side by side.
 
     Attributes:
-        created: when it was made.
-        opprof_version: the release that made it.
-        base: the baseline without its tests (they are in ``tests``); None when there was none.
-        head: this run, without its tests.
-        notes: what to say about the whole, such as how the baseline was found.
-        not_run: tests of the baseline that this session left out, and tests that failed or were skipped.
-        tests: failures first.
+        base: The baseline without its tests (they are in ``tests``); None when there was none.
+        head: This run, without its tests.
+        notes: What to say about the whole, such as how the baseline was found.
+        not_run: Tests of the baseline that this session left out, and tests that failed or were skipped.
+        tests: Failures first.
     """
 
     created: datetime

@@ -45,7 +45,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
     """Write a comparison; ``.gz`` at the end of the name packs it.
 
     Raises:
-        StoreError: it cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an earlier file of that name is as it was.
     """
     write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
 
@@ -55,8 +55,8 @@ def read_comparison(path: Path) -> Comparison:
     """Read a comparison.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it holds no comparison that this release can use.
+        StoreError: The file cannot be read.
+        DocumentError: It holds no comparison that this release can use.
     """
     return comparison_from_document(read_document(path, Contract.COMPARISON), where=shown(path))
 
@@ -80,11 +80,10 @@ def comparison_from_document(document: Document, *, where: str) -> Comparison:
     """The comparison that a document holds.
 
     Args:
-        document: what comparison.schema.json accepted.
-        where: what an error calls the document: its file.
+        document: What comparison.schema.json accepted.
 
     Raises:
-        DocumentError: numbers that contradict each other.
+        DocumentError: Numbers that contradict each other.
     """
     tests = tuple(
         _test_from_document(test, where=where, path=f"tests[{index}]")

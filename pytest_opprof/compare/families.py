@@ -24,10 +24,10 @@ def within_families(
     """Changes of ops; a watched op that rose while its family did not is CHANGED.
 
     Args:
-        changes: of ops, where the number of ops has not risen.
-        base: the baseline's side.
-        head: this run's.
-        gates: what was asked for, which is judged op by op.
+        changes: Of ops, where the number of ops has not risen.
+        base: The baseline's side.
+        head: This run's.
+        gates: What was asked for, which is judged op by op.
     """
     families = {op: family for family in OP_FAMILIES for op in family.ops}
     steady = {family.name: _steady(family, base, head) for family in OP_FAMILIES}

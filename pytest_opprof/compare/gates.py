@@ -100,12 +100,12 @@ def parse_gates(rules: Mapping[str, str], *, where: str, known_ops: Collection[s
     """Read the marker's ``gates={"aten::mul.count": "exact", "aten::*.self_cpu_time_total": "off"}``.
 
     Args:
-        rules: a rule by path: ``exact``, ``off``, ``advisory``, or a tolerance such as ``2%``.
-        where: what an error says they stand in.
-        known_ops: see `metrics.parse_path`.
+        rules: A rule by path: ``exact``, ``off``, ``advisory``, or a tolerance such as ``2%``.
+        where: What an error says they stand in.
+        known_ops: See `metrics.parse_path`.
 
     Raises:
-        UsageError: no such metric, op or rule.
+        UsageError: No such metric, op or rule.
     """
     return Gates(
         rules=tuple(
@@ -121,7 +121,7 @@ def parse_gate_options(
     """Read ``PATTERN=RULE`` as the command line and the ini file give it.
 
     Raises:
-        UsageError: no such metric, op or rule.
+        UsageError: No such metric, op or rule.
     """
     rules = {}
     for option in options:

@@ -57,8 +57,8 @@ class Judgement:
     """What the gates of one test say.
 
     Attributes:
-        changes: what is not as it was; the totals first, then ops, the worst first in both.
-        judged: how many gates could be judged, unchanged ones included.
+        changes: What is not as it was; the totals first, then ops, the worst first in both.
+        judged: How many gates could be judged, unchanged ones included.
     """
 
     changes: tuple[Change, ...]

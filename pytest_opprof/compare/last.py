@@ -26,11 +26,11 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
     Rows and call trees are left out: they make a file large, and who wants them has a document written.
 
     Args:
-        folder: the project's ``.opprof``.
-        comparison: of the session that ends.
+        folder: The project's ``.opprof``.
+        comparison: Of the session that ends.
 
     Raises:
-        StoreError: it cannot be written; an earlier one is as it was.
+        StoreError: It cannot be written; an earlier one is as it was.
     """
     brief = replace(comparison, tests=tuple(_brief(test) for test in comparison.tests))
     with project_writing(folder):
@@ -41,9 +41,9 @@ def last_comparison(folder: Path) -> Comparison:
     """What `keep_last` kept.
 
     Raises:
-        UsageError: nothing was compared yet.
-        StoreError: it cannot be read.
-        DocumentError: it is no comparison that this release can use.
+        UsageError: Nothing was compared yet.
+        StoreError: It cannot be read.
+        DocumentError: It is no comparison that this release can use.
     """
     path = state_file(folder, _LAST)
     if not path.exists():

@@ -58,14 +58,14 @@ def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ())
 
     Args:
         limits: ``{"aten::item.count": 0}``, ``"no_sync"``, or ``["no_sync", {"ops.count": "<= 400"}]``.
-        where: what an error says they stand in, such as ``limits of test_x``.
-        known_ops: see `metrics.parse_path`.
+        where: What an error says they stand in, such as ``limits of test_x``.
+        known_ops: See `metrics.parse_path`.
 
     Returns:
         The budgets by path, presets written out, every one of them checked: what `TestResult.limits` holds.
 
     Raises:
-        UsageError: no such preset, metric or op, or a limit that cannot be meant.
+        UsageError: No such preset, metric or op, or a limit that cannot be meant.
     """
     if isinstance(limits, str | Mapping):
         limits = [limits]

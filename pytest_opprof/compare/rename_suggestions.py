@@ -59,7 +59,7 @@ def with_suggestions(tests: Sequence[TestComparison]) -> list[TestComparison]:
     """The tests, in their order; a reason names the test that one may be under another name.
 
     Args:
-        tests: of a comparison with a baseline, judged.
+        tests: Of a comparison with a baseline, judged.
     """
     gone = [
         _test(at, test.base)

@@ -24,8 +24,8 @@ class Renamed:
     """A test, or all tests of a function with parameters, of a class, a file or a folder (ending in ``/``).
 
     Attributes:
-        old: as the baseline knows it.
-        new: as it is called now.
+        old: As the baseline knows it.
+        new: As it is called now.
     """
 
     old: str
@@ -52,7 +52,7 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
     """Read ``tests/test_a.py::test_x -> tests/test_b.py::test_x``.
 
     Raises:
-        UsageError: there is no arrow, or more than one, or a side of it is empty.
+        UsageError: There is no arrow, or more than one, or a side of it is empty.
     """
     renames = []
     for text in texts:
@@ -67,8 +67,8 @@ def with_new_names(run: Run, renames: Sequence[Renamed]) -> tuple[Run, tuple[str
     """A baseline with its tests under their new names; a test that it has under the new one stays that.
 
     Args:
-        run: the baseline.
-        renames: the first that is about a test counts.
+        run: The baseline.
+        renames: The first that is about a test counts.
 
     Returns:
         The baseline, and a sentence for each renaming on what came of it.

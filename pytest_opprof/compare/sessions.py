@@ -46,10 +46,10 @@ class Policy:
     """The gates that are asked for outside a test: the marker's stand over the ini's, and under these.
 
     Attributes:
-        ini: rules of the configuration file.
-        command_line: rules of this session.
-        accepted: rises that somebody let pass.
-        edits: gives, of a commit, by file the lines that were edited since.
+        ini: Rules of the configuration file.
+        command_line: Rules of this session.
+        accepted: Rises that somebody let pass.
+        edits: Gives, of a commit, by file the lines that were edited since.
     """
 
     ini: Gates = field(default_factory=Gates)
@@ -78,14 +78,12 @@ def compare_runs(
     """Compare two runs test by test.
 
     Args:
-        base: the baseline; None when there is none, and only limits are judged.
-        head: this run.
-        created: now.
-        opprof_version: this release.
-        policy: the rules set outside the tests.
-        collected: what this session collected; without it no test is called MISSING.
-        judged: what was said of tests of these very runs when they ended, by node id.
-        notes: what to say about the whole.
+        base: The baseline; None when there is none, and only limits are judged.
+        created: Now.
+        policy: The rules set outside the tests.
+        collected: What this session collected; without it no test is called MISSING.
+        judged: What was said of tests of these very runs when they ended, by node id.
+        notes: What to say about the whole.
     """
     policy, collected = policy or Policy(), collected or Collected()
     tests = []
@@ -125,11 +123,11 @@ def compare_test(
     """Judge one test as soon as it has run.
 
     Args:
-        test: what this run measured.
-        before: the same test in the baseline; None when it is not there.
-        base: the baseline, for its name and environment; None when there is none.
-        head: this run, for its environment.
-        policy: the rules set outside the tests.
+        test: What this run measured.
+        before: The same test in the baseline; None when it is not there.
+        base: The baseline, for its name and environment; None when there is none.
+        head: This run, for its environment.
+        policy: The rules set outside the tests.
     """
     bare = TestComparison(node_id=test.node_id, verdict=None, base=before, head=test)
     refused = _refused(test)

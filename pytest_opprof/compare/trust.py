@@ -37,10 +37,8 @@ class Trust:
     """What stands between two sides of one test.
 
     Attributes:
-        base: the test in the baseline.
-        head: the test in this run.
-        environment: by field, words for what differs.
-        harmless: fields of these that change nothing where two values are equal.
+        environment: By field, words for what differs.
+        harmless: Fields of these that change nothing where two values are equal.
     """
 
     base: TestResult
@@ -81,11 +79,10 @@ class Trust:
         """Why a metric's two values must not be compared; empty where they may.
 
         Args:
-            metric: the metric.
-            kind: what the op is, for a metric of one op.
-            is_nothing: neither side has any of it. What did not run ran in no environment; but what was
+            kind: What the op is, for a metric of one op.
+            is_nothing: Neither side has any of it. What did not run ran in no environment; but what was
                 lost may have run.
-            is_same: both sides have the same value: some differences of their environments are harmless.
+            is_same: Both sides have the same value: some differences of their environments are harmless.
         """
         # An op's count needs what the total of its kind needs.
         through = metric

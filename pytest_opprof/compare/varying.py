@@ -23,8 +23,8 @@ def varying_note(tests: Iterable[TestResult], gates_of: Callable[[TestResult], G
     """A sentence that names the tests with a gate on a value that varies; empty where none has one.
 
     Args:
-        tests: what was measured, in as many processes as it will be.
-        gates_of: the rules of a test.
+        tests: What was measured, in as many processes as it will be.
+        gates_of: The rules of a test.
     """
     found = {test.node_id: next(_varying(test, gates_of(test)), "") for test in tests if test.is_usable}
     told = [f"{node_id} ({what})" for node_id, what in found.items() if what]

@@ -73,11 +73,11 @@ def parse_fail_on(text: str, *, where: str = "--opprof-fail-on") -> FailOn:
     """Read ``regressed,missing``; ``none`` lets everything pass.
 
     Args:
-        text: names with commas between them.
-        where: the option that an error names.
+        text: Names with commas between them.
+        where: The option that an error names.
 
     Raises:
-        UsageError: no such verdict, or one that cannot fail: improvements and what was accepted never do.
+        UsageError: No such verdict, or one that cannot fail: improvements and what was accepted never do.
     """
     harmless = {Verdict.PASS, Verdict.IMPROVED, Verdict.ACCEPTED}
     known = {verdict.value: verdict for verdict in Verdict if verdict not in harmless}

@@ -19,8 +19,8 @@ def is_by_views(change: Change, pair: RowPair) -> bool:
     """Whether a row's count rose or fell by its views alone.
 
     Args:
-        change: of the row's count.
-        pair: the row.
+        change: Of the row's count.
+        pair: The row.
     """
     if not any(side is not None and side.views is not None for side in (pair.base, pair.head)):
         return False
@@ -43,8 +43,7 @@ def with_views_as_in(base: TestResult, head: TestResult) -> TestResult:
     Of each op, as many calls as in the head are no views. An op that the head does not run stays an op.
 
     Args:
-        base: the test in the baseline; it comes back as it is where it tells its views.
-        head: the test in this run.
+        base: The test in the baseline; it comes back as it is where it tells its views.
     """
     ops = base.totals.get(OPS_COUNT.name)
     if not is_guessed(base, head) or ops is None:

@@ -52,10 +52,10 @@ def without_consequences(
     """Changes of ops, without the work of those that ran as part of something that is told already.
 
     Args:
-        changes: of ops.
-        base: the baseline's side.
-        head: this run's.
-        risen: the totals that rose.
+        changes: Of ops.
+        base: The baseline's side.
+        head: This run's.
+        risen: The totals that rose.
     """
     told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)
     counts, counts_now = ({row.key: row.count for row in test.ops} for test in (base, head))

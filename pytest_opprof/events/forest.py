@@ -27,9 +27,6 @@ class EventForest:
     Nothing is made before it is asked for, and nothing is kept that nobody holds: a recording of ten million
     events costs a Python program its columns and no more. What an op's memory is made of is no event here:
     it is in the op's numbers. Memory taken or given back outside of all ops is.
-
-    Attributes:
-        recording: The columns.
     """
 
     def __init__(self, recording: RecordingView) -> None:

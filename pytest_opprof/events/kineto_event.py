@@ -103,7 +103,6 @@ class RecordedKinetoEvent:
     """An event of our own as Kineto would have told torch of it.
 
     Args:
-        event: The event.
         thread: Torch's number of its thread.
         cause: The ``id`` of the op that caused it, 0 for none.
         call: Of work of a device: the ``id`` of the call of a runtime or driver that launched it, 0 for none.

@@ -20,9 +20,6 @@ class KinetoResults:
     """The events of a recording as torch's C++ code offers those of Kineto: flat, and as a tree.
 
     Nothing is made before it is asked for. Times are nanoseconds since the epoch.
-
-    Args:
-        recording: The columns.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -53,7 +50,6 @@ class EventTree:
     """Who is inside whom: on the host what ran in an event; of a call that launches, its work on a device.
 
     Attributes:
-        forest: The recording's events.
         begin_ns: When the window began.
     """
 

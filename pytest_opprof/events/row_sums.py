@@ -72,7 +72,6 @@ def sum_up(
     """The rows of `RecordingView.groups`, as the native collector makes them of its own columns.
 
     Args:
-        recording: The columns.
         counted_flops: Of each event the FLOPs that no event around it has too.
         by_inputs: Events whose inputs differ in shape are apart.
         by_values: Events whose inputs differ in anything are apart.

@@ -94,8 +94,6 @@ def build_table(
     """Lay rows out as text.
 
     Args:
-        rows: Events or averages.
-        options: The layout.
         facts: What `survey` would find, where the caller knows it without reading every row.
         notes: Lines to stand below the totals.
 

@@ -30,7 +30,6 @@ class Kernel(NamedTuple):
     """Work that an op launched on a device.
 
     Attributes:
-        name: The kernel's name.
         device: The device's index.
         duration: Microseconds.
     """

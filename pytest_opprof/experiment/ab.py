@@ -66,7 +66,6 @@ def run_ab(
     """Measure both sides, judge, and confirm what was found.
 
     Args:
-        request: What the user asked for.
         folder: Where he stands: pytest starts there, and in the base's counterpart of it.
         watcher: Hears how far it is.
         clock: Seconds, for the time that is left.

@@ -14,7 +14,7 @@ from pytest_opprof.experiment.one_commit import Target, measure_commit, test_fil
 from pytest_opprof.experiment.search import Measured, first_change
 from pytest_opprof.experiment.session import check_timeout
 from pytest_opprof.experiment.worktree import git
-from pytest_opprof.metrics import Family, parse_path
+from pytest_opprof.metrics import Family, MetricPath, parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +30,10 @@ class CommitValue:
     """A commit for a reader, and the metric there.
 
     Attributes:
-        id: all its digits.
-        author: name and address.
-        date: the day on which it was committed.
-        subject: the first line of its message.
-        measured: the metric.
+        id: All its digits.
+        author: Name and address.
+        date: The day on which it was committed.
+        subject: The first line of its message.
     """
 
     id: str
@@ -49,11 +48,11 @@ class Bisected:
     """What came of it.
 
     Attributes:
-        path: the metric, as it is written.
-        before: the commit before the change; where nothing changed, the good one.
-        suspects: one commit, the answer; several, of which only the last could be measured; or none: the
+        path: The metric, as it is written.
+        before: The commit before the change; where nothing changed, the good one.
+        suspects: One commit, the answer; several, of which only the last could be measured; or none: the
             metric is the same at both ends.
-        newest: the bad commit.
+        newest: The bad commit.
     """
 
     path: str
@@ -74,8 +73,8 @@ def newest_stored(store: Archive, *, bad: str, repository: Path) -> str | None:
 
 
 def question_of(
-    pattern: str,
     test: str,
+    metric: str,
     *,
     good: str | None,
     bad: str,
@@ -87,11 +86,11 @@ def question_of(
     """What is asked, with commits in the place of names.
 
     Raises:
-        UsageError: no such metric or commit, a metric that is not exact, or nothing to tell where to begin.
+        UsageError: No such metric or commit, a metric that is not exact, or nothing to tell where to begin.
     """
-    path = parse_path(pattern, where="PATTERN")
+    path = _path_of(metric, test=test)
     if path.metric.family is not Family.EXACT:
-        raise UsageError(f"{pattern} is no exact metric, and no two measurements of it agree: use opprof ab")
+        raise UsageError(f"{metric} is not an exact metric: two measurements of it differ. Use opprof ab")
     newest = _commit(bad, option="--bad", repository=repository)
     if good is not None:
         oldest: str | None = _commit(good, option="--good", repository=repository)
@@ -100,23 +99,35 @@ def question_of(
     if oldest is None:
         raise UsageError(
             f"no commit before {newest[:7]} has a run in {store.uri}: "
-            f"say with --good=REV where {pattern} was right"
+            f"say with --good=REV where {metric} was right"
         )
-    return Question(pattern=pattern, test=test, good=oldest, bad=newest, setup=setup, python=python)
+    return Question(pattern=metric, test=test, good=oldest, bad=newest, setup=setup, python=python)
+
+
+def _path_of(metric: str, *, test: str) -> MetricPath:
+    try:
+        return parse_path(metric, where="METRIC")
+    except UsageError:
+        try:
+            parse_path(test, where="TEST")
+        except UsageError:
+            pass
+        else:
+            raise UsageError(f"TEST comes before METRIC: opprof bisect {metric} {test}") from None
+        raise
 
 
 class Bisection:
     """A search over the commits of a repository.
 
     Args:
-        question: What is searched for.
         repository: Where the command was started; the state is kept in it.
         say: Is told each measurement, in a sentence.
         timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
 
     Raises:
-        UsageError: the bad commit has no such test file, or this is no time to wait.
-        ExperimentError: git fails.
+        UsageError: The bad commit has no such test file, or this is no time to wait.
+        ExperimentError: Git fails.
     """
 
     def __init__(
@@ -132,7 +143,7 @@ class Bisection:
         self._repository = repository
         self._say = say
         self._state = BisectState(project_folder(repository), question)
-        self._path = parse_path(question.pattern, where="PATTERN")
+        self._path = parse_path(question.pattern, where="METRIC")
         self._target = Target(
             repository=repository,
             test=question.test,
@@ -147,8 +158,8 @@ class Bisection:
         """Take over what an interrupted bisection measured.
 
         Raises:
-            UsageError: there is none, or it asked something else.
-            DocumentError: the file is no state of ours.
+            UsageError: There is none, or it asked something else.
+            DocumentError: The file is no state of ours.
         """
         self._state.resume()
 
@@ -156,8 +167,8 @@ class Bisection:
         """Search.
 
         Raises:
-            UsageError: the good commit is not below the bad one, nor on a branch from there.
-            ExperimentError: an end cannot be measured, or measures something else each time.
+            UsageError: The good commit is not below the bad one, nor on a branch from there.
+            ExperimentError: An end cannot be measured, or measures something else each time.
         """
         commits = _first_parents(self._question, repository=self._repository)
         head = Git(self._repository).head()

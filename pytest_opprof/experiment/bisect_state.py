@@ -35,10 +35,9 @@ class BisectState:
 
     Args:
         folder: The project's ``.opprof``.
-        question: What is searched for.
 
     Attributes:
-        measured: by commit.
+        measured: By commit.
     """
 
     def __init__(self, folder: Path, question: Question) -> None:
@@ -53,8 +52,8 @@ class BisectState:
         What could not be measured is tried again: that may have been the machine's doing, or the timeout's.
 
         Raises:
-            UsageError: there is none, or it asked something else.
-            DocumentError: the file is no state of ours.
+            UsageError: There is none, or it asked something else.
+            DocumentError: The file is no state of ours.
         """
         if not self._path.exists():
             raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave --resume out")
@@ -78,7 +77,7 @@ class BisectState:
         """Remember a measurement, on disk at once.
 
         Raises:
-            StoreError: the file cannot be written.
+            StoreError: The file cannot be written.
         """
         self.measured[commit] = found
         measured = {each: asdict(known) for each, known in self.measured.items()}

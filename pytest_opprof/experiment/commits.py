@@ -35,7 +35,7 @@ def head_of(folder: Path) -> Head:
 
     Raises:
         UsageError: It is in no repository, or before the first commit.
-        ExperimentError: git fails.
+        ExperimentError: Git fails.
     """
     repository = Git(folder)
     commit = repository.head()
@@ -59,7 +59,7 @@ def base_of(text: str, head: Head, *, folder: Path) -> str:
     """The commit that the head's work began from: the merge-base of HEAD and what the user named.
 
     Raises:
-        UsageError: git knows nothing such, or no commit that both have.
+        UsageError: Git knows nothing such, or no commit that both have.
     """
     repository = Git(folder)
     tip = repository.commit_of(text)

@@ -98,12 +98,7 @@ class Death:
 
 
 class Kept:
-    """One experiment's folder: its plan, a document for each finished process, and those that died.
-
-    Attributes:
-        folder: The place.
-        plan: What is measured.
-    """
+    """One experiment's folder: its plan, a document for each finished process, and those that died."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder = folder

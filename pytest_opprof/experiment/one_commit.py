@@ -41,15 +41,15 @@ class Target:
     """What is measured at each commit.
 
     Attributes:
-        repository: where the command was started, in the work tree of the repository.
-        test: the test's id as pytest takes it there.
-        path: an exact metric.
-        setup: a shell command that makes a work tree ready, such as a build; empty for none.
-        python: the interpreter of each work tree, see `sides.interpreter`.
-        files: the test's file and the conftest.py files above it as the newest commit has them, by path
+        repository: Where the command was started, in the work tree of the repository.
+        test: The test's id as pytest takes it there.
+        path: An exact metric.
+        setup: A shell command that makes a work tree ready, such as a build; empty for none.
+        python: The interpreter of each work tree, see `sides.interpreter`.
+        files: The test's file and the conftest.py files above it as the newest commit has them, by path
             from the repository's top; None for what it lacks. They take the place of each commit's own: all
             commits run the same test.
-        timeout: seconds after which the process at a commit is ended, and the commit skipped; None waits.
+        timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
     """
 
     repository: Path
@@ -68,8 +68,8 @@ def test_files(repository: Path, test: str, *, commit: str) -> dict[PurePosixPat
         What is in them, by path from the repository's top; None for a conftest.py that is not there.
 
     Raises:
-        UsageError: the commit has no such file.
-        ExperimentError: git fails.
+        UsageError: The commit has no such file.
+        ExperimentError: Git fails.
     """
     top, given = top_folder(repository), test.partition("::")[0]
     path = PurePosixPath(os.path.relpath(repository / given, top))

@@ -27,7 +27,6 @@ class Place:
         kind: Such as ``worktree``: a part of the folder's name.
 
     Attributes:
-        folder: The folder, while it is open.
         lock: The descriptor that holds it.
     """
 

@@ -35,7 +35,6 @@ class Request:
         python: The interpreter of a side, from its folder on.
         timeout: How long a process may take, seconds.
         resume: "" to start anew; "newest", or an experiment's name.
-        settings: What counts as slower.
     """
 
     base: str

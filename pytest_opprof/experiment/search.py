@@ -11,9 +11,9 @@ class Measured:
     """A metric at a commit.
 
     Attributes:
-        value: in each step; None where it could not be measured.
-        reason: why not, in a line; empty where it was.
-        error: all that its processes printed about that.
+        value: In each step; None where it could not be measured.
+        reason: Why not, in a line; empty where it was.
+        error: All that its processes printed about that.
     """
 
     value: int | None
@@ -29,8 +29,8 @@ class Found:
     """Where the number changed.
 
     Attributes:
-        before: the last commit that is known to have the good value.
-        suspects: the commits after it, up to the first that is known to have another, oldest first. One
+        before: The last commit that is known to have the good value.
+        suspects: The commits after it, up to the first that is known to have another, oldest first. One
             alone is the answer; of several, all but the last could not be measured.
     """
 
@@ -45,9 +45,9 @@ def first_change(commits: Sequence[str], measure: Measure, *, good: int) -> Foun
     before it has the good value in any case.
 
     Args:
-        commits: oldest first; the first has the good value and the last another.
-        measure: says the number of a commit between them; it is asked once for each.
-        good: the value of the first.
+        commits: Oldest first; the first has the good value and the last another.
+        measure: Says the number of a commit between them; it is asked once for each.
+        good: The value of the first.
     """
     low, high = 0, len(commits) - 1
     skipped: set[int] = set()

@@ -34,8 +34,6 @@ class Spot:
     """Where processes run, and by what.
 
     Attributes:
-        python: The interpreter.
-        folder: Where they start.
         environment: All of their variables.
         place: A folder for what they leave.
         locks: Descriptors that they inherit: while one of them lives, the folders that these lock are kept.
@@ -76,7 +74,7 @@ class Listing:
     """What a pytest process found.
 
     Attributes:
-        root: pytest's root folder.
+        root: Pytest's root folder.
         arguments: What makes another process like it, but for the tests.
         options: Of what it was given itself, what does not name tests, files or reports.
         sys_path: Where it imported from.
@@ -192,7 +190,6 @@ class Ended:
 
     Attributes:
         code: Its exit code; below 0 the signal that killed it.
-        pid: Its number.
         output: What it printed, without empty lines.
         late: The seconds that it did not end in, and so was ended after; None where it ended by itself.
     """
@@ -229,8 +226,6 @@ def run(
     """Run a command to its end, with all that it starts.
 
     Args:
-        command: The program and its arguments.
-        folder: Where it starts.
         environment: All of its variables.
         timeout: Seconds after which it is ended; None waits for ever.
         locks: See `Spot`.

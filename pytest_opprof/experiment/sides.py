@@ -56,7 +56,6 @@ class Bench:
     """A side that can be measured.
 
     Attributes:
-        side: Which.
         spot: Where its processes run, with all variables but PYTHONHASHSEED.
         options: What pytest is given beside the tests.
         tests: From a test's node id to pytest's argument for it.
@@ -131,8 +130,6 @@ class Sides:
     """Base and head, with the tests that both have.
 
     Attributes:
-        base: The one.
-        head: The other.
         only_head: The tests that the base does not have, with pytest's arguments for them.
         policy: The head's rules for exact gates, and what was accepted there.
     """
@@ -327,7 +324,7 @@ def copy_tests(paths: Iterable[str], *, source: Path, to: Path) -> None:
 
     Args:
         paths: From the root folders on.
-        source: pytest's root folder of the side whose tests these are.
+        source: Pytest's root folder of the side whose tests these are.
         to: That of the other.
     """
     files = {PurePosixPath(path) for path in paths}

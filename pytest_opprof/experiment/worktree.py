@@ -51,7 +51,7 @@ class Worktree:
         """Check the commit out.
 
         Raises:
-            ExperimentError: git cannot.
+            ExperimentError: Git cannot.
         """
         top = top_folder(self._repository)
         _remove_stale(self._repository)

@@ -51,7 +51,6 @@ def compare(
     Args:
         base: The windows of the earlier job.
         head: Those of the later.
-        gates: What may fail.
 
     Raises:
         UsageError: No rank of a window was read.

@@ -35,7 +35,6 @@ class SourceFile:
     Attributes:
         path: Its address, as fsspec takes it.
         etag: What changes with its content, as its store tells; "" where it does not.
-        nbytes: Its size.
         named_rank: The rank that its name tells; -1 for none.
     """
 

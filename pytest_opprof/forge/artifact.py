@@ -39,12 +39,12 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
     """The one file that an artifact has.
 
     Args:
-        data: the zip.
-        name: the file that must be in it, alone.
-        where: what an error calls the artifact.
+        data: The zip.
+        name: The file that must be in it, alone.
+        where: What an error calls the artifact.
 
     Raises:
-        DocumentError: it is no such zip; what is wrong with it.
+        DocumentError: It is no such zip; what is wrong with it.
     """
     _refuse_directory(data, where=where)
     try:

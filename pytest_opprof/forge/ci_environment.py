@@ -22,14 +22,14 @@ class GitHubJob:
     """A job of GitHub Actions.
 
     Attributes:
-        api_url: where GitHub's API is.
-        token: asks it; empty without one.
-        event: the file of the event.
-        run: the number of the run of its workflow.
-        attempt: which attempt of that run.
-        page: its address; None where that is not known.
-        server: the address of GitHub itself; empty where that is not known.
-        summary: the file that its summary is written to; None where it has none.
+        api_url: Where GitHub's API is.
+        token: Asks it; empty without one.
+        event: The file of the event.
+        run: The number of the run of its workflow.
+        attempt: Which attempt of that run.
+        page: Its address; None where that is not known.
+        server: The address of GitHub itself; empty where that is not known.
+        summary: The file that its summary is written to; None where it has none.
     """
 
     api_url: str
@@ -46,7 +46,7 @@ class GitHubJob:
         """The job that an environment is of.
 
         Raises:
-            UsageError: it is of none.
+            UsageError: It is of none.
         """
         server, repository, run, summary = (
             environment.get(f"GITHUB_{name}")
@@ -71,7 +71,7 @@ class GitHubJob:
         """The token.
 
         Raises:
-            UsageError: there is none.
+            UsageError: There is none.
         """
         if not self.token:
             raise UsageError("there is no token: set GITHUB_TOKEN in the step's env to ${{ github.token }}")
@@ -83,15 +83,15 @@ class GitLabJob:
     """A job of GitLab CI.
 
     Attributes:
-        api_url: where GitLab's API is.
-        token: the header that asks it; empty without a token.
-        project: the number of the project that the merge request would go to.
-        merge_request: its number in that project; None in a pipeline of something else.
-        head: the commit of the merge request.
-        run: the number of the pipeline.
-        attempt: the number of the job, which a retry has a higher one of.
-        page: its address; None where that is not known.
-        source: the address below which the commit's files can be read; None where that is not known.
+        api_url: Where GitLab's API is.
+        token: The header that asks it; empty without a token.
+        project: The number of the project that the merge request would go to.
+        merge_request: Its number in that project; None in a pipeline of something else.
+        head: The commit of the merge request.
+        run: The number of the pipeline.
+        attempt: The number of the job, which a retry has a higher one of.
+        page: Its address; None where that is not known.
+        source: The address below which the commit's files can be read; None where that is not known.
     """
 
     api_url: str
@@ -109,8 +109,8 @@ class GitLabJob:
         """The job that an environment is of.
 
         Raises:
-            UsageError: it is of none.
-            ForgeError: its commit is none.
+            UsageError: It is of none.
+            ForgeError: Its commit is none.
         """
         whose = "GitLab CI"
         # A merge request of a fork runs in the fork's project, and is one of the project that it would go to.
@@ -143,7 +143,7 @@ class GitLabJob:
         """The header with the token.
 
         Raises:
-            UsageError: there is none.
+            UsageError: There is none.
         """
         if not self.token:
             raise UsageError(

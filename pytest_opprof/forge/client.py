@@ -36,10 +36,10 @@ class Answer:
     """What an API said.
 
     Attributes:
-        status: of HTTP.
-        headers: names in lower case.
-        body: not packed.
-        asked: the request, as errors name it.
+        status: Of HTTP.
+        headers: Names in lower case.
+        body: Not packed.
+        asked: The request, as errors name it.
     """
 
     status: int
@@ -52,7 +52,7 @@ class Answer:
         """What its JSON says.
 
         Raises:
-            ForgeError: it is no JSON.
+            ForgeError: It is no JSON.
         """
         try:
             return Fields(parse(self.body, where=self.asked), where=self.asked)
@@ -73,13 +73,13 @@ class Api:
     """The API of a forge.
 
     Args:
-        url: where it is, such as ``https://api.github.com``.
-        name: what errors call it.
-        headers: sent with each request, the token among them; never to another host.
+        url: Where it is, such as ``https://api.github.com``.
+        name: What errors call it.
+        headers: Sent with each request, the token among them; never to another host.
         retry: How long it waits for a busy API..
 
     Raises:
-        UsageError: there is no httpx, or no such address.
+        UsageError: There is no httpx, or no such address.
     """
 
     def __init__(
@@ -121,16 +121,16 @@ class Api:
         it is there.
 
         Args:
-            method: of HTTP.
-            path: after the address.
-            needs: the permission that a refusal lacks, as a sentence names it.
-            params: of the query.
-            content: sent as JSON.
-            also: answers that are none to raise an error for, beside those of success.
+            method: Of HTTP.
+            path: After the address.
+            needs: The permission that a refusal lacks, as a sentence names it.
+            params: Of the query.
+            content: Sent as JSON.
+            also: Answers that are none to raise an error for, beside those of success.
 
         Raises:
-            ForgePermissionError: the token may not do that.
-            ForgeError: it does not answer, or says no.
+            ForgePermissionError: The token may not do that.
+            ForgeError: It does not answer, or says no.
         """
         asked = f"{self.name}: {method} {path}"
         answer = self._patiently(
@@ -148,7 +148,7 @@ class Api:
         """All pages of a list, a hundred entries each.
 
         Raises:
-            ForgeError: as `ask` raises it, or there are more than ten thousand entries.
+            ForgeError: As `ask` raises it, or there are more than ten thousand entries.
         """
         for page in range(1, _MOST_PAGES + 1):
             query = {**(params or {}), "per_page": _PAGE, "page": page}
@@ -162,8 +162,8 @@ class Api:
         """What the API sends elsewhere for: fetched from there, without the token.
 
         Raises:
-            DocumentError: it is more than `most` bytes.
-            ForgeError: as `ask` raises it.
+            DocumentError: It is more than `most` bytes.
+            ForgeError: As `ask` raises it.
         """
         place = self.ask("GET", path, needs=needs, also={_FOUND}).headers.get("location", "")
         # What came over TLS is not to be had from elsewhere without it.

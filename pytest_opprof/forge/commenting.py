@@ -47,10 +47,10 @@ class Wish:
     """How to comment.
 
     Attributes:
-        configuration: what was measured, such as ``cuda``: each has a comment of its own.
-        when: whether good news is worth a comment.
-        author: who the token writes as; None to ask.
-        is_dry_run: write nothing, and hand the comment to the caller.
+        configuration: What was measured, such as ``cuda``: each has a comment of its own.
+        when: Whether good news is worth a comment.
+        author: Who the token writes as; None to ask.
+        is_dry_run: Write nothing, and hand the comment to the caller.
     """
 
     configuration: str = DEFAULT_CONFIGURATION
@@ -64,8 +64,8 @@ class Done:
     """What came of it.
 
     Attributes:
-        told: a sentence, or in a dry run the comment.
-        exit_code: not 0 where an artifact was refused.
+        told: A sentence, or in a dry run the comment.
+        exit_code: Not 0 where an artifact was refused.
     """
 
     told: str
@@ -83,7 +83,7 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
 
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.
-        UsageError: the job is of a workflow that runs for another one, or there is no token.
+        UsageError: The job is of a workflow that runs for another one, or there is no token.
     """
     event = read_event(job.event)
     if isinstance(event, Completed):
@@ -111,7 +111,7 @@ def comment_on_gitlab(judged: Judged, job: GitLabJob, wish: Wish) -> Done:
 
     Raises:
         ForgeError: GitLab does not answer, or refuses.
-        UsageError: there is no token.
+        UsageError: There is no token.
     """
     if job.merge_request is None:
         return Done(told=_NOWHERE.replace("pull request", "merge request"))
@@ -141,15 +141,15 @@ def comment_from_event(
     """Comment on the pull request whose own job has uploaded what it measured.
 
     Args:
-        job: of a ``workflow_run`` workflow.
-        wish: how to comment.
-        baselines: what the pull request is held to.
-        output: where to write the comparison; None for nowhere.
-        now: the time.
+        job: Of a ``workflow_run`` workflow.
+        wish: How to comment.
+        baselines: What the pull request is held to.
+        output: Where to write the comparison; None for nowhere.
+        now: The time.
 
     Raises:
         ForgeError: GitHub does not answer, or refuses; the summary is written.
-        OpprofError: what this needs of its own cannot be read, or the comparison cannot be written.
+        OpprofError: What this needs of its own cannot be read, or the comparison cannot be written.
     """
     event = read_event(job.event)
     if not isinstance(event, Completed):
@@ -176,11 +176,10 @@ class _Page:
     """What is to be shown of an event.
 
     Attributes:
-        comment: without its marker.
-        summary: of the job.
-        is_worth_it: whether a pull request without a comment gets one.
-        told: what to say beside what became of the comment.
-        exit_code: of the command.
+        comment: Without its marker.
+        summary: Of the job.
+        is_worth_it: Whether a pull request without a comment gets one.
+        told: What to say beside what became of the comment.
     """
 
     comment: str

@@ -42,20 +42,20 @@ class Places:
     """Where a forge has a pull request, and what it calls its parts.
 
     Attributes:
-        request: the path of the pull request.
-        head: where its answer has the commit.
-        comments: the path of the list of comments, and of new ones.
-        comment: the path of a comment, before its number.
-        query: of the list.
-        update: the method that writes a comment anew.
-        gone: answers for a comment that is there no more.
-        token: the path that says whose the token is.
-        token_user: where its answer has the user.
-        fallback: whose it is where it may not ask; None where every token may.
-        user: what a comment calls its author.
-        name: what a user calls the name.
-        reads: what a refused token lacks to read, as a sentence names it.
-        writes: the same to write.
+        request: The path of the pull request.
+        head: Where its answer has the commit.
+        comments: The path of the list of comments, and of new ones.
+        comment: The path of a comment, before its number.
+        query: Of the list.
+        update: The method that writes a comment anew.
+        gone: Answers for a comment that is there no more.
+        token: The path that says whose the token is.
+        token_user: Where its answer has the user.
+        fallback: Whose it is where it may not ask; None where every token may.
+        user: What a comment calls its author.
+        name: What a user calls the name.
+        reads: What a refused token lacks to read, as a sentence names it.
+        writes: The same to write.
     """
 
     request: str
@@ -78,9 +78,7 @@ class Conversation:
     """The comments of a pull request of a forge.
 
     Args:
-        api: the forge's.
-        places: where it has them.
-        author: the name that the token writes as; the forge is asked unless it is given.
+        author: The name that the token writes as; the forge is asked unless it is given.
     """
 
     def __init__(self, api: Api, places: Places, *, author: str | None = None) -> None:
@@ -92,7 +90,7 @@ class Conversation:
         """The commit that the pull request is at now.
 
         Raises:
-            ForgeError: the forge does not say.
+            ForgeError: The forge does not say.
         """
         answer = self._api.ask("GET", self._places.request, needs=self._places.reads)
         return answer.fields.text(*self._places.head)
@@ -101,7 +99,7 @@ class Conversation:
         """Who the token is of, or who it is known to be of where it may not ask.
 
         Raises:
-            ForgeError: the forge does not answer.
+            ForgeError: The forge does not answer.
         """
         if self._author is not None:
             return Author(name=self._author)
@@ -117,7 +115,7 @@ class Conversation:
         """All comments, on all pages.
 
         Raises:
-            ForgeError: the forge does not list them.
+            ForgeError: The forge does not list them.
         """
         places = self._places
         pages = self._api.pages(places.comments, needs=places.reads, params=places.query)
@@ -127,7 +125,7 @@ class Conversation:
         """Write a new comment.
 
         Raises:
-            ForgeError: the forge does not take it.
+            ForgeError: The forge does not take it.
         """
         places = self._places
         answer = self._api.ask("POST", places.comments, needs=places.writes, content={"body": body})
@@ -137,7 +135,7 @@ class Conversation:
         """Write a comment anew; False where it is gone.
 
         Raises:
-            ForgeError: the forge does not take it.
+            ForgeError: The forge does not take it.
         """
         places = self._places
         path = f"{places.comment}/{number}"
@@ -150,7 +148,7 @@ class Conversation:
         """Remove a comment; one that is gone is removed.
 
         Raises:
-            ForgeError: the forge does not let it go.
+            ForgeError: The forge does not let it go.
         """
         places = self._places
         self._api.ask("DELETE", f"{places.comment}/{number}", needs=places.writes, also=places.gone)

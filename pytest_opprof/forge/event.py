@@ -22,9 +22,9 @@ class Opened:
     """A pull request, of an event of its own.
 
     Attributes:
-        repository: where it would be merged, ``owner/name``.
-        number: its.
-        head: the commit that it was at.
+        repository: Where it would be merged, ``owner/name``.
+        number: Its.
+        head: The commit that it was at.
     """
 
     repository: str
@@ -37,15 +37,15 @@ class Completed:
     """A run of another workflow that has ended, of a ``workflow_run`` event.
 
     Attributes:
-        repository: whose workflow it is, ``owner/name``.
-        run: its id.
-        number: its number; a later run has a higher one.
-        attempt: which attempt it was.
-        cause: the event that it ran for.
-        head: the commit that it was for.
-        branch: the branch of that commit, in the words of who named it.
-        head_repository: the repository of that branch; empty where it was deleted.
-        url: its page.
+        repository: Whose workflow it is, ``owner/name``.
+        run: Its id.
+        number: Its number; a later run has a higher one.
+        attempt: Which attempt it was.
+        cause: The event that it ran for.
+        head: The commit that it was for.
+        branch: The branch of that commit, in the words of who named it.
+        head_repository: The repository of that branch; empty where it was deleted.
+        url: Its page.
     """
 
     repository: str
@@ -63,8 +63,8 @@ def read_event(path: Path) -> Opened | Completed | None:
     """What the event is about; None where it is neither about a pull request nor the end of a run.
 
     Raises:
-        StoreError: the file cannot be read.
-        ForgeError: it is no event of GitHub's.
+        StoreError: The file cannot be read.
+        ForgeError: It is no event of GitHub's.
     """
     where = shown(path)
     try:

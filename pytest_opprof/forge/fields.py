@@ -13,8 +13,8 @@ class Fields:
     """An object of somebody else's JSON.
 
     Args:
-        value: what the JSON parser gave.
-        where: what an error calls it: a file, or what was asked.
+        value: What the JSON parser gave.
+        where: What an error calls it: a file, or what was asked.
     """
 
     def __init__(self, value: Any, *, where: str) -> None:
@@ -25,7 +25,7 @@ class Fields:
         """The text at a place.
 
         Raises:
-            ForgeError: there is none.
+            ForgeError: There is none.
         """
         value = self._at(path)
         if not isinstance(value, str):
@@ -36,7 +36,7 @@ class Fields:
         """The whole number at a place: an id or a size, which is not negative and has 18 digits at most.
 
         Raises:
-            ForgeError: there is none.
+            ForgeError: There is none.
         """
         value = self._at(path)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LIMIT:
@@ -47,7 +47,7 @@ class Fields:
         """The objects of the list at a place.
 
         Raises:
-            ForgeError: there is no list.
+            ForgeError: There is no list.
         """
         value = self._at(path)
         if not isinstance(value, list):

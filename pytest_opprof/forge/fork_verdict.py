@@ -49,10 +49,10 @@ class Baselines:
     """What the pull request is held to; of the command line, and of the checkout that it runs in.
 
     Attributes:
-        store: where baselines are kept.
-        name: of the baseline; None for the one named like the branch that the pull request would go to.
-        root: a folder of the checkout.
-        policy: rules beside those of the baseline's markers, and what is accepted. Of the checkout, which is
+        store: Where baselines are kept.
+        name: Of the baseline; None for the one named like the branch that the pull request would go to.
+        root: A folder of the checkout.
+        policy: Rules beside those of the baseline's markers, and what is accepted. Of the checkout, which is
             the default branch: what the pull request accepts itself is for its review.
     """
 
@@ -67,9 +67,9 @@ class Compared:
     """What came of it.
 
     Attributes:
-        pull_request: whose numbers they are.
-        comparison: with the verdicts of here.
-        has_traces: whether its run has uploaded traces too; nobody here looks into them.
+        pull_request: Whose numbers they are.
+        comparison: With the verdicts of here.
+        has_traces: Whether its run has uploaded traces too; nobody here looks into them.
     """
 
     pull_request: PullRequest
@@ -82,9 +82,9 @@ class NoResult:
     """Why there is nothing to compare.
 
     Attributes:
-        reason: a sentence; of an artifact that was refused it may quote it.
-        pull_request: whose numbers are missing; None where that is what is not known.
-        is_refused: whether there was an artifact, and it cannot be used.
+        reason: A sentence; of an artifact that was refused it may quote it.
+        pull_request: Whose numbers are missing; None where that is what is not known.
+        is_refused: Whether there was an artifact, and it cannot be used.
     """
 
     reason: str
@@ -98,14 +98,13 @@ def compare_uploaded(
     """Compare what a run of a workflow uploaded.
 
     Args:
-        api: GitHub's.
-        event: the end of that run.
-        baselines: what it is held to.
-        now: for the age of the baseline.
+        event: The end of that run.
+        baselines: What it is held to.
+        now: For the age of the baseline.
 
     Raises:
         ForgeError: GitHub does not answer, or not as expected.
-        OpprofError: our own store, baseline or list of accepted values cannot be read.
+        OpprofError: Our own store, baseline or list of accepted values cannot be read.
     """
     if event.cause != _PULL_REQUEST:
         return NoResult(reason=f"the run that ended was not of a pull request but of the event {event.cause}")
@@ -172,7 +171,7 @@ def _uploaded_run(api: Api, event: Completed) -> Run | None:
     """The run that was uploaded, with the commit of the event; None where nothing was.
 
     Raises:
-        DocumentError: it cannot be used.
+        DocumentError: It cannot be used.
         ForgeError: GitHub does not answer.
     """
     artifact = newest_artifact(api, event.repository, run=event.run, name=ARTIFACT)

@@ -30,7 +30,7 @@ def open_github(url: str, *, token: str, retry: RetryPolicy | None = None) -> Ap
     """GitHub's API, asked with a token.
 
     Raises:
-        UsageError: there is no httpx, or no such address.
+        UsageError: There is no httpx, or no such address.
     """
     headers = {
         "Accept": "application/vnd.github+json",
@@ -44,7 +44,7 @@ def check_repository(name: str, *, where: str) -> str:
     """A repository's ``owner/name``, safe to stand in the path of a request.
 
     Raises:
-        ForgeError: it cannot be one.
+        ForgeError: It cannot be one.
     """
     if not _REPOSITORY.fullmatch(name) or not _DOTS.isdisjoint(name.split("/")):
         raise ForgeError(f"{where}: {name[:80]!a} is no repository")
@@ -55,7 +55,7 @@ def check_commit(text: str, *, where: str) -> str:
     """A commit's whole id, safe to stand in the path of a request.
 
     Raises:
-        ForgeError: it cannot be one.
+        ForgeError: It cannot be one.
     """
     if not _COMMIT.fullmatch(text):
         raise ForgeError(f"{where}: {text[:80]!a} is no commit")
@@ -67,9 +67,9 @@ def github_conversation(api: Api, repository: str, number: int, *, author: str |
 
     Args:
         api: GitHub's.
-        repository: its ``owner/name``.
-        number: of the pull request.
-        author: the login that the token writes as; GitHub is asked unless it is given.
+        repository: Its ``owner/name``.
+        number: Of the pull request.
+        author: The login that the token writes as; GitHub is asked unless it is given.
     """
     path = f"/repos/{repository}"
     places = Places(

@@ -23,12 +23,11 @@ class PullRequest:
     """An open pull request.
 
     Attributes:
-        number: its.
-        head: the commit that it is at.
-        head_repository: where that is; empty where it was deleted.
-        base_repository: where it would be merged.
-        base_branch: the branch that it would be merged into.
-        base: the commit of that branch, as GitHub last looked.
+        head: The commit that it is at.
+        head_repository: Where that is; empty where it was deleted.
+        base_repository: Where it would be merged.
+        base_branch: The branch that it would be merged into.
+        base: The commit of that branch, as GitHub last looked.
     """
 
     number: int
@@ -55,10 +54,9 @@ class Artifact:
     """What a run of a workflow uploaded.
 
     Attributes:
-        number: its.
-        size: bytes, as it was packed.
-        run: the run that uploaded it.
-        head: the commit that this run was of.
+        size: Bytes, as it was packed.
+        run: The run that uploaded it.
+        head: The commit that this run was of.
     """
 
     number: int
@@ -93,7 +91,7 @@ def download_artifact(api: Api, repository: str, artifact: Artifact, *, most: in
     """The zip of an artifact.
 
     Raises:
-        DocumentError: it is more than `most` bytes.
+        DocumentError: It is more than `most` bytes.
         ForgeError: GitHub does not hand it over.
     """
     path = f"/repos/{repository}/actions/artifacts/{artifact.number}/zip"

@@ -26,12 +26,12 @@ def open_gitlab(url: str, *, headers: Mapping[str, str], retry: RetryPolicy | No
     """GitLab's API, asked with a token.
 
     Args:
-        url: as ``CI_API_V4_URL`` has it.
-        headers: the token, under the name of its kind.
+        url: As ``CI_API_V4_URL`` has it.
+        headers: The token, under the name of its kind.
         retry: How long it waits for a busy API..
 
     Raises:
-        UsageError: there is no httpx, or no such address.
+        UsageError: There is no httpx, or no such address.
     """
     return Api(url, name="GitLab", headers=headers, retry=retry)
 
@@ -43,10 +43,10 @@ def gitlab_conversation(
 
     Args:
         api: GitLab's.
-        project: the number of the project that it would be merged into.
-        number: of the merge request, within that project.
-        is_job: whether the token is a job's own: then it is of whoever the job runs as.
-        author: the user name that the token writes as; GitLab is asked unless it is given.
+        project: The number of the project that it would be merged into.
+        number: Of the merge request, within that project.
+        is_job: Whether the token is a job's own: then it is of whoever the job runs as.
+        author: The user name that the token writes as; GitLab is asked unless it is given.
     """
     path = f"/projects/{project}/merge_requests/{number}"
     places = Places(

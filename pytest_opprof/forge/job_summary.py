@@ -14,11 +14,11 @@ def append_summary(path: Path | None, text: str) -> None:
     """Add to the summary of the job.
 
     Args:
-        path: of ``GITHUB_STEP_SUMMARY``; None where the job has no summary.
+        path: Of ``GITHUB_STEP_SUMMARY``; None where the job has no summary.
         text: Markdown.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: It cannot be written.
     """
     if path is None:
         return

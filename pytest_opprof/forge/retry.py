@@ -25,11 +25,11 @@ class RetryPolicy:
     """How often to ask again, and how long to wait in all for one request.
 
     Attributes:
-        tries: how often a request is made at most.
-        longest_s: seconds to wait at most, all pauses of a request together.
-        sleep: waits so many seconds.
-        now: seconds since 1970, as the API's limits count.
-        draw: a random number from 0 to 1, so that two jobs do not ask again at the same moment.
+        tries: How often a request is made at most.
+        longest_s: Seconds to wait at most, all pauses of a request together.
+        sleep: Waits so many seconds.
+        now: Seconds since 1970, as the API's limits count.
+        draw: A random number from 0 to 1, so that two jobs do not ask again at the same moment.
     """
 
     tries: int = 6
@@ -42,8 +42,8 @@ class RetryPolicy:
         """Seconds to wait before the next try: what the API asks for, else twice as long each time.
 
         Args:
-            tried: how often the request was made already; 1 at least.
-            headers: of the answer, names in lower case; empty where none came.
+            tried: How often the request was made already; 1 at least.
+            headers: Of the answer, names in lower case; empty where none came.
         """
         asked = _seconds(headers.get("retry-after"))
         if asked is None and headers.get("x-ratelimit-remaining") == "0":

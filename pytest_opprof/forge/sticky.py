@@ -31,10 +31,10 @@ class Marker:
     """What a comment is about, and how new it is.
 
     Attributes:
-        key: sixteen hex digits of what it is about.
-        head: the commit of the pull request that was measured.
-        run: the number of the CI's run; a later one has a higher one.
-        attempt: which attempt of that run.
+        key: Sixteen hex digits of what it is about.
+        head: The commit of the pull request that was measured.
+        run: The number of the CI's run; a later one has a higher one.
+        attempt: Which attempt of that run.
     """
 
     key: str
@@ -71,15 +71,15 @@ def keep_comment(conversation: Conversation, body: str, *, creates: bool) -> str
     """Let the pull request have this comment of ours, and no other with its key.
 
     Args:
-        conversation: the pull request's.
-        body: the comment, its marker first.
-        creates: whether to write it where there is none yet.
+        conversation: The pull request's.
+        body: The comment, its marker first.
+        creates: Whether to write it where there is none yet.
 
     Returns:
         What was done, as a sentence.
 
     Raises:
-        ForgeError: the forge does not answer, or refuses.
+        ForgeError: The forge does not answer, or refuses.
     """
     marker = Marker.of(body)
     assert marker is not None, "who renders a comment begins with its marker"

@@ -36,8 +36,8 @@ class Shifts:
     """Where the level shifts.
 
     Attributes:
-        at: the first place of each new level.
-        problem: why nobody looked; empty where somebody did.
+        at: The first place of each new level.
+        problem: Why nobody looked; empty where somebody did.
     """
 
     at: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ def shifts(values: Sequence[float]) -> Shifts:
     """The change points of a series.
 
     Args:
-        values: times or sizes, none below 0; of a longer series the last `MOST_POINTS` are looked at.
+        values: Times or sizes, none below 0; of a longer series the last `MOST_POINTS` are looked at.
     """
     try:
         import ruptures  # noqa: PLC0415 - of the extra [stats], and slow to import

@@ -42,11 +42,10 @@ class RunHead:
     """What the history knows of a run apart from its tests.
 
     Attributes:
-        run_id: the run's.
-        created: when it was measured.
-        committed: when its commit was made; None where that is not known.
-        commit: what was measured; None outside a repository.
-        name: the name it was saved under, if it was.
+        created: When it was measured.
+        committed: When its commit was made; None where that is not known.
+        commit: What was measured; None outside a repository.
+        name: The name it was saved under, if it was.
     """
 
     run_id: str
@@ -75,9 +74,9 @@ class Chunk:
     """Entries of a segment from some place on.
 
     Attributes:
-        entries: in the order in which they were written.
-        damaged: lines that are no entries.
-        end: where the next line begins; half a line at the segment's end lies behind it.
+        entries: In the order in which they were written.
+        damaged: Lines that are no entries.
+        end: Where the next line begins; half a line at the segment's end lies behind it.
     """
 
     entries: tuple[DefinitionEntry | RunEntry, ...]
@@ -89,12 +88,12 @@ def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> 
     """The entries of a segment.
 
     Args:
-        path: its file.
-        start: where to begin.
-        known: the digests of definitions that need not be read again.
+        path: Its file.
+        start: Where to begin.
+        known: The digests of definitions that need not be read again.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: It cannot be read.
     """
     try:
         with open_regular(path) as file:
@@ -121,8 +120,8 @@ def records_of(
     """The runs of a segment as they were added, without tests that nothing defines.
 
     Args:
-        entries: the segment's.
-        known: what defines them, by digest: lines of any segment, as each is the digest of its own text.
+        entries: The segment's.
+        known: What defines them, by digest: lines of any segment, as each is the digest of its own text.
     """
     for entry in entries:
         if isinstance(entry, RunEntry) and entry.environment in known:

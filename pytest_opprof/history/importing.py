@@ -27,9 +27,9 @@ class Found:
     """What there was to import.
 
     Attributes:
-        records: runs that the history lacks, oldest first.
-        known: how many it had already.
-        notes: files that hold no run, each with the reason.
+        records: Runs that the history lacks, oldest first.
+        known: How many it had already.
+        notes: Files that hold no run, each with the reason.
     """
 
     records: tuple[RunRecord, ...]
@@ -41,13 +41,13 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
     """Read runs.
 
     Args:
-        paths: run documents, or folders that are searched for them.
-        known: the ids of runs that the history has.
-        git: says when the runs' commits were made.
+        paths: Run documents, or folders that are searched for them.
+        known: The ids of runs that the history has.
+        git: Says when the runs' commits were made.
 
     Raises:
-        StoreError: a path cannot be read.
-        DocumentError: a file that was named is no run.
+        StoreError: A path cannot be read.
+        DocumentError: A file that was named is no run.
     """
     notes: list[str] = []
     runs: dict[str, Run] = {}

@@ -51,12 +51,12 @@ class HistoryIndex:
         """Bring the index up to date with the log.
 
         Args:
-            log: what it is the index of.
-            patience_s: how long to wait for another process that is writing the index.
-            is_kept: whether its file may be used and written; else it is made in memory.
+            log: What it is the index of.
+            patience_s: How long to wait for another process that is writing the index.
+            is_kept: Whether its file may be used and written; else it is made in memory.
 
         Raises:
-            StoreError: the log cannot be read.
+            StoreError: The log cannot be read.
         """
         self._log = log
         self._path: Path = log.folder / INDEX
@@ -104,8 +104,7 @@ class HistoryIndex:
         """What was measured of a test, oldest commit first.
 
         Args:
-            node_id: the test.
-            name: only runs that were saved under this name.
+            name: Only runs that were saved under this name.
         """
         found = self._ask(lambda connection: list(tables.results(connection, node_id)))
         wanted = (result for result in found if name is None or result.run.name == name)

@@ -31,9 +31,8 @@ def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[L
     """The trends of one test side by side.
 
     Args:
-        trends: of one test and the same runs.
-        last: how many of the latest runs to print; -1 for all.
-        width: the columns of the terminal.
+        trends: Of one test and the same runs.
+        last: How many of the latest runs to print; -1 for all.
     """
     points = trends[0].points
     shown = len(points) if last < 0 else min(last, len(points))

@@ -59,7 +59,7 @@ class HistoryLog:
     """The log of one store.
 
     Attributes:
-        folder: where its segments lie; it need not exist.
+        folder: Where its segments lie; it need not exist.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,7 +69,7 @@ class HistoryLog:
         """The files of the log, by name.
 
         Raises:
-            StoreError: the folder cannot be read.
+            StoreError: The folder cannot be read.
         """
         try:
             found = [(path, path.stat()) for path in sorted(self.folder.glob(f"*{SUFFIX}"))]
@@ -86,7 +86,7 @@ class HistoryLog:
             How many were added; those without a test are not.
 
         Raises:
-            StoreError: the log cannot be written; what it held is as it was.
+            StoreError: The log cannot be written; what it held is as it was.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             return self._write(records, to=self._current())
@@ -100,7 +100,7 @@ class HistoryLog:
             How many runs there are.
 
         Raises:
-            StoreError: the log cannot be read or written; what it held is still there.
+            StoreError: The log cannot be read or written; what it held is still there.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             old = self.segments()

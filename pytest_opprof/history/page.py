@@ -23,8 +23,7 @@ def page_trends(index: HistoryIndex, node_ids: Iterable[str]) -> dict[str, tuple
     """How many ops a step of each test had, and how long they took, from run to run.
 
     Args:
-        index: of the history.
-        node_ids: the tests; those that the history does not know are left out.
+        node_ids: The tests; those that the history does not know are left out.
     """
     found = {}
     for node_id in node_ids:

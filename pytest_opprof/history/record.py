@@ -32,13 +32,12 @@ class Counts:
     """What of a test is exact, and so usually the same from run to run.
 
     Attributes:
-        node_id: the test.
-        steps: its active steps.
-        sources: what was listened to.
-        totals: the exact totals, in each step.
-        ops: the exact metrics of each op, by the op's name and the metric's; what is 0 is left out.
-        ops_omitted: whether there were more ops than are kept, so that one that is missing may have run.
-        measured: the totals that vary (times, peaks), in the order in which a run's record has their values.
+        steps: Its active steps.
+        sources: What was listened to.
+        totals: The exact totals, in each step.
+        ops: The exact metrics of each op, by the op's name and the metric's; what is 0 is left out.
+        ops_omitted: Whether there were more ops than are kept, so that one that is missing may have run.
+        measured: The totals that vary (times, peaks), in the order in which a run's record has their values.
     """
 
     node_id: str
@@ -69,13 +68,12 @@ class RunRecord:
     """One run in the history.
 
     Attributes:
-        run_id: the run's.
-        created: when it was measured.
-        committed: when its commit was made, as git says; None where git was not asked or does not know.
-        commit: what was measured; None outside a repository.
-        name: the name it was saved under, if it was.
-        environment: its fingerprint, as a definition.
-        tests: what each test measured: its counts, and the values of `Counts.measured`.
+        created: When it was measured.
+        committed: When its commit was made, as git says; None where git was not asked or does not know.
+        commit: What was measured; None outside a repository.
+        name: The name it was saved under, if it was.
+        environment: Its fingerprint, as a definition.
+        tests: What each test measured: its counts, and the values of `Counts.measured`.
     """
 
     run_id: str

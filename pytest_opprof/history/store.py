@@ -27,9 +27,9 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
     inside a project, that project's log has no such name.
 
     Args:
-        uri: the store's, ``dir:PATH`` or a path alone; whether it can be meant is for the store to say.
-        root: the folder that a relative path starts from.
-        project: pytest's rootdir; None where it is ``root``.
+        uri: The store's, ``dir:PATH`` or a path alone; whether it can be meant is for the store to say.
+        root: The folder that a relative path starts from.
+        project: Pytest's rootdir; None where it is ``root``.
     """
     kind, path = kind_and_place(uri)
     folder = root / (path if kind == "dir" else FOLDER)
@@ -53,7 +53,7 @@ def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:
         Whether it had a test to remember.
 
     Raises:
-        StoreError: the log cannot be written; what it held is as it was.
+        StoreError: The log cannot be written; what it held is as it was.
     """
     committed = Git(repository).committed(run.commit.id) if run.commit else None
     return log.append([record_of(run, committed=committed)]) > 0

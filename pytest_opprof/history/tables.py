@@ -56,8 +56,8 @@ def create_or_check(connection: sqlite3.Connection) -> None:
     """Make the tables of an empty file.
 
     Raises:
-        ValueError: the file is of another release.
-        sqlite3.Error: it is no database, or cannot be used now.
+        ValueError: The file is of another release.
+        sqlite3.Error: It is no database, or cannot be used now.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -77,7 +77,7 @@ def ingest(connection: sqlite3.Connection, segment: Segment) -> None:
     """Take in what a segment has that is not in the tables yet.
 
     Raises:
-        StoreError: the segment cannot be read.
+        StoreError: The segment cannot be read.
     """
     row = connection.execute(
         "SELECT end, damaged FROM segment WHERE name = ?", (segment.path.name,)

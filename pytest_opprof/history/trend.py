@@ -39,10 +39,10 @@ class Point:
     """A metric in one run.
 
     Attributes:
-        result: what the run measured.
-        samples: the metric; None where the run cannot say.
-        is_change: whether the trend changes here.
-        because: fingerprint fields the metric depends on that differ from the run before, in words.
+        result: What the run measured.
+        samples: The metric; None where the run cannot say.
+        is_change: Whether the trend changes here.
+        because: Fingerprint fields the metric depends on that differ from the run before, in words.
     """
 
     result: Result
@@ -56,10 +56,8 @@ class Trend:
     """A metric of a test over time, oldest commit first.
 
     Attributes:
-        node_id: the test.
-        path: the metric.
-        points: one per run.
-        note: why there are no change points although there could be; empty otherwise.
+        points: One per run.
+        note: Why there are no change points although there could be; empty otherwise.
     """
 
     node_id: str
@@ -77,12 +75,12 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
     """The test that a node id, or a part of one, means.
 
     Args:
-        text: what the user wrote.
-        tests: the node ids to choose from.
-        where: what an error says has these tests.
+        text: What the user wrote.
+        tests: The node ids to choose from.
+        where: What an error says has these tests.
 
     Raises:
-        UsageError: none or several; it names them, or the nearest.
+        UsageError: None or several; it names them, or the nearest.
     """
     if text in tests:
         return text
@@ -108,11 +106,11 @@ def wanted_metrics(metric: str | None, results: Sequence[Result]) -> tuple[Metri
     """The metrics to show.
 
     Args:
-        metric: as the user wrote it; None for how many ops (else ranges) a step has, and how long they take.
-        results: the test's.
+        metric: As the user wrote it; None for how many ops (else ranges) a step has, and how long they take.
+        results: The test's.
 
     Raises:
-        UsageError: no such metric, or one that the history does not keep.
+        UsageError: No such metric, or one that the history does not keep.
     """
     if metric is None:
         has_ops = any(OPS_COUNT.name in result.counts.totals for result in results)

@@ -116,9 +116,9 @@ class RowSum:
     """A total that adds up a metric of a test's rows, but for those of background threads.
 
     Attributes:
-        metric: which one.
-        less: a metric whose values are taken off.
-        kind: rows of this kind alone; None for all.
+        metric: Which one.
+        less: A metric whose values are taken off.
+        kind: Rows of this kind alone; None for all.
     """
 
     metric: str
@@ -138,19 +138,19 @@ class Metric:
     """One thing that is measured: all that the program knows of it.
 
     Attributes:
-        name: how users write it; a total's whole path, or the part behind an op's name.
-        label: what a table calls it.
-        unit: what its integers count.
-        scope: one op's value, or a test's total.
-        source: what must have been listened to; None when every recording has it.
-        family: how it may be judged.
-        worse: which way is worse.
-        is_free: whether more of it costs nothing: a change is shown, and fails a test only where asked for.
-        slack: how far it may rise where no rule is asked for; None for not at all.
-        fields: of the fingerprint, what it depends on beside what its source does.
-        is_signed: whether a value may be below zero.
-        column: of an op: the collector's column that has it (``op_group_column``); empty where there is none.
-        summed: of a total: how it follows from rows or columns; None where whoever measures it says it
+        name: How users write it; a total's whole path, or the part behind an op's name.
+        label: What a table calls it.
+        unit: What its integers count.
+        scope: One op's value, or a test's total.
+        source: What must have been listened to; None when every recording has it.
+        family: How it may be judged.
+        worse: Which way is worse.
+        is_free: Whether more of it costs nothing: a change is shown, and fails a test only where asked for.
+        slack: How far it may rise where no rule is asked for; None for not at all.
+        fields: Of the fingerprint, what it depends on beside what its source does.
+        is_signed: Whether a value may be below zero.
+        column: Of an op: the collector's column that has it (``op_group_column``); empty where there is none.
+        summed: Of a total: how it follows from rows or columns; None where whoever measures it says it
             (`Cycle.totals`).
     """
 

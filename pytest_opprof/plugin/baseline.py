@@ -55,7 +55,7 @@ def find_baseline(config: pytest.Config, options: Options, *, exchange: Exchange
     """Resolve what the user named.
 
     Args:
-        config: pytest's.
+        config: Pytest's.
         options: Ours.
         exchange: Of a worker: the controller has resolved and checked the baseline already.
 
@@ -103,8 +103,6 @@ def save_run(
 
     Args:
         config: Of the session that measured it.
-        options: Ours.
-        run: What was measured.
         collected: What that session collected.
         node_ids: From a result's node id to pytest's own.
         folder: The project's ``.opprof``.

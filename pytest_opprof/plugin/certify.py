@@ -166,7 +166,7 @@ class SecondLooks:
     and end them too, such as a database by its name, while this one goes on to use them.
 
     Args:
-        config: pytest's.
+        config: Pytest's.
         budget_s: What all looks of the session may take, in seconds.
     """
 

@@ -58,7 +58,7 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
 
     Args:
         session: Ours.
-        its: pytest's, whose exit status may change from green to failed.
+        its: Pytest's, whose exit status may change from green to failed.
     """
     config = session.config
     if calls_no_test(config) or its.exitstatus == pytest.ExitCode.USAGE_ERROR:

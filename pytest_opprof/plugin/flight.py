@@ -28,7 +28,6 @@ def recorded(item: pytest.Item, *, always: bool) -> Iterator[None]:
     """Have the session file say which test runs, from its setup to its teardown.
 
     Args:
-        item: The test.
         always: Also keep what ran last outside of measurements.
     """
     collector = Collector.instance()
@@ -54,7 +53,7 @@ def tell_of_deaths(root: Path) -> list[str]:
     Sessions of other projects are left for theirs, and removed after a week; those that tell nothing, now.
 
     Args:
-        root: pytest's rootdir.
+        root: Pytest's rootdir.
 
     Returns:
         Sentences.

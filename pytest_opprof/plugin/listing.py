@@ -85,7 +85,7 @@ def copies_of_projects(modules: Mapping[str, str], *, root: Path) -> dict[str, s
 
     Args:
         modules: See `files_of_modules`.
-        root: pytest's root folder. A project that its ``pyproject.toml`` names is one, wherever its copy was
+        root: Pytest's root folder. A project that its ``pyproject.toml`` names is one, wherever its copy was
             installed from.
 
     Returns:

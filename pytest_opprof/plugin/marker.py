@@ -123,7 +123,6 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     """What a test's marker asks for. The closest marker counts alone.
 
     Args:
-        item: The test.
         suite: The arguments that hold for all tests where the marker says nothing.
 
     Raises:

@@ -38,7 +38,7 @@ def open_session(
     """Make this process's session.
 
     Args:
-        config: pytest's.
+        config: Pytest's.
         marked: All marked tests that were collected.
         chosen: Those of them that will run.
 

@@ -45,7 +45,6 @@ def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str
     """The plan of a test that has the marker.
 
     Args:
-        item: The test.
         known_ops: The names of all ops that there are, as far as known.
         suite: The arguments that hold for all tests where the marker says nothing.
 

@@ -72,8 +72,6 @@ class OpprofSession:
     """One pytest session with marked tests, in a process that runs them or in xdist's controller.
 
     Attributes:
-        config: pytest's.
-        options: What the user asked for.
         exchange: The folder shared with xdist's other processes; None without workers.
         shared: The same, or a folder for children that are forked to run a test.
         is_controller: The tests run in workers, and this process joins what they found.
@@ -357,7 +355,6 @@ class OpprofSession:
         """A run with these tests.
 
         Args:
-            tests: The results.
             measured_in: Where that was; here unless given.
         """
         here = measured_in or Environment(fingerprint=environment.fingerprint(), details=self._details)

@@ -68,7 +68,6 @@ class SessionTraces:
 
     Args:
         root: The project's folder.
-        options: What the user asked for.
         exchange: The folder shared with the other processes of the session.
 
     Raises:

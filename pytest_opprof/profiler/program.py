@@ -68,7 +68,6 @@ def run_program(program: Program, **options: Any) -> tuple[profile, BaseExceptio
 
     Args:
         program: The script or module.
-        options: Those of `profile`.
 
     Returns:
         The profile, and what the program raised: also ``SystemExit`` and ``KeyboardInterrupt``.

@@ -23,7 +23,6 @@ def told(death: Death, *, trace: Path | None) -> Iterator[str]:
     """What is known of a death: the test, what ran last on each thread, where the trace is.
 
     Args:
-        death: The process that died.
         trace: The file that its recording was written to; None for none.
     """
     began = datetime.fromtimestamp(death.file.opened_ns / _SECOND_NS, tz=UTC)

@@ -27,7 +27,7 @@ class Note:
 
     Attributes:
         project: Which project's tests, see `project_of`.
-        worker: xdist's name of the process; empty for none.
+        worker: The process's name in xdist; empty for none.
         node_id: The test that runs.
     """
 

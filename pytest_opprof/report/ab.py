@@ -32,9 +32,8 @@ def ab_lines(comparison: TimeComparison, *, width: int, verbosity: int = 0) -> l
     """An A/B as a table with failures first, the reasons, what the exact gates found, the control.
 
     Args:
-        comparison: the judged A/B.
-        width: the columns of the terminal.
-        verbosity: below 0 the last line alone; above 0 every test, and the reasons of those that passed.
+        comparison: The judged A/B.
+        verbosity: Below 0 the last line alone; above 0 every test, and the reasons of those that passed.
     """
     last = Line(time_totals(comparison), worst_style(comparison.counts))
     if verbosity < 0:

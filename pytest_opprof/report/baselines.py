@@ -23,10 +23,7 @@ def baseline_lines(found: Sequence[Summary], *, uri: str, now: datetime, width: 
     """A row for each baseline, then what cannot be read.
 
     Args:
-        found: the baselines.
-        uri: the store.
-        now: for their ages.
-        width: the columns of the terminal.
+        now: For their ages.
     """
     if not found:
         yield f"{escaped(uri)} is empty: record a baseline with pytest --opprof-save=NAME"

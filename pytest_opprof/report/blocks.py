@@ -97,7 +97,6 @@ def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[
 
     Args:
         rows: What each is called, with its indent, the change, and what to say behind it.
-        width: The columns of the terminal.
     """
     cells = [
         (

@@ -90,7 +90,6 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
 
     Args:
         causes: Of a comparison.
-        width: The columns of the terminal.
         accept: See `acceptance`; None where no command knows of this comparison.
     """
     commands = 0

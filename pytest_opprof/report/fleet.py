@@ -69,9 +69,7 @@ def difference_lines(found: FleetDifference, *, rows: int, width: int) -> Iterat
     """Two jobs: what changed, failures first.
 
     Args:
-        found: The jobs.
         rows: How many ops; all of them when negative.
-        width: The columns of the terminal.
     """
     windows = "windows: {} and {}".format(*found.windows)
     title = f"{escaped(found.base)} → {escaped(found.head)}: {counted(found.ranks, 'rank')}, {windows}"

@@ -38,12 +38,12 @@ def renderer(name: str, *, where: str, besides: Sequence[str] = ()) -> Callable[
     """What makes a report of this format.
 
     Args:
-        name: of the format.
-        where: the option that an error names.
-        besides: further names that the option takes.
+        name: Of the format.
+        where: The option that an error names.
+        besides: Further names that the option takes.
 
     Raises:
-        UsageError: there is no such format.
+        UsageError: There is no such format.
     """
     if name in FORMATS:
         return FORMATS[name]

@@ -91,8 +91,8 @@ def properties_of(test: TestComparison, *, verdict: Verdict | None) -> list[tupl
     """A test's verdict and exact totals, as properties of its case; times tell nothing by themselves.
 
     Args:
-        test: both its sides.
-        verdict: of all its gates.
+        test: Both its sides.
+        verdict: Of all its gates.
     """
     found = [] if verdict is None else [(f"{PREFIX}verdict", verdict.label)]
     totals = test.head.totals if test.head is not None else {}

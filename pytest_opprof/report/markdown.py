@@ -56,10 +56,10 @@ class Links:
     """Addresses that a page leads on to, of whoever renders it; None for what there is not.
 
     Attributes:
-        summary: the page of the job.
-        document: the comparison document.
-        traces: the traces of tests that regressed.
-        source: the address below which the head's files can be read.
+        summary: The page of the job.
+        document: The comparison document.
+        traces: The traces of tests that regressed.
+        source: The address below which the head's files can be read.
     """
 
     summary: str | None = None
@@ -90,11 +90,11 @@ def markdown_comment(
     """The comment of a pull request.
 
     Args:
-        comparison: with times or without.
-        marker: an HTML comment of the caller's, which finds the comment again; it is the first line.
-        limit: bytes that the page may have.
-        links: where to read on.
-        self_reported: say that the pull request's own code produced the numbers.
+        comparison: With times or without.
+        marker: An HTML comment of the caller's, which finds the comment again; it is the first line.
+        limit: Bytes that the page may have.
+        links: Where to read on.
+        self_reported: Say that the pull request's own code produced the numbers.
     """
     links = links or Links()
     page = _Page(limit=limit, rest=_linked("the job summary", links.summary), links=links)
@@ -111,10 +111,10 @@ def job_summary(
     """The summary of a job of GitHub Actions: the same with room for more.
 
     Args:
-        comparison: with times or without.
-        limit_bytes: that the page may have.
-        links: where to read on.
-        self_reported: say that the pull request's own code produced the numbers.
+        comparison: With times or without.
+        limit_bytes: That the page may have.
+        links: Where to read on.
+        self_reported: Say that the pull request's own code produced the numbers.
     """
     links = links or Links()
     page = _Page(limit=limit_bytes, rest=_linked("the comparison document", links.document), links=links)
@@ -132,11 +132,11 @@ def gitlab_note(
     """The note of a merge request of GitLab, which has no summaries of jobs.
 
     Args:
-        comparison: with times or without.
-        marker: as in `markdown_comment`.
-        limit: bytes that the page may have.
-        links: where to read on.
-        self_reported: say that the merge request's own code produced the numbers.
+        comparison: With times or without.
+        marker: As in `markdown_comment`.
+        limit: Bytes that the page may have.
+        links: Where to read on.
+        self_reported: Say that the merge request's own code produced the numbers.
     """
     links = links or Links()
     page = _Page(limit=limit, rest=_linked("the job's artifacts", links.summary), links=links)
@@ -149,9 +149,9 @@ class _Page:
     """What a page may hold, and where its readers find the rest.
 
     Attributes:
-        limit: in bytes.
+        limit: In bytes.
         rest: Markdown that names the place of what had to be left out.
-        links: for the last line.
+        links: For the last line.
     """
 
     limit: int
@@ -162,9 +162,9 @@ class _Page:
         """The page.
 
         Args:
-            summary: of the comparison.
-            before: its first line.
-            after: a sentence under its headline.
+            summary: Of the comparison.
+            before: Its first line.
+            after: A sentence under its headline.
         """
         head = [*filter(None, [before]), *_headline(summary), *([after, ""] if after else [])]
         foot = self._foot()
@@ -245,8 +245,8 @@ def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list
     table has the rest of their rows, and what else changed, until it is as long as can be read at a glance.
 
     Args:
-        summary: of the comparison.
-        told: node ids of the tests whose causes are told; their rows are all beyond the table.
+        summary: Of the comparison.
+        told: Node ids of the tests whose causes are told; their rows are all beyond the table.
     """
     known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]
     failing = [test.failing_rows for test in summary.tests if test.is_failing and test.node_id not in told]

@@ -42,10 +42,10 @@ class Fold:
 
     Attributes:
         title: HTML.
-        head: lines that it always has.
-        count: how many rows there are.
-        rows: lines of a table under them, made one by one, as there may be a million and room for ten.
-        tail: lines under the table.
+        head: Lines that it always has.
+        count: How many rows there are.
+        rows: Lines of a table under them, made one by one, as there may be a million and room for ten.
+        tail: Lines under the table.
     """
 
     title: str
@@ -72,8 +72,8 @@ def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
     """All folds, what is worth most first.
 
     Args:
-        summary: of the comparison.
-        shown: the rows that the page has already.
+        summary: Of the comparison.
+        shown: The rows that the page has already.
     """
     known = set(map(id, shown))
     name = summary.exact.base.name if summary.exact.base else None

@@ -58,8 +58,8 @@ def table_head(headers: Sequence[str], *, right: Sequence[str] = ()) -> list[str
     """The first two lines of a table.
 
     Args:
-        headers: the columns' titles, ours.
-        right: those of the columns that are aligned to the right.
+        headers: The columns' titles, ours.
+        right: Those of the columns that are aligned to the right.
     """
     rule = ["--:" if header in right else ":--" for header in headers]
     return [f"| {' | '.join(headers)} |", f"|{'|'.join(rule)}|"]
@@ -93,7 +93,7 @@ def link(label: str, address: str) -> str:
     """A link to an address of whoever renders, never one of a document.
 
     Raises:
-        UsageError: the address is none of the web.
+        UsageError: The address is none of the web.
     """
     if not address.startswith(("https://", "http://")):
         msg = f"{address!r} is no address to link to: it begins with https:// or http://"

@@ -161,14 +161,13 @@ def op_table(
     """The key averages over all active steps as torch.profiler prints them, line by line.
 
     Args:
-        test: the measured test.
-        sort_by: one of `SORT_KEYS`; the largest first, names in alphabetical order.
-        rows: how many rows; all of them when negative.
-        columns: the titles to show, of `COLUMNS`; when None all of which there is something to tell. The
+        sort_by: One of `SORT_KEYS`; the largest first, names in alphabetical order.
+        rows: How many rows; all of them when negative.
+        columns: The titles to show, of `COLUMNS`; when None all of which there is something to tell. The
             name is always there.
 
     Raises:
-        UsageError: no such key or column.
+        UsageError: No such key or column.
     """
     shown = _shown(columns, test.ops)
     ordered = sorted_ops(test.ops, sort_by)
@@ -212,7 +211,7 @@ def sorted_ops(ops: Sequence[OpRow], sort_by: str) -> list[OpRow]:
     """Rows in the order of a table: the largest first, names in alphabetical order.
 
     Raises:
-        UsageError: no such key.
+        UsageError: No such key.
     """
     if sort_by not in SORT_KEYS:
         raise UsageError(f"unknown sort key {sort_by!r} ({did_you_mean(sort_by, SORT_KEYS)})")

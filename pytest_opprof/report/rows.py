@@ -23,15 +23,14 @@ class Row:
     """One change of one test. All texts are as the document has them: whoever shows them escapes them.
 
     Attributes:
-        test: the test's node id.
-        what: the op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself.
-        metric: the metric's name; ``limit`` for a limit, ``time`` for the time of an A/B.
-        base: the value before; of a limit what is allowed.
-        head: the value now.
-        change: the difference with its sign, ``over`` of a limit.
-        why: where it comes from, or why its verdict is what it is.
+        what: The op, ``a -> b`` of a rewrite, ``ops, total``, or a limit's path; empty for the test itself.
+        metric: The metric's name; ``limit`` for a limit, ``time`` for the time of an A/B.
+        base: The value before; of a limit what is allowed.
+        head: The value now.
+        change: The difference with its sign, ``over`` of a limit.
+        why: Where it comes from, or why its verdict is what it is.
         verdict: None for what is advisory.
-        source: the change that it tells; None for limits, times and tests.
+        source: The change that it tells; None for limits, times and tests.
     """
 
     test: str

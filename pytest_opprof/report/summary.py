@@ -52,12 +52,11 @@ class TestSummary:
     """One test of a comparison.
 
     Attributes:
-        node_id: the test's.
-        verdict: of all its gates; None for what was only measured, or did not run.
-        reason: one sentence that says why.
-        rows: its time in an A/B, the limits it broke, its ops, its totals; at least one where it fails.
-        exact: both sides, and what the exact gates say; None where an A/B has no counts of it.
-        times: its times; None but in an A/B.
+        verdict: Of all its gates; None for what was only measured, or did not run.
+        reason: One sentence that says why.
+        rows: Its time in an A/B, the limits it broke, its ops, its totals; at least one where it fails.
+        exact: Both sides, and what the exact gates say; None where an A/B has no counts of it.
+        times: Its times; None but in an A/B.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -90,9 +89,8 @@ class Summary:
     """A comparison, test by test; failures first.
 
     Attributes:
-        exact: what the exact gates say.
-        times: the A/B that it belongs to; None for a comparison without times.
-        tests: all of them.
+        exact: What the exact gates say.
+        times: The A/B that it belongs to; None for a comparison without times.
     """
 
     exact: Comparison

@@ -50,11 +50,10 @@ def header_lines(
     """The lines over a session: what is captured and compared with, and what is missing.
 
     Args:
-        version: this release.
-        capturing: such as ``torch 2.13.0 ops, ranges``.
-        baseline: the label of the baseline in use.
-        store: the store's URI.
-        missing: a sentence for each thing that does not work here.
+        capturing: Such as ``torch 2.13.0 ops, ranges``.
+        baseline: The label of the baseline in use.
+        store: The store's URI.
+        missing: A sentence for each thing that does not work here.
     """
     parts = [capturing]
     if baseline:
@@ -73,10 +72,8 @@ def comparison_lines(
     """A whole comparison: the sections of the tests that changed, then the summary.
 
     Args:
-        comparison: all tests.
-        width: the columns of the terminal.
-        verbosity: see `summary_lines`; below 0 the summary alone.
-        accept: see `causes.acceptance`; None where no command knows of this comparison.
+        verbosity: See `summary_lines`; below 0 the summary alone.
+        accept: See `causes.acceptance`; None where no command knows of this comparison.
     """
     intended = intentions(common_causes(comparison), accept) if accept else {}
     lines: list[Line] = []
@@ -122,11 +119,9 @@ def summary_lines(
     """The summary of a session: the causes of failures with their tests, what else changed, one last line.
 
     Args:
-        comparison: all tests.
-        width: the columns of the terminal.
         verbosity: -1: what failed or changed, by name, and the last line; below that the last line alone.
             Above 0 a table of all tests.
-        accept: see `causes.acceptance`; None where no command knows of this comparison.
+        accept: See `causes.acceptance`; None where no command knows of this comparison.
     """
     last = Line(exact_totals(comparison), worst_style(comparison.counts))
     if verbosity < -1:

@@ -90,13 +90,12 @@ def table(
     """A table as lines, the header first.
 
     Args:
-        headers: the columns' titles.
-        rows: cells, escaped here.
-        width: the columns of the terminal.
-        names: the column that holds names. In a table that is too wide it is cut in the middle: first to what
+        headers: The columns' titles.
+        rows: Cells, escaped here.
+        names: The column that holds names. In a table that is too wide it is cut in the middle: first to what
             most names need, and again when nothing else helps.
-        sentences: the column that holds sentences; it is cut at its end.
-        right: the titles of the columns that are aligned to the right.
+        sentences: The column that holds sentences; it is cut at its end.
+        right: The titles of the columns that are aligned to the right.
     """
     import tabulate  # noqa: PLC0415 - a tenth of what opening a session imports, and most need no table
 

@@ -71,9 +71,7 @@ def difference_lines(found: TraceDifference, *, rows: int, width: int) -> Iterat
     """What changed from one trace to the other, the largest change of time first.
 
     Args:
-        found: the traces.
-        rows: how many ops; all of them when negative.
-        width: the columns of the terminal.
+        rows: How many ops; all of them when negative.
     """
     changed = [op for op in found.ops if op.base != op.head]
     shown = changed if rows < 0 else changed[:rows]

@@ -25,9 +25,9 @@ def repeated(first: TestResult, again: TestResult, *, fresh_process: bool) -> Te
     """``first``, with its counts, bytes and peaks widened where ``again`` found something else.
 
     Args:
-        first: the measurement that counts.
-        again: the same test measured once more; one that failed changes nothing.
-        fresh_process: whether that was in a process of its own: agreement is then worth a certificate.
+        first: The measurement that counts.
+        again: The same test measured once more; one that failed changes nothing.
+        fresh_process: Whether that was in a process of its own: agreement is then worth a certificate.
     """
     if not again.is_usable or not again.steps:
         return first

@@ -60,9 +60,9 @@ def with_measurement(
     """``test`` with the steps, rows, totals and call tree of what was recorded.
 
     Args:
-        test: everything else about the test; its ``sources`` decide which totals it has.
-        cycles: what each cycle of the schedule recorded, in order.
-        extra_totals: further totals, by the names of `metrics.TOTALS`.
+        test: Everything else about the test; its ``sources`` decide which totals it has.
+        cycles: What each cycle of the schedule recorded, in order.
+        extra_totals: Further totals, by the names of `metrics.TOTALS`.
     """
     steps = sum(cycle.steps for cycle in cycles)
     tree = _merged_tree(cycles)

@@ -20,15 +20,15 @@ class Cycle:
     """What one cycle of a schedule recorded.
 
     Attributes:
-        steps: its active steps.
-        memory: each step's, of the host.
-        device_memory: each step's, of all devices.
-        places: per op, the user's lines that it was called from, and how often; empty where neither call
+        steps: Its active steps.
+        memory: Each step's, of the host.
+        device_memory: Each step's, of all devices.
+        places: Per op, the user's lines that it was called from, and how often; empty where neither call
             sites nor stacks were recorded.
-        parts: the same of what calls from each line add to a metric of the op, by the metric.
-        device: what devices did; None where none was used.
-        totals: further totals, by the names of `metrics.TOTALS`: a number for each step.
-        tells_views: whether torch's schemas were asked which ops are views. A trace has no schemas.
+        parts: The same of what calls from each line add to a metric of the op, by the metric.
+        device: What devices did; None where none was used.
+        totals: Further totals, by the names of `metrics.TOTALS`: a number for each step.
+        tells_views: Whether torch's schemas were asked which ops are views. A trace has no schemas.
     """
 
     steps: int

@@ -101,8 +101,8 @@ def device_totals(cycles: Iterable[tuple[DeviceUse | None, Sequence[OpGroup], in
     """The totals of a test, by the names of `metrics.TOTALS`: all there are, zeros too.
 
     Args:
-        cycles: what devices did in each cycle, its groups, and how many steps it has.
-        steps: of all cycles.
+        cycles: What devices did in each cycle, its groups, and how many steps it has.
+        steps: Of all cycles.
     """
     sums = DeviceSums(steps=steps)
     first_step, unsized, undirected = 0, 0, 0

@@ -130,11 +130,11 @@ def run_from_document(document: Document, *, where: str) -> Run:
     """The run that a document holds.
 
     Args:
-        document: what run.schema.json accepted.
-        where: what an error calls the document: its file.
+        document: What run.schema.json accepted.
+        where: What an error calls the document: its file.
 
     Raises:
-        DocumentError: numbers that contradict each other.
+        DocumentError: Numbers that contradict each other.
     """
     tests = tuple(
         result_from_document(test, where=where, path=f"tests[{index}]")
@@ -150,7 +150,7 @@ def side_from_document(
     """A run of what `side_to_document` wrote, with these notes and tests.
 
     Raises:
-        DocumentError: it was created at no time.
+        DocumentError: It was created at no time.
     """
     commit, environment = document["commit"], document["environment"]
     return Run(
@@ -169,12 +169,12 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
     """The test that a part of a document holds.
 
     Args:
-        document: what ``$defs/test`` of run.schema.json accepted.
-        where: what an error calls the document: its file.
-        path: the JSON path of this part.
+        document: What ``$defs/test`` of run.schema.json accepted.
+        where: What an error calls the document: its file.
+        path: The JSON path of this part.
 
     Raises:
-        DocumentError: numbers that contradict each other.
+        DocumentError: Numbers that contradict each other.
     """
     schedule, carried = document["schedule"], document["carried_from"]
     steps = document["steps"]
@@ -245,7 +245,7 @@ def samples_from_document(document: SamplesDocument, *, steps: int, where: str, 
     """Samples of a test with so many steps.
 
     Raises:
-        DocumentError: they contradict themselves or the number of steps.
+        DocumentError: They contradict themselves or the number of steps.
     """
     try:
         return Samples.from_document(document, steps=steps)
@@ -257,7 +257,7 @@ def refuse_repeats(keys: Iterable[object], *, where: str, path: str) -> None:
     """Check that nothing stands twice in a list whose entries are found by their key.
 
     Raises:
-        DocumentError: something does.
+        DocumentError: Something does.
     """
     seen = set()
     for index, key in enumerate(keys):
@@ -280,7 +280,7 @@ def time_from_document(text: str, *, where: str, path: str) -> datetime:
     """The moment that `time_to_document` wrote.
 
     Raises:
-        DocumentError: there is no such day or hour.
+        DocumentError: There is no such day or hour.
     """
     try:
         return datetime.fromisoformat(text)

@@ -56,7 +56,7 @@ def write_run(path: Path, run: Run) -> None:
     """Write a run; ``.gz`` at the end of the name packs it.
 
     Raises:
-        StoreError: it cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an earlier file of that name is as it was.
     """
     write_document(path, run_to_document(run), Contract.RUN)
 
@@ -64,13 +64,9 @@ def write_run(path: Path, run: Run) -> None:
 def run_to_bytes(run: Run, *, where: str) -> bytes:
     """The document of a run, not packed.
 
-    Args:
-        run: the run.
-        where: what an error calls it.
-
     Raises:
-        DocumentError: the schema refuses it.
-        StoreError: it is too large.
+        DocumentError: The schema refuses it.
+        StoreError: It is too large.
     """
     return _document_bytes(run_to_document(run), Contract.RUN, where=where)
 
@@ -79,12 +75,8 @@ def run_to_bytes(run: Run, *, where: str) -> bytes:
 def run_from_bytes(data: bytes, *, where: str) -> Run:
     """The run that a document holds, packed or not.
 
-    Args:
-        data: the document.
-        where: what an error calls it.
-
     Raises:
-        DocumentError: it holds no run that this release can use.
+        DocumentError: It holds no run that this release can use.
     """
     document = parse(data, where=where)
     validate(document, Contract.RUN, where=where)
@@ -96,13 +88,12 @@ def read_run(path: Path, *, digest: str | None = None) -> Run:
     """Read a run.
 
     Args:
-        path: the file.
         digest: `file_digest` of a file that another process of this session has validated already; where it
             matches, the schema is not checked again.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it holds no run that this release can use.
+        StoreError: The file cannot be read.
+        DocumentError: It holds no run that this release can use.
     """
     data = read_bytes(path)
     document = parse(data, where=shown(path))
@@ -115,8 +106,8 @@ def read_own_run(path: Path) -> Run:
     """Read a run that another process of this session has written into a folder of ours, and so validated.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it holds no run that this release can use.
+        StoreError: The file cannot be read.
+        DocumentError: It holds no run that this release can use.
     """
     return read_run(path, digest=file_digest(path))
 
@@ -125,8 +116,8 @@ def write_document(path: Path, document: Document, contract: Contract) -> None:
     """Check a document against its schema and write it.
 
     Raises:
-        DocumentError: the schema refuses it.
-        StoreError: it cannot be written; an earlier file of that name is as it was.
+        DocumentError: The schema refuses it.
+        StoreError: It cannot be written; an earlier file of that name is as it was.
     """
     data = _document_bytes(document, contract, where=shown(path))
     write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
@@ -146,8 +137,8 @@ def read_document(path: Path, contract: Contract) -> Document:
     """Read a file and check it against a schema.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it is not what the contract says.
+        StoreError: The file cannot be read.
+        DocumentError: It is not what the contract says.
     """
     return validate(parse(read_bytes(path), where=shown(path)), contract, where=shown(path))
 
@@ -156,7 +147,7 @@ def file_digest(path: Path) -> str:
     """The SHA-256 of a file's bytes.
 
     Raises:
-        StoreError: the file cannot be read.
+        StoreError: The file cannot be read.
     """
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
@@ -165,7 +156,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Put ``data`` into a file whole or not at all: temporary file, fsync, rename, fsync of the folder.
 
     Raises:
-        StoreError: it cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an earlier file of that name is as it was.
     """
     # A link stays a link: what it points to is what the user wants written.
     target = Path(os.path.realpath(path))
@@ -194,8 +185,8 @@ def read_bytes(path: Path) -> bytes:
     """All of a regular file of bounded size.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it is larger than any document.
+        StoreError: The file cannot be read.
+        DocumentError: It is larger than any document.
     """
     try:
         with open_regular(path) as file:
@@ -216,7 +207,7 @@ def read_head(path: Path, *, size: int) -> bytes:
     """The first ``size`` bytes of a document, unpacked; fewer where it is shorter.
 
     Raises:
-        OSError: the file cannot be read, or is damaged gzip.
+        OSError: The file cannot be read, or is damaged gzip.
     """
     with open_regular(path) as file:
         try:
@@ -229,7 +220,7 @@ def parse(data: bytes, *, where: str) -> Any:
     """What the JSON in ``data`` holds, unpacked where it is gzip.
 
     Raises:
-        DocumentError: it is no JSON, or JSON that two readers could take in two ways.
+        DocumentError: It is no JSON, or JSON that two readers could take in two ways.
     """
     data = unpacked(data, where=where)
 
@@ -266,7 +257,7 @@ def unpacked(data: bytes, *, where: str) -> bytes:
     """What gzip packed; other data as it is.
 
     Raises:
-        DocumentError: it is damaged, or too large for a document.
+        DocumentError: It is damaged, or too large for a document.
     """
     if not data.startswith(_GZIP_MAGIC):
         return data
@@ -304,10 +295,9 @@ def store_error(path: Path, what: str, error: OSError, *, after: str = "") -> St
     """What is raised for a failed system call: which file, why, and what to do.
 
     Args:
-        path: the file.
         what: ``cannot be written``, ``cannot be read``.
-        error: what the system said.
-        after: what else to say, such as what became of an earlier file.
+        error: What the system said.
+        after: What else to say, such as what became of an earlier file.
     """
     reason = _REASONS.get(error.errno or 0, (error.strerror or str(error)).lower())
     return StoreError(f"{shown(path)} {what}: {reason}{after}")

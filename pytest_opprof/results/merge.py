@@ -30,9 +30,9 @@ class Collected:
     """What pytest collected.
 
     Attributes:
-        node_ids: of every test with our marker that was collected, deselected ones included (canonical).
-        whole_paths: files and folders, as node ids spell them, that were collected whole; ``.`` is all.
-        unread_paths: what of them was left out after all: ignored, skipped as a whole, or broken.
+        node_ids: Of every test with our marker that was collected, deselected ones included (canonical).
+        whole_paths: Files and folders, as node ids spell them, that were collected whole; ``.`` is all.
+        unread_paths: What of them was left out after all: ignored, skipped as a whole, or broken.
     """
 
     node_ids: frozenset[str] = frozenset()
@@ -63,9 +63,9 @@ class Merged:
     """A run to be stored, and what to say about it.
 
     Attributes:
-        run: the tests that ran, and those carried over.
-        carried: how many tests come from the earlier run.
-        notes: sentences for the user.
+        run: The tests that ran, and those carried over.
+        carried: How many tests come from the earlier run.
+        notes: Sentences for the user.
     """
 
     run: Run
@@ -143,7 +143,7 @@ def joined(runs: Sequence[Run]) -> Run:
     makes no difference. Of environments, and of tests that have their times alone, holds what `merged` says.
 
     Args:
-        runs: one at least.
+        runs: One at least.
     """
     newest, *others = sorted(runs, key=lambda run: (run.created, run.run_id), reverse=True)
     for other in others:
@@ -182,9 +182,7 @@ def differences(base: Environment, head: Environment, *, ignore_unknown: bool = 
     """The fingerprint fields that differ, each with a reader's words: ``torch 2.12.0 -> 2.13.0``.
 
     Args:
-        base: the earlier environment.
-        head: this one.
-        ignore_unknown: whether a field that only one side has is no difference.
+        ignore_unknown: Whether a field that only one side has is no difference.
     """
     found = {}
     for field, words in FINGERPRINT_FIELDS.items():
@@ -200,9 +198,9 @@ class Shared:
     """What can be said at once of tests from two environments.
 
     Attributes:
-        fingerprint: the fields of either; of what counts do not depend on only those that are known to agree.
-        blocking: what differs and counts depend on, in words; no run may have tests from both then.
-        left_out: sentences on what differs and only times depend on.
+        fingerprint: The fields of either; of what counts do not depend on only those that are known to agree.
+        blocking: What differs and counts depend on, in words; no run may have tests from both then.
+        left_out: Sentences on what differs and only times depend on.
     """
 
     fingerprint: Mapping[str, str]
@@ -217,8 +215,8 @@ def shared(base: Environment, head: Environment) -> Shared:
     that was just measured: where it is not, it was left out before, and stays unknown.
 
     Args:
-        base: the earlier environment.
-        head: the later.
+        base: The earlier environment.
+        head: The later.
     """
     different = differences(base, head, ignore_unknown=True)
     of_times = different.keys() - _OF_COUNTS - SETTINGS

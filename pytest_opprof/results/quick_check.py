@@ -40,8 +40,8 @@ class QuickCheck:
         """Compile a schema.
 
         Args:
-            schema: a schema that uses no keyword but those known here.
-            others: the schemas it refers to, itself among them, by their ``$id``.
+            schema: A schema that uses no keyword but those known here.
+            others: The schemas it refers to, itself among them, by their ``$id``.
         """
         self._schemas = others
         self._compiled: dict[str, Check] = {}

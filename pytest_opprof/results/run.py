@@ -70,8 +70,8 @@ class Environment:
     """Where a run was measured.
 
     Attributes:
-        fingerprint: the fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`).
-        details: what is good to know and never compared: versions of other packages, kernel, container.
+        fingerprint: The fields that metrics depend on (`metrics.FINGERPRINT_FIELDS`).
+        details: What is good to know and never compared: versions of other packages, kernel, container.
     """
 
     fingerprint: Mapping[str, str] = field(default_factory=dict)
@@ -113,12 +113,12 @@ class Timing:
     """The steps that were timed without a profiler.
 
     Attributes:
-        steps: how many; the total ``wall_time`` has a value for each.
-        planned: of the steps that were asked for, how many the test took. On a busy machine it takes more.
-        disturbed: of ``steps``, how many began or ended while the machine was slower than usual.
-        probe_ns: how fast the machine was: what a fixed amount of work took beside the slowest of the ten
+        steps: How many; the total ``wall_time`` has a value for each.
+        planned: Of the steps that were asked for, how many the test took. On a busy machine it takes more.
+        disturbed: Of ``steps``, how many began or ended while the machine was slower than usual.
+        probe_ns: How fast the machine was: what a fixed amount of work took beside the slowest of the ten
             calmest steps; 0 where nobody asked.
-        reason: why there are fewer than were asked for; empty where nothing stood in the way.
+        reason: Why there are fewer than were asked for; empty where nothing stood in the way.
     """
 
     steps: int = 0
@@ -133,13 +133,13 @@ class CaptureStats:
     """What the collector says of a recording.
 
     Attributes:
-        sampled_ppm: of a million of torch's ops, how many were drawn to be recorded; a million for all.
+        sampled_ppm: Of a million of torch's ops, how many were drawn to be recorded; a million for all.
         device_partial: CUPTI handed over a part of the records of devices: another profiler took
             it over, or it failed.
-        device_dropped: records of what devices did that got lost.
-        unmatched_launches: launches of which no kernel is on record.
-        unmatched_kernels: kernels of the steps of which the launch is not on record.
-        untimed_work: kernels, copies and fills without a time.
+        device_dropped: Records of what devices did that got lost.
+        unmatched_launches: Launches of which no kernel is on record.
+        unmatched_kernels: Kernels of the steps of which the launch is not on record.
+        untimed_work: Kernels, copies and fills without a time.
     """
 
     events: int = 0
@@ -185,17 +185,16 @@ class OpRow:
     """One row of the key averages: an op's name, and its numbers over the active steps.
 
     Attributes:
-        name: the op's name.
-        kind: an op, a range, a call, or what ran on a device.
-        background: of threads that neither step nor were started in a step; never gated.
-        is_async: some of its calls ended on another thread or out of order: they have total time only.
-        metrics: by the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, and what is
+        kind: An op, a range, a call, or what ran on a device.
+        background: Of threads that neither step nor were started in a step; never gated.
+        is_async: Some of its calls ended on another thread or out of order: they have total time only.
+        metrics: By the names of `metrics.ROW_METRICS`, in each step; ``count`` is always there, and what is
             0 throughout, or was not recorded, is not.
-        parent_op: what called or launched it most often; None for what nothing did.
-        source: the innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
+        parent_op: What called or launched it most often; None for what nothing did.
+        source: The innermost user frame, ``forward, model.py:41``, that most calls came from; None where no
             call sites or stacks were taken.
-        places: the innermost user frames, with how many calls came from each over all steps; most first.
-        parts: by metric, what the calls from these places added to it over all steps, where that is known.
+        places: The innermost user frames, with how many calls came from each over all steps; most first.
+        parts: By metric, what the calls from these places added to it over all steps, where that is known.
     """
 
     name: str
@@ -271,31 +270,28 @@ class TestResult:
     """One test of a run.
 
     Attributes:
-        node_id: pytest's, without what xdist adds (`results.build.canonical_node_id`).
-        outcome: how the test itself ended.
-        measurement: whether the numbers can be used.
+        node_id: Pytest's, without what xdist adds (`results.build.canonical_node_id`).
         schedule: None when the test gave a function of its own.
-        activities: what torch.profiler calls so: ``cpu``, ``cuda``.
-        sources: what was listened to, in the words of `metrics.Source`.
-        unheard: why a source that was asked for did not run, by the source.
-        settings: of the fingerprint, what code may set while tests run, as it was when this one ended.
-        compile_cache: whether torch.compile made code for it anew (``cold``) or found it in a cache
+        activities: What torch.profiler calls so: ``cpu``, ``cuda``.
+        sources: What was listened to, in the words of `metrics.Source`.
+        unheard: Why a source that was asked for did not run, by the source.
+        settings: Of the fingerprint, what code may set while tests run, as it was when this one ended.
+        compile_cache: Whether torch.compile made code for it anew (``cold``) or found it in a cache
             (``warm``), in any of the processes that measured it; empty where it compiled nothing.
-        steps: the active steps that finished.
-        capture: what the collector said.
-        timing: the steps that ran after the active ones, without a profiler.
-        processes: in how many fresh processes the exact values were seen; two at least make a certificate.
-        unstable: the paths of exact metrics that disagreed when the test was measured again.
-        gates: the rules the test's marker set, path to rule; a comparison made later obeys them too.
-        limits: the budgets the marker set, path to limit.
-        accepted: the rises that were accepted in the measured code, path to when. A baseline ends them.
-        totals: by the names of `metrics.TOTALS`; only what the sources can answer for.
-        functions: by such a total, what each function has of it, as places name them without a line.
-        ops: costliest first.
-        ops_omitted: rows past the cap.
-        lines: what stands in the lines that ``places`` of the ops name, by the place.
-        tree: the call tree, parents before children.
-        carried_from: set in a stored run, for a test that did not run when it was saved.
+        steps: The active steps that finished.
+        timing: The steps that ran after the active ones, without a profiler.
+        processes: In how many fresh processes the exact values were seen; two at least make a certificate.
+        unstable: The paths of exact metrics that disagreed when the test was measured again.
+        gates: The rules the test's marker set, path to rule; a comparison made later obeys them too.
+        limits: The budgets the marker set, path to limit.
+        accepted: The rises that were accepted in the measured code, path to when. A baseline ends them.
+        totals: By the names of `metrics.TOTALS`; only what the sources can answer for.
+        functions: By such a total, what each function has of it, as places name them without a line.
+        ops: Costliest first.
+        ops_omitted: Rows past the cap.
+        lines: What stands in the lines that ``places`` of the ops name, by the place.
+        tree: The call tree, parents before children.
+        carried_from: Set in a stored run, for a test that did not run when it was saved.
     """
 
     __test__ = False  # not a test class for pytest to collect

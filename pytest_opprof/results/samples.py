@@ -21,11 +21,11 @@ class Samples:
     """The values of one metric over the active steps of a test.
 
     Attributes:
-        steps: how many steps there were.
-        total: the sum over the steps.
-        low: the smallest value of a step.
-        high: the largest value of a step.
-        values: the value of each step, where they differ and were kept. Equal ones take no space, so that a
+        steps: How many steps there were.
+        total: The sum over the steps.
+        low: The smallest value of a step.
+        high: The largest value of a step.
+        values: The value of each step, where they differ and were kept. Equal ones take no space, so that a
             hostile document cannot buy much memory with few characters.
     """
 
@@ -115,7 +115,7 @@ class Samples:
         """Read what `to_document` wrote.
 
         Raises:
-            ValueError: the samples contradict themselves or the number of steps.
+            ValueError: The samples contradict themselves or the number of steps.
         """
         if isinstance(document, int):
             return cls.constant(document, steps=steps)

@@ -53,7 +53,7 @@ def contract_of(document: object, *, where: str) -> Contract:
     """The contract that a document says it keeps.
 
     Raises:
-        DocumentError: it is no document of ours.
+        DocumentError: It is no document of ours.
     """
     kind = document.get("kind") if isinstance(document, dict) else None
     for contract in Contract:
@@ -67,15 +67,15 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
     """Check a parsed document against its schema.
 
     Args:
-        document: what the JSON parser gave.
-        contract: what it must be.
-        where: what an error calls it: its file.
+        document: What the JSON parser gave.
+        contract: What it must be.
+        where: What an error calls it: its file.
 
     Returns:
         The same document. One of an older version was changed to today's, in place.
 
     Raises:
-        DocumentError: another kind of document, a newer version, or a value that the schema refuses, with the
+        DocumentError: Another kind of document, a newer version, or a value that the schema refuses, with the
             value's JSON path.
     """
     found = contract_of(document, where=where)

@@ -37,8 +37,7 @@ class Part:
     """A run to be joined.
 
     Attributes:
-        run: the run.
-        where: what a sentence calls it: its file.
+        where: What a sentence calls it: its file.
     """
 
     run: Run
@@ -56,9 +55,9 @@ class Joined:
     """What came of it.
 
     Attributes:
-        run: all tests; the gaps are among its notes.
-        notes: what was found in more than one part, and what disagreed.
-        gaps: what is missing; empty where nothing is known to be.
+        run: All tests; the gaps are among its notes.
+        notes: What was found in more than one part, and what disagreed.
+        gaps: What is missing; empty where nothing is known to be.
     """
 
     run: Run
@@ -70,12 +69,12 @@ def join(parts: Sequence[Part], *, expected: int | None = None, collected: Colle
     """Join runs.
 
     Args:
-        parts: one at least.
-        expected: how many shards there should be.
-        collected: the node ids of all tests that should have been measured by some shard.
+        parts: One at least.
+        expected: How many shards there should be.
+        collected: The node ids of all tests that should have been measured by some shard.
 
     Raises:
-        UsageError: they are not of one commit, or of environments that counts cannot be compared between.
+        UsageError: They are not of one commit, or of environments that counts cannot be compared between.
     """
     parts, notes = _each_once(parts)
     _refuse_other_commits(parts)

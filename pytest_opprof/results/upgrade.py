@@ -30,8 +30,8 @@ def upgraded(document: dict[str, Any], *, version: int) -> dict[str, Any]:
     """A run or a comparison as ``version`` has it: changed in place where it is older.
 
     Args:
-        document: what the JSON parser gave.
-        version: today's.
+        document: What the JSON parser gave.
+        version: Today's.
     """
     written = document.get("schema_version")
     if type(written) is int and written == 1 < version:

@@ -17,7 +17,6 @@ class OpFigures:
     """What one trace has of an op, in one step.
 
     Attributes:
-        count: Calls.
         self_cpu_ns: Time on the host, without the ops inside, nanoseconds.
         self_device_ns: Time of the work it launched; of work on a device, its own. Nanoseconds.
     """

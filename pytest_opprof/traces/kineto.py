@@ -29,12 +29,7 @@ MOST_BYTES: Final = 16 << 30
 
 
 class TraceFile(Averaged):
-    """A trace read from a file.
-
-    Attributes:
-        path: The file.
-        recording: Its events, as columns.
-    """
+    """A trace read from a file."""
 
     def __init__(self, path: Path, recording: ImportedRecording) -> None:
         self.path = path

@@ -32,9 +32,6 @@ def load_nsys(path: str | os.PathLike[str]) -> EventList:
 
     Kernels, copies and fills belong to the innermost range around the call that launched them, on its thread.
 
-    Args:
-        path: The file.
-
     Raises:
         StoreError: The file cannot be opened.
         DocumentError: It is no such database.

@@ -53,9 +53,6 @@ def load_nvprof(path: str | os.PathLike[str]) -> EventList:
     Torch's function of that name gives the ranges alone, not nested and in nanoseconds that it takes for
     microseconds, and each kernel to every range around its launch.
 
-    Args:
-        path: The file.
-
     Raises:
         StoreError: The file cannot be opened.
         DocumentError: It is no such database.
@@ -71,9 +68,6 @@ def load_nvprof(path: str | os.PathLike[str]) -> EventList:
 
 def parse_nvprof_trace(path: str | os.PathLike[str]) -> list[FunctionEvent]:
     """The ranges of a database that ``nvprof -o`` wrote, by their start, with the kernels launched in each.
-
-    Args:
-        path: The file.
 
     Raises:
         StoreError: The file cannot be opened.

@@ -62,8 +62,6 @@ def serve_trace(path: Path, viewer: Viewer, *, ready: Callable[[str], object]) -
     """Serve a file until the page has fetched it once, or the user ends it.
 
     Args:
-        path: The trace.
-        viewer: The page.
         ready: Is given the page's address, with the trace in it, once it can be fetched.
 
     Raises:

@@ -38,7 +38,6 @@ class Side:
     """One of the traces.
 
     Attributes:
-        recording: What was read.
         marks: By op.
         points: What time of it, nanoseconds from its start, is shown at what time; the earliest first. What
             lies between two goes with the one before, and what is around a gap lasts longer.
@@ -64,7 +63,6 @@ def write_side_by_side(
 
     Args:
         sides: The traces.
-        path: The file.
         metadata: Members of the trace's object, as JSON texts.
         events: More events, first of all.
 

@@ -23,7 +23,6 @@ def export_speedscope(recording: RecordingView, path: str | os.PathLike[str], *,
     has no place in a flame graph and is left out; what was open at the window's end ends there.
 
     Args:
-        recording: What to write.
         path: The file, replaced whole or not at all; compressed where it ends in ``.gz``.
         name: What speedscope calls the file.
 
@@ -64,7 +63,6 @@ class _Thread:
     """One thread's begins and ends, as they nest.
 
     Args:
-        recording: What is written.
         frames: The names met so far, with their numbers.
     """
 

@@ -30,15 +30,7 @@ _LATEST_NS: Final = 2**61  # some 73 years
 
 
 class Database:
-    """One profiler's tables, read with an error that names the file.
-
-    Args:
-        path: The file.
-        connection: To it.
-
-    Attributes:
-        path: The file.
-    """
+    """One profiler's tables, read with an error that names the file."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -67,7 +59,6 @@ class Database:
         """The rows of a table, in the order of their columns' names; none where there is no such table.
 
         Args:
-            table: Its name.
             columns: Those to read; one that the table has not is None in each row.
             where: Which rows, in SQL; never from a file or a user.
 
@@ -233,7 +224,6 @@ class DeviceTable:
     """A table of device work.
 
     Attributes:
-        table: Its name.
         activity: Kineto's word for its rows.
         name_column: Where a kernel's name, or its number, is.
         texts: Names by their numbers.

@@ -50,7 +50,7 @@ def built(project: Project, *texts: str) -> list[str]:
 
 def bisect(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
     return project.python(
-        "-m", "pytest_opprof.cli.main", "bisect", "work.count", "test_model.py::test_step", *arguments
+        "-m", "pytest_opprof.cli.main", "bisect", "test_model.py::test_step", "work.count", *arguments
     )
 
 
@@ -92,7 +92,7 @@ def test_the_whole_error_of_a_skipped_commit_is_shown(project: Project) -> None:
     commits = built(project, "2", fails, "5")
     setup = f"--setup=if [ $OPPROF_SIDE = {commits[1][:7]} ] && [ -e $BROKEN ]; then seq -f 'line %g' 60; exit 3; fi"
     done = project.python(
-        *("-m", "pytest_opprof.cli.main", "bisect", "work.count", "test_model.py::test_step"),
+        *("-m", "pytest_opprof.cli.main", "bisect", "test_model.py::test_step", "work.count"),
         *(f"--good={commits[0]}", setup),
         env={"BROKEN": os.devnull},
     )
@@ -132,7 +132,7 @@ def test_what_a_killed_bisection_left_is_removed_once_nobody_uses_it(
     waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
     commits = built(project, waits + MODULE.format(count=2), "5")
     own = {"TMPDIR": str(temporary)}
-    command = ["-m", "pytest_opprof.cli.main", "bisect", "work.count", "test_model.py::test_step"]
+    command = ["-m", "pytest_opprof.cli.main", "bisect", "test_model.py::test_step", "work.count"]
     process = subprocess.Popen(
         [sys.executable, *command, f"--good={commits[0]}"],
         cwd=project.folder,
@@ -297,18 +297,22 @@ def history(make_project: MakeProject) -> tuple[Project, list[str]]:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("work.cpu_time_total", "test_model.py::test_step"), "is no exact metric"),
-        (("work.cout", "test_model.py::test_step"), "unknown metric"),
-        (("work.count", "test_none.py::test_step", "--good=HEAD~1"), "has no file test_none.py"),
-        (("work.count", "test_model.py::test_step"), "say with --good=REV"),
+        (("test_model.py::test_step", "work.cpu_time_total"), "is not an exact metric"),
+        (("test_model.py::test_step", "work.cout"), "unknown metric"),
         (
-            ("work.count", "test_model.py::test_step", "--good=nowhere"),
+            ("work.count", "test_model.py::test_step"),
+            "TEST comes before METRIC: opprof bisect test_model.py::test_step work.count",
+        ),
+        (("test_none.py::test_step", "work.count", "--good=HEAD~1"), "has no file test_none.py"),
+        (("test_model.py::test_step", "work.count"), "say with --good=REV"),
+        (
+            ("test_model.py::test_step", "work.count", "--good=nowhere"),
             "--good=nowhere: git knows no such commit",
         ),
-        (("work.count", "test_model.py::test_step", "--good=HEAD", "--bad=HEAD~1"), "is not below --bad"),
-        (("work.count", "test_model.py::test_step", "--good=HEAD"), "is not below --bad"),
+        (("test_model.py::test_step", "work.count", "--good=HEAD", "--bad=HEAD~1"), "is not below --bad"),
+        (("test_model.py::test_step", "work.count", "--good=HEAD"), "is not below --bad"),
         (
-            ("work.count", "test_model.py::test_step", "--good=HEAD~1", "--resume"),
+            ("test_model.py::test_step", "work.count", "--good=HEAD~1", "--resume"),
             "there is nothing to resume",
         ),
     ],
@@ -329,7 +333,7 @@ def test_interrupted_search_is_resumed(project: Project, tmp_path: Path) -> None
     os.mkfifo(gate)
     waits = f"import os\nif os.path.exists({str(gate)!r}): open({str(gate)!r}).read()\n"
     commits = built(project, "2", waits + MODULE.format(count=5), "5")
-    command = ["bisect", "work.count", "test_model.py::test_step", f"--good={commits[0]}"]
+    command = ["bisect", "test_model.py::test_step", "work.count", f"--good={commits[0]}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest_opprof.cli.main", *command],
         cwd=project.folder,

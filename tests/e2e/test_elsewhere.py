@@ -34,7 +34,7 @@ ALSO = [("doctor",), ("--help",)]
 RECORDING = [
     ("ab", "HEAD"),
     ("attach", "1"),
-    ("bisect", "ops.count", "test_it"),
+    ("bisect", "test_it", "ops.count"),
     ("env",),
     ("prepare",),
     ("recover",),

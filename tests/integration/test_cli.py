@@ -1,8 +1,12 @@
 """Whole commands of ``opprof``, in their own processes."""
 
+import argparse
 import json
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import open_store
 from pytest_opprof.capture.injection import library_path
-from pytest_opprof.cli.main import COMMANDS, GROUPS, main
+from pytest_opprof.cli.main import COMMANDS, GROUPS, main, whole_parser
 from pytest_opprof.compare.document import read_comparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.results.files import write_run
@@ -168,6 +172,26 @@ def test_help_lists_every_command() -> None:
     assert told.returncode == 0
     assert all(f"    {command}" in told.stdout for command in COMMANDS)
     assert all(f"\n  {title}:\n    {commands[0]} " in told.stdout for title, commands in GROUPS.items())
+
+
+def commands_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Every command, and every action of one."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield command
+                yield from commands_of(command)
+
+
+@pytest.mark.parametrize("command", list(commands_of(whole_parser())), ids=lambda command: command.prog)
+def test_help_has_a_sentence_and_an_example_that_parses(command: argparse.ArgumentParser) -> None:
+    assert re.match(r"[A-Z].*\.", command.description or "")
+    label, _, example = (command.epilog or "").partition(": ")
+    assert label == "Example"
+    program, *arguments = shlex.split(example)
+    assert program == "opprof"
+    assert example.startswith(command.prog)
+    whole_parser().parse_known_args(arguments)
 
 
 def test_help_loads_nothing_large() -> None:

@@ -127,6 +127,8 @@ def test_a_free_threaded_build_is_refused_in_a_sentence(repository: Path, tmp_pa
         "pyinstructions",
         "pymem",
         "pyname",
+        "module_state",
+        "op_inputs",
         "pyop",
         "pypush",
         "pyrange",

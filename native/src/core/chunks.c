@@ -1,6 +1,8 @@
 #include "core/chunks.h"
 
 #include "core/collector.h"
+#include "core/record.h"
+#include "core/spill.h"
 
 static op_collector *const self = &op_the_collector;
 

@@ -6,11 +6,37 @@
 #define OP_COLLECTOR_H
 
 #include "core/clock.h"
+#include "core/event.h"
+#include "core/owned_fd.h"
 #include "core/pool.h"
-#include "core/record.h"
-#include "core/spill.h"
 #include "core/steps.h"
 #include "opprof.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct op_thread op_thread; /* record.h */
+
+/* What was spilled (spill.h). */
+typedef struct op_spilled {
+    uint64_t at; /* in the file */
+    uint32_t thread, sequence;
+} op_spilled;
+
+typedef struct op_spill {
+    char path[1024];
+    op_owned_fd file; /* none: not made yet */
+    uint64_t bytes;
+    op_spilled *index;
+    uint32_t count, capacity;
+    int writer;        /* the thread that writes, without the lock; 0: none does */
+    op_chunk *written; /* by it */
+    uint32_t paused;   /* by so many who want nobody to */
+    bool broken;       /* a write failed: keep what fits the pool, drop the rest */
+    bool drain_runs, drain_stops;
+    pthread_t drain;
+    int drain_tid;
+} op_spill;
 
 typedef struct op_collector {
     pthread_mutex_t lock;

@@ -1,7 +1,5 @@
 #include "core/name_text.h"
 
-#include "core/names.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -7,6 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Longer names end in a digest of all of them; a C++ kernel's may be long. */
+#define OP_NAME_MAX_BYTES 8192u
+
 static inline uint64_t op_name_digest(const char *text, size_t length) {
     uint64_t h = 0xcbf29ce484222325u ^ length; /* FNV-1a over words, then folded */
     while (length >= 8) {

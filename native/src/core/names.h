@@ -13,8 +13,6 @@ extern "C" {
 
 #define OP_NAME_NONE 0u
 #define OP_NAME_OVERFLOW 1u /* stands for every name past the cap */
-#define OP_NAME_MAX_BYTES                                                                              \
-    8192u /* longer names end in a digest of all of them; a C++ kernel's may be long */
 #define OP_NAME_MAX_COUNT (1u << 20)
 
 /* Id of a name given in UTF-8 (surrogates allowed); OP_NAME_OVERFLOW when the table is full. */

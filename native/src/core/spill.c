@@ -3,6 +3,7 @@
 #include "core/collector.h"
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/record.h"
 
 #include <sched.h>
 #include <signal.h>

@@ -3,30 +3,8 @@
 #define OP_SPILL_H
 
 #include "core/event.h"
-#include "core/owned_fd.h"
 
-#include <pthread.h>
 #include <stdbool.h>
-
-typedef struct op_spilled {
-    uint64_t at; /* in the file */
-    uint32_t thread, sequence;
-} op_spilled;
-
-typedef struct op_spill {
-    char path[1024];
-    op_owned_fd file; /* none: not made yet */
-    uint64_t bytes;
-    op_spilled *index;
-    uint32_t count, capacity;
-    int writer;        /* the thread that writes, without the lock; 0: none does */
-    op_chunk *written; /* by it */
-    uint32_t paused;   /* by so many who want nobody to */
-    bool broken;       /* a write failed: keep what fits the pool, drop the rest */
-    bool drain_runs, drain_stops;
-    pthread_t drain;
-    int drain_tid;
-} op_spill;
 
 /* A chunk in the file: header, events, a word of padding where the argument words are odd in
  * number, so that the next header is aligned, argument words. */

@@ -1,6 +1,7 @@
 /* Calls of CUDA to where they belong: the thread that made them, and there the innermost event that was
  * open. One sweep over each thread's events, which stand in preorder, and its calls, in order of begin.
  */
+#include "cuda/cuda_memory.h"
 #include "cuda/cuda_window.h"
 
 #include "core/error.h"

@@ -3,7 +3,6 @@
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/names.h"
-#include "cuda/cuda_window.h"
 
 static uint64_t time_of(const op_cuda_window *w, uint32_t record) {
     const op_cuda_call *call = &w->records->calls[w->memory.caller[record]];

@@ -3,20 +3,7 @@
 #ifndef OP_CUDA_MEMORY_H
 #define OP_CUDA_MEMORY_H
 
-#include "core/event.h"
-#include "cuda/cupti_records.h"
-
-typedef struct op_cuda_window op_cuda_window;
-
-/* Which changes a call made. Lists by 1 + the place of a record; 0: no more. */
-typedef struct op_cuda_memory_lists {
-    uint32_t *first;  /* by call */
-    uint32_t *next;   /* by record */
-    uint32_t *caller; /* by record: the call */
-    uint32_t name;    /* of the events they become */
-    uint64_t listed;  /* records that have a call in the window */
-    uint64_t adrift;  /* records whose call is not on record */
-} op_cuda_memory_lists;
+#include "cuda/cuda_window.h"
 
 /* Once calls have their index. OP_OK or OP_ENOMEM. */
 int op_cuda_memory_list(const op_cuda_window *window, op_cuda_memory_lists *out);

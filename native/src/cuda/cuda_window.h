@@ -4,7 +4,6 @@
 #define OP_CUDA_WINDOW_H
 
 #include "core/tick_map.h"
-#include "cuda/cuda_memory.h"
 #include "cuda/cupti_records.h"
 #include "result/result.h"
 
@@ -34,7 +33,17 @@ typedef struct op_cuda_index {
     uint64_t mask;
 } op_cuda_index;
 
-struct op_cuda_window {
+/* Which changes a call made. Lists by 1 + the place of a record; 0: no more. */
+typedef struct op_cuda_memory_lists {
+    uint32_t *first;  /* by call */
+    uint32_t *next;   /* by record */
+    uint32_t *caller; /* by record: the call */
+    uint32_t name;    /* of the events they become */
+    uint64_t listed;  /* records that have a call in the window */
+    uint64_t adrift;  /* records whose call is not on record */
+} op_cuda_memory_lists;
+
+typedef struct op_cuda_window {
     const op_cuda_records *records;
     op_cuda_thread *threads; /* that are known; in any order */
     uint32_t thread_count;
@@ -49,7 +58,7 @@ struct op_cuda_window {
     uint32_t *row_of; /* by call: filled in as the rows are made; OP_CUDA_OUTSIDE: none */
     uint64_t placed;  /* calls among the events */
     op_cuda_memory_lists memory;
-};
+} op_cuda_window;
 
 int op_cuda_place_calls(op_cuda_window *window, const op_raw *raw, uint32_t raw_count);
 /* All but `records`, which are not the window's. */

@@ -165,6 +165,20 @@ struct op_cuda_device *op_cupti_devices(uint32_t *count) {
 
 uint32_t op_cupti_recorded(void) { return __atomic_load_n(&self.recorded, __ATOMIC_ACQUIRE); }
 
+void op_cupti_window_pause(enum op_cupti_pause why, bool paused) {
+    if (op_cupti_recorded() != OP_CUDA_NOT_RECORDED)
+        op_cupti_drain_pause(why, paused);
+}
+
+const op_cuda_records *op_cupti_records_lock(const op_cuda_pause **pauses, uint32_t *pause_count) {
+    if (op_cupti_recorded() == OP_CUDA_NOT_RECORDED)
+        return NULL;
+    op_cupti_drain_lock();
+    return op_cupti_drain_records(pauses, pause_count);
+}
+
+void op_cupti_records_unlock(void) { op_cupti_drain_unlock(); }
+
 static void set_recorded(uint32_t recorded) {
     __atomic_store_n(&self.recorded, recorded, __ATOMIC_RELEASE);
 }

@@ -2,7 +2,6 @@
 
 #include "core/fault.h"
 #include "core/spill.h"
-#include "cuda/cupti.h"
 #include "cuda/cupti_buffers.h"
 #include "sources/malloc_watch.h"
 
@@ -18,7 +17,7 @@ static struct {
     op_cuda_records records;
     op_cuda_pause *pauses;
     uint32_t pause_count, pause_capacity;
-    unsigned paused_for; /* bits of enum op_cupti_pause */
+    unsigned paused_for; /* as op_cupti_drain_pause has it */
     pthread_t thread;
     bool runs, stops;
     int tid;
@@ -139,13 +138,11 @@ static void begin_pause(uint64_t at) {
     self.pauses[self.pause_count++] = (op_cuda_pause){.from = at, .to = UINT64_MAX};
 }
 
-void op_cupti_window_pause(enum op_cupti_pause why, bool paused) {
+void op_cupti_drain_pause(unsigned why, bool paused) {
     uint64_t at = op_ticks();
-    if (op_cupti_recorded() == OP_CUDA_NOT_RECORDED)
-        return;
     pthread_mutex_lock(&self.lock);
     unsigned before = self.paused_for;
-    self.paused_for = paused ? before | why : before & ~(unsigned)why;
+    self.paused_for = paused ? before | why : before & ~why;
     if (!before && self.paused_for)
         begin_pause(at);
     else if (before && !self.paused_for && self.pause_count)
@@ -153,15 +150,11 @@ void op_cupti_window_pause(enum op_cupti_pause why, bool paused) {
     pthread_mutex_unlock(&self.lock);
 }
 
-const op_cuda_records *op_cupti_records_lock(const op_cuda_pause **pauses, uint32_t *pause_count) {
-    if (op_cupti_recorded() == OP_CUDA_NOT_RECORDED)
-        return NULL;
-    pthread_mutex_lock(&self.lock);
+const op_cuda_records *op_cupti_drain_records(const op_cuda_pause **pauses, uint32_t *pause_count) {
     *pauses = self.pauses;
     *pause_count = self.pause_count;
     return &self.records;
 }
 
-void op_cupti_records_unlock(void) { pthread_mutex_unlock(&self.lock); }
 void op_cupti_drain_lock(void) { pthread_mutex_lock(&self.lock); }
 void op_cupti_drain_unlock(void) { pthread_mutex_unlock(&self.lock); }

@@ -3,7 +3,7 @@
 #ifndef OP_CUPTI_DRAIN_H
 #define OP_CUPTI_DRAIN_H
 
-#include "cuda/cupti_records.h"
+#include "cuda/cuda_window.h"
 
 void op_cupti_drain_open(const op_cupti_library *library, const op_cupti_clock *clock,
                          uint64_t most_bytes);
@@ -17,6 +17,10 @@ bool op_cupti_drain_is_capturing(void);
 /* The last of them; CUPTI itself had no room for so many. */
 void op_cupti_drain_stop(uint64_t dropped);
 
+/* What begins from here on belongs to no window, until none of the reasons (bits) is left. */
+void op_cupti_drain_pause(unsigned why, bool paused);
+/* With the lock held. */
+const op_cuda_records *op_cupti_drain_records(const op_cuda_pause **pauses, uint32_t *pause_count);
 void op_cupti_drain_lock(void); /* the records, and for fork */
 void op_cupti_drain_unlock(void);
 

@@ -1,6 +1,8 @@
 /* The `args` of an event of Kineto's: what the columns have a place for is read, and all of it kept. */
+#include "import/args_in.h"
+
 #include "core/error.h"
-#include "import/kineto_in.h"
+#include "core/event.h"
 
 #include <string.h>
 

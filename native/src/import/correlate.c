@@ -1,8 +1,11 @@
 /* What launched what: a call and the work it started have one correlation number, and an op and what
  * was started inside it one External id. */
+#include "import/correlate.h"
+
 #include "core/error.h"
+#include "core/event.h"
 #include "core/fault.h"
-#include "import/kineto_in.h"
+#include "opprof.h"
 
 #include <string.h>
 

@@ -3,9 +3,11 @@
  * of its own, so the thread that ran forward ops with most of the numbers of a forward thread's
  * backward ops is that one. Where two threads ran as many of them, neither is taken, unless one of the
  * two turns out to be another number's. */
+#include "import/forward_threads.h"
+
 #include "core/error.h"
+#include "core/event.h"
 #include "core/fault.h"
-#include "import/kineto_in.h"
 
 #include <string.h>
 

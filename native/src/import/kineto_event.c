@@ -1,7 +1,13 @@
 /* One event of a trace: whether the columns have a place for it, and what they hold of it. */
+#include "import/kineto_event.h"
+
 #include "core/error.h"
+#include "core/event.h"
 #include "core/fault.h"
+#include "core/name_text.h"
 #include "core/names.h"
+#include "import/args_in.h"
+#include "import/trace_lanes.h"
 #include "import/trace_members.h"
 
 #include <string.h>

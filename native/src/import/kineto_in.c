@@ -1,15 +1,17 @@
 /* A trace in Kineto's format, read as it comes: bytes are kept until the event or member that they
  * belong to is whole, and then only what op_read_event and op_imported hold of it. */
 #include "core/error.h"
+#include "core/event.h"
 #include "core/fault.h"
-#include "import/trace_reader.h"
+#include "import/args_in.h"
+#include "import/kineto_event.h"
+#include "import/kineto_rows.h"
+#include "import/trace_lanes.h"
 
 #include <string.h>
 
 #define LARGEST_VALUE ((size_t)64 << 20) /* one event, or one other member of the file's object */
 #define MOST_EVENTS ((uint64_t)INT32_MAX)
-
-int op_trace_no_memory(void) { return op_error_set(OP_ENOMEM, "no memory to read the trace"); }
 
 static int fail_at(const op_trace_reader *r, const char *at, const char *problem) {
     uint64_t byte = r->passed + (uint64_t)(at - r->buffer.bytes);

@@ -1,9 +1,13 @@
 /* From the events of a file to columns: lane by lane, in preorder, by torch's rule for who is inside
  * whom, which has nothing but times: what begins in an event and ends later is beside it. */
+#include "import/kineto_rows.h"
+
 #include "core/error.h"
+#include "core/event.h"
 #include "core/fault.h"
 #include "core/names.h"
-#include "import/kineto_in.h"
+#include "import/correlate.h"
+#include "import/forward_threads.h"
 #include "result/imported.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* The threads and streams of a trace, found by what its events call them. */
+#include "import/trace_lanes.h"
+
+#include "core/event.h"
 #include "core/fault.h"
-#include "import/trace_reader.h"
 
 #include <string.h>
 

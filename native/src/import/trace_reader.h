@@ -1,8 +1,11 @@
-/* What reading a trace needs while it lasts; see kineto_in.h. */
+/* What reading a trace in Kineto's format needs while it lasts. It goes from JSON text to events
+ * (kineto_in.c), and from events to columns (kineto_rows.c). */
 #ifndef OP_TRACE_READER_H
 #define OP_TRACE_READER_H
 
-#include "import/kineto_in.h"
+#include "core/error.h"
+#include "import/read_event.h"
+#include "result/imported.h"
 
 #define OP_MOST_PENDING 64 /* async events begun and not ended; each end looks through them */
 
@@ -31,15 +34,8 @@ struct op_trace_reader {
     uint32_t pending_count;
 };
 
-/* At the `{` of an event: an enum op_scan_status; what became of the event is in `failed`. */
-int op_trace_read_event(op_trace_reader *r);
-/* The lane of a pid and a tid, made if need be. */
-int op_trace_find_lane(op_trace_reader *r, const op_span *pid, const op_span *tid, uint8_t device_type,
-                       uint32_t *out);
-/* What the file calls the thread; `args` is JSON. */
-int op_trace_label_lane(op_trace_reader *r, const op_span *pid, const op_span *tid,
-                        const op_span *args);
-void op_trace_apply_labels(op_trace_reader *r);
-int op_trace_no_memory(void);
+static inline int op_trace_no_memory(void) {
+    return op_error_set(OP_ENOMEM, "no memory to read the trace");
+}
 
 #endif

@@ -1,7 +1,6 @@
 /* The module of C types: a cffi call gives up the GIL twice, which is too much for what runs at every
  * range and every call. */
-#include "python/fast.h"
-
+#include "python/module_state.h"
 #include "python/pycall.h"
 #include "python/pydecorated.h"
 #include "python/pyinstructions.h"
@@ -92,30 +91,13 @@ static PyModuleDef_Slot slots[] = {
 #endif
     {0, NULL}};
 
-static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
-                                        .m_name = "pytest_opprof._fast",
-                                        .m_size = sizeof(op_fast),
-                                        .m_methods = op_pypush_functions,
-                                        .m_slots = slots,
-                                        .m_traverse = module_traverse,
-                                        .m_clear = module_clear};
-
-/* A subclass made in Python has no module of ours, so the state is looked up along its bases. */
-op_fast *op_fast_of(PyTypeObject *type) {
-    PyObject *module = PyType_GetModuleByDef(type, &definition);
-    return module ? PyModule_GetState(module) : NULL;
-}
-
-PyObject *op_fast_function(PyObject **kept, const char *module_name, const char *name) {
-    if (!*kept) {
-        PyObject *module = PyImport_ImportModule(module_name);
-        if (!module)
-            return NULL;
-        *kept = PyObject_GetAttrString(module, name);
-        Py_DECREF(module);
-    }
-    return *kept;
-}
+struct PyModuleDef op_fast_definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                         .m_name = "pytest_opprof._fast",
+                                         .m_size = sizeof(op_fast),
+                                         .m_methods = op_pypush_functions,
+                                         .m_slots = slots,
+                                         .m_traverse = module_traverse,
+                                         .m_clear = module_clear};
 
 PyMODINIT_FUNC PyInit__fast(void);
-PyMODINIT_FUNC PyInit__fast(void) { return PyModuleDef_Init(&definition); }
+PyMODINIT_FUNC PyInit__fast(void) { return PyModuleDef_Init(&op_fast_definition); }

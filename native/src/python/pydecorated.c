@@ -1,7 +1,7 @@
 #include "python/pydecorated.h"
 
-#include "python/fast.h"
-#include "python/pyrange.h"
+#include "python/module_state.h"
+#include "python/range_object.h"
 #include "python/range_parts.h"
 
 #include <structmember.h>

@@ -3,9 +3,9 @@
  * outside of a window is kept as well: its exit must not be taken for that of another thread's. */
 #include "python/pyrange.h"
 
-#include "python/fast.h"
+#include "python/module_state.h"
+#include "python/op_inputs.h"
 #include "python/pydecorated.h"
-#include "python/pyop.h"
 #include "python/range_parts.h"
 
 #include <structmember.h>

@@ -3,10 +3,6 @@
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/prefault.h"
-#include "result/cpp_stacks.h"
-#include "result/device_use.h"
-#include "result/imported.h"
-#include "result/work.h"
 
 #include <string.h>
 
@@ -25,34 +21,6 @@ op_result *op_result_number(op_result *r) {
     r->first_id = given;
     given += r->columns.count;
     return r;
-}
-
-void op_result_free(op_result *r) {
-    if (!r)
-        return;
-    free(r->storage);
-    free(r->args);
-    free(r->threads);
-    free(r->steps);
-    free(r->groups);
-    free(r->samples);
-    free(r->paths);
-    free(r->all_paths);
-    free(r->input_group);
-    op_device_use_forget(r);
-    free(r->flops);
-    free(r->memory);
-    free(r->memory_use);
-    free(r->work);
-    free(r->outputs);
-    free(r->counters);
-    op_cpp_stacks_free(r->cpp_stacks);
-    op_imported_free(r->imported);
-    free(r->devices);
-    free(r->sites);
-    free(r->called_from);
-    free(r->open_calls);
-    free(r);
 }
 
 #define EACH_COLUMN(DO)                                                                                \
@@ -109,6 +77,17 @@ static int extend_rare(uint32_t **column, uint64_t count, uint64_t more) {
     return OP_OK;
 }
 
+static bool extend_work(op_result *r, uint64_t room, uint64_t more) {
+    if (!r->work)
+        return true;
+    op_work *grown = op_realloc(r->work, (room + more) * sizeof *grown);
+    if (!grown)
+        return false;
+    memset(grown + room, 0, more * sizeof *grown);
+    r->work = grown;
+    return true;
+}
+
 int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
     void *before = r->storage;
     uint64_t count = r->columns.count;
@@ -125,7 +104,7 @@ int op_columns_extend(op_result *r, op_writable *w, uint64_t more) {
         r->storage = before;
         return rc;
     }
-    if (!op_work_extend(r, room, w->room - room)) {
+    if (!extend_work(r, room, w->room - room)) {
         free(before);
         return op_error_set(OP_ENOMEM, "no memory for the work of %llu events more",
                             (unsigned long long)more);

@@ -19,17 +19,6 @@ bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint3
     return true;
 }
 
-bool op_work_extend(op_result *r, uint64_t room, uint64_t more) {
-    if (!r->work)
-        return true;
-    op_work *grown = op_realloc(r->work, (room + more) * sizeof *grown);
-    if (!grown)
-        return false;
-    memset(grown + room, 0, more * sizeof *grown);
-    r->work = grown;
-    return true;
-}
-
 /* An op that runs others has what they have, or what it was given itself, whichever is more: `linear`
  * reads what the `addmm` in it reads, and only once. A view reads nothing. */
 void op_work_settle(const op_segment *s) {

@@ -8,7 +8,6 @@
  * memory. */
 bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
                   uint64_t room);
-bool op_work_extend(op_result *r, uint64_t room, uint64_t more);
 /* Once it is known which rows are views. */
 void op_work_settle(const op_segment *rows);
 

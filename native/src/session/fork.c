@@ -1,6 +1,8 @@
 /* Around a fork: no lock may be held in the child, and no thread of ours be left behind. */
 #include "core/collector.h"
 #include "core/names.h"
+#include "core/record.h"
+#include "core/spill.h"
 #include "cuda/cupti.h"
 #include "sources/malloc_watch.h"
 #include "sources/sites.h"

@@ -4,6 +4,8 @@
 #include "core/fault.h"
 #include "core/names.h"
 #include "core/prefault.h"
+#include "core/record.h"
+#include "core/spill.h"
 #include "cuda/cupti.h"
 #include "result/result.h"
 #include "sources/sites.h"

@@ -2,6 +2,7 @@
  * checked against the file before it is used. */
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/name_text.h"
 #include "core/names.h"
 #include "core/pool.h"
 #include "core/spill.h"

@@ -2,6 +2,8 @@
 #include "core/collector.h"
 #include "core/error.h"
 #include "core/names.h"
+#include "core/record.h"
+#include "core/spill.h"
 #include "cuda/cupti.h"
 #include "result/result.h"
 #include "sources/malloc_watch.h"

@@ -3,6 +3,7 @@
 #include "core/collector.h"
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/record.h"
 #include "sources/counters.h"
 #include "sources/malloc_watch.h"
 #include "sources/unwinding.h"

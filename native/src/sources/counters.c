@@ -5,6 +5,7 @@
 #include "core/fault.h"
 #include "core/fields.h"
 #include "core/names.h"
+#include "core/record.h"
 
 #include <linux/perf_event.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "sources/nvtx_attributes.h"
 
 #include "core/fault.h"
+#include "core/name_text.h"
 #include "core/names.h"
 
 #include <stdlib.h>

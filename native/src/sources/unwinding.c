@@ -5,6 +5,7 @@
 #include "core/fault.h"
 #include "core/loaded.h"
 #include "core/names.h"
+#include "core/record.h"
 
 #include <string.h>
 #include <unwind.h>

@@ -37,13 +37,13 @@ class Rewriting:
     """Other ops at one place of the call tree.
 
     Attributes:
-        kind: by which rule.
-        within: of each place, the caller that both sides have; empty for the test itself.
-        before: the outermost ops that were there.
-        after: the outermost ops that are there now.
-        lost: the calls that were there, those inside included.
-        gained: the calls that are there now, those inside included.
-        on_device: these are kernels.
+        kind: By which rule.
+        within: Of each place, the caller that both sides have; empty for the test itself.
+        before: The outermost ops that were there.
+        after: The outermost ops that are there now.
+        lost: The calls that were there, those inside included.
+        gained: The calls that are there now, those inside included.
+        on_device: These are kernels.
     """
 
     kind: RewriteKind
@@ -75,8 +75,8 @@ def rewritings(base: CallTree, head: CallTree) -> list[Rewriting]:
     """What stands at the place of what.
 
     Args:
-        base: the tree before.
-        head: the tree now; its counts are over as many steps.
+        base: The tree before.
+        head: The tree now; its counts are over as many steps.
     """
     return _Alignment(base, head).run()
 

@@ -21,17 +21,17 @@ class CallTree:
     """Who called whom how often; a node is a path of names, the test itself is node 0.
 
     Attributes:
-        names: each node's.
-        counts: how often each path was called, over all steps, times the weight.
-        children: each node's, by name, in the order in which they were first called.
+        names: Each node's.
+        counts: How often each path was called, over all steps, times the weight.
+        children: Each node's, by name, in the order in which they were first called.
     """
 
     def __init__(self, test: TestResult, *, weight: int) -> None:
         """Read a test's tree.
 
         Args:
-            test: one side.
-            weight: what calls are multiplied by: the steps of the other side, so that both are over as many.
+            test: One side.
+            weight: What calls are multiplied by: the steps of the other side, so that both are over as many.
         """
         self.names = [""]
         self.counts = [0]

@@ -26,12 +26,12 @@ class Book:
     """What is on record of both sides' ops, by name.
 
     Attributes:
-        steps: of the base and of the head.
-        places: the user's line that most calls of an op come from.
-        ranges: the names of ranges.
-        counts: the changes of counts that may be told with others.
-        risen: the ops with a gate of their own that ran more often.
-        others: the same of other metrics.
+        steps: Of the base and of the head.
+        places: The user's line that most calls of an op come from.
+        ranges: The names of ranges.
+        counts: The changes of counts that may be told with others.
+        risen: The ops with a gate of their own that ran more often.
+        others: The same of other metrics.
     """
 
     def __init__(self, changes: Iterable[Change], base: TestResult, head: TestResult) -> None:

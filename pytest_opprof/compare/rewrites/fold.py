@@ -39,9 +39,9 @@ def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> lis
     """The changes of a test's ops, those of one rewrite as one.
 
     Args:
-        changes: of single ops, judged.
-        base: the test before.
-        head: the test now.
+        changes: Of single ops, judged.
+        base: The test before.
+        head: The test now.
     """
     book = Book(changes, base, head)
     if not book.counts:

@@ -22,9 +22,9 @@ def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Re
     several, and several for one, by whole multiples.
 
     Args:
-        base: the test before.
-        head: the test now.
-        of_ops: what became of the ops.
+        base: The test before.
+        head: The test now.
+        of_ops: What became of the ops.
     """
     gone = _only_in(base, head)
     if not gone:

@@ -31,9 +31,9 @@ class TimeSettings:
     """What counts as slower.
 
     Attributes:
-        min_effect: the least change of a test's time that matters, as a share of the base.
-        max_noise: by how much the base may differ from itself before a test is not judged.
-        least_processes: the processes a side with less than which no test is judged.
+        min_effect: The least change of a test's time that matters, as a share of the base.
+        max_noise: By how much the base may differ from itself before a test is not judged.
+        least_processes: The processes a side with less than which no test is judged.
     """
 
     min_effect: Fraction = Fraction(3, 100)
@@ -53,13 +53,11 @@ class OpTime:
     """What an op has to do with the change of its test: its self CPU time and calls in a step.
 
     Attributes:
-        name: the op's name.
-        kind: what it is.
-        base_ns: the lower quartile of the base's processes, of each the fastest step; 0 where they lack it.
-        head_ns: the same of the head.
-        base_count: calls in a step before.
-        head_count: calls in a step now.
-        is_significant: the processes tell the sides apart, in spite of how many ops were looked at.
+        base_ns: The lower quartile of the base's processes, of each the fastest step; 0 where they lack it.
+        head_ns: The same of the head.
+        base_count: Calls in a step before.
+        head_count: Calls in a step now.
+        is_significant: The processes tell the sides apart, in spite of how many ops were looked at.
     """
 
     name: str
@@ -114,15 +112,14 @@ class TestTimes:
     """One test of an A/B.
 
     Attributes:
-        node_id: the test's.
-        verdict: of its times and its exact gates, the worse; None for a test that did not run.
-        reason: one sentence that says why.
-        cause: what made it slower or do more, in few words; empty where nothing is known.
-        noise_ppm: by what share the base's halves differ; None where that could not be told.
-        flagged: which way it went by more than its noise in the first round; None where it did not.
-        times: the first round; None for a test without times.
-        confirmation: the second round, where there was one.
-        ops: what the change of a flagged test is made of; the largest part first.
+        verdict: Of its times and its exact gates, the worse; None for a test that did not run.
+        reason: One sentence that says why.
+        cause: What made it slower or do more, in few words; empty where nothing is known.
+        noise_ppm: By what share the base's halves differ; None where that could not be told.
+        flagged: Which way it went by more than its noise in the first round; None where it did not.
+        times: The first round; None for a test without times.
+        confirmation: The second round, where there was one.
+        ops: What the change of a flagged test is made of; the largest part first.
     """
 
     __test__ = False  # not a test class for pytest to collect
@@ -143,9 +140,9 @@ class Control:
     """The base's processes against each other: what this machine calls a difference where there is none.
 
     Attributes:
-        noise_ppm: the largest difference of a test's halves, as a share; None without processes for halves.
-        noisiest: the test that has it.
-        flagged: tests of which the halves differ so clearly that nothing here can be trusted.
+        noise_ppm: The largest difference of a test's halves, as a share; None without processes for halves.
+        noisiest: The test that has it.
+        flagged: Tests of which the halves differ so clearly that nothing here can be trusted.
     """
 
     noise_ppm: int | None = None
@@ -158,13 +155,10 @@ class TimeComparison:
     """Base and head, measured in turns on one machine.
 
     Attributes:
-        exact: what the exact gates say of the same processes; it knows both sides.
-        settings: what counts as slower.
-        base_processes: how many measured the base.
-        head_processes: how many measured the head.
-        control: the base against itself.
-        notes: what to say about the whole.
-        tests: failures first.
+        exact: What the exact gates say of the same processes; it knows both sides.
+        control: The base against itself.
+        notes: What to say about the whole.
+        tests: Failures first.
     """
 
     exact: Comparison

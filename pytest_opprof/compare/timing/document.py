@@ -37,7 +37,7 @@ def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
     """Write an A/B; ``.gz`` at the end of the name packs it.
 
     Raises:
-        StoreError: it cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an earlier file of that name is as it was.
     """
     write_document(path, time_comparison_to_document(comparison), Contract.COMPARISON)
 
@@ -46,8 +46,8 @@ def read_judged(path: Path) -> Comparison | TimeComparison:
     """Read a comparison, with the times of an A/B where it has some.
 
     Raises:
-        StoreError: the file cannot be read.
-        DocumentError: it holds no comparison that this release can use.
+        StoreError: The file cannot be read.
+        DocumentError: It holds no comparison that this release can use.
     """
     document = read_document(path, Contract.COMPARISON)
     read = time_comparison_from_document if "times" in document else comparison_from_document
@@ -81,11 +81,10 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
     """The A/B that a document holds.
 
     Args:
-        document: what comparison.schema.json accepted, with times.
-        where: what an error calls the document: its file.
+        document: What comparison.schema.json accepted, with times.
 
     Raises:
-        DocumentError: numbers that contradict each other.
+        DocumentError: Numbers that contradict each other.
     """
     times = document["times"]
     settings, control = times["settings"], times["control"]

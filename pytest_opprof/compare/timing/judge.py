@@ -71,14 +71,13 @@ def compare_times(
     fresh processes should confirm.
 
     Args:
-        base: one run for each process that measured the base, in the order in which they ran.
-        head: the same of the head; the processes took turns.
-        settings: what counts as slower.
-        confirmation: base and head of fresh processes that ran the flagged tests once more.
-        policy: the rules set outside the tests, for the exact gates.
+        base: One run for each process that measured the base, in the order in which they ran.
+        head: The same of the head; the processes took turns.
+        confirmation: Base and head of fresh processes that ran the flagged tests once more.
+        policy: The rules set outside the tests, for the exact gates.
 
     Raises:
-        UsageError: a side without a process.
+        UsageError: A side without a process.
     """
     for name, side in (("base", base), ("head", head)):
         if not side:

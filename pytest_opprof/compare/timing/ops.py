@@ -35,9 +35,9 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
     rounds say together. Where it finds none, the op that changed most is given alone.
 
     Args:
-        rounds: the test's processes, of the first round and of the confirmation where there was one.
-        sides: its times in the first round.
-        direction: which way it went.
+        rounds: The test's processes, of the first round and of the confirmation where there was one.
+        sides: Its times in the first round.
+        direction: Which way it went.
     """
     found = [_Round.of(each) for each in rounds]
     keys = _keys(rounds, found)

@@ -23,8 +23,8 @@ def p_of_rise(base: Sequence[int], head: Sequence[int]) -> float:
     the ranks that there are get permuted: exact with ties too, where tables of U are not.
 
     Args:
-        base: one value of each process before; at least one.
-        head: the same of the processes now.
+        base: One value of each process before; at least one.
+        head: The same of the processes now.
     """
     ranks = _doubled_midranks((*base, *head))
     return _share_from(tuple(sorted(ranks)), len(head), sum(ranks[len(base) :]))
@@ -38,8 +38,8 @@ def p_of_rise_of_fast(base: Sequence[int], head: Sequence[int]) -> float:
     one among the slow says nothing of the code. Exact as well, as ranks with ties are permuted too.
 
     Args:
-        base: one value of each process before; at least one.
-        head: the same of the processes now.
+        base: One value of each process before; at least one.
+        head: The same of the processes now.
     """
     both = sorted((*base, *head))
     at_most = both[(len(both) - 1) // 2]

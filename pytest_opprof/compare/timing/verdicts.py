@@ -39,8 +39,8 @@ class Finding:
     """What the first round says of a test whose quartiles differ by more than may be passed over.
 
     Attributes:
-        direction: which way it went.
-        is_significant: its processes tell the sides apart, in spite of how many tests were looked at.
+        direction: Which way it went.
+        is_significant: Its processes tell the sides apart, in spite of how many tests were looked at.
     """
 
     direction: Direction
@@ -51,8 +51,7 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
     """Judge the base against itself.
 
     Args:
-        timed: the tests with times on both sides.
-        settings: what counts as slower.
+        timed: The tests with times on both sides.
 
     Returns:
         The control, and for each test by what share its base's halves differ.
@@ -145,7 +144,6 @@ def verdict_on(
         finding: What it says.
         confirmation: The second round; why it has no times; None where there was none.
         below: See `confirmed_below`.
-        settings: What counts as slower.
     """
     direction = finding.direction
     first = f"{_told(sides, direction)} in {_processes(sides)} (p = {_p(sides, direction):.2g})"

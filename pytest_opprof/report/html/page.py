@@ -50,11 +50,11 @@ def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTren
     """A comparison as a page.
 
     Args:
-        comparison: of two runs, of one run with nothing, or an A/B.
-        history: the metrics of tests over earlier runs, by node id.
+        comparison: Of two runs, of one run with nothing, or an A/B.
+        history: The metrics of tests over earlier runs, by node id.
 
     Raises:
-        UsageError: jinja2 is not installed.
+        UsageError: Jinja2 is not installed.
     """
     summary, static = Summary.of(comparison), _static()
     text: str = _template().render(

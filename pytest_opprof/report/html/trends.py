@@ -14,10 +14,10 @@ class TrendPoint:
     """A metric in one run.
 
     Attributes:
-        title: the run's date and commit.
-        value: of a step, in the metric's unit; None where the run cannot say.
-        is_change: whether the trend changes here.
-        because: what of the environment is not as in the run before, in words.
+        title: The run's date and commit.
+        value: Of a step, in the metric's unit; None where the run cannot say.
+        is_change: Whether the trend changes here.
+        because: What of the environment is not as in the run before, in words.
     """
 
     title: str
@@ -31,10 +31,8 @@ class MetricTrend:
     """A metric of a test over the runs of a history, oldest first.
 
     Attributes:
-        label: what the metric is called.
-        unit: what its values count.
-        points: one per run.
-        note: why there are no change points although there could be; empty otherwise.
+        points: One per run.
+        note: Why there are no change points although there could be; empty otherwise.
     """
 
     label: str

@@ -58,8 +58,8 @@ class Place:
     """Where a test has its store.
 
     Attributes:
-        uri: what users write.
-        folder: where relative paths begin.
+        uri: What users write.
+        folder: Where relative paths begin.
     """
 
     uri: str

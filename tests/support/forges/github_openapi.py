@@ -45,7 +45,7 @@ class Description:
     """The part of GitHub's description that we use.
 
     Attributes:
-        document: in OpenAPI's format, untouched but for what is left out.
+        document: In OpenAPI's format, untouched but for what is left out.
         templates: GitHub's examples of the objects that our server answers with.
     """
 

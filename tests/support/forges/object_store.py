@@ -16,8 +16,8 @@ class ObjectStore:
     """A server that runs.
 
     Attributes:
-        process: moto's.
-        address: where it listens.
+        process: Moto's.
+        address: Where it listens.
     """
 
     process: subprocess.Popen[str]

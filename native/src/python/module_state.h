@@ -1,6 +1,6 @@
 /* What the module keeps: its types, and functions of other modules that it calls. */
-#ifndef OP_FAST_H
-#define OP_FAST_H
+#ifndef OP_MODULE_STATE_H
+#define OP_MODULE_STATE_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -12,6 +12,7 @@ typedef struct op_fast {
     PyObject *update_wrapper; /* functools.update_wrapper, once needed */
 } op_fast;
 
+extern struct PyModuleDef op_fast_definition; /* fast.c */
 /* Of the module that the type is from, or one of its bases; NULL: an exception is set. */
 op_fast *op_fast_of(PyTypeObject *type);
 /* A module's function, found when first needed and kept in `kept`, which owns it; NULL: an

@@ -1,0 +1,10 @@
+/* One event of a trace. */
+#ifndef OP_KINETO_EVENT_H
+#define OP_KINETO_EVENT_H
+
+#include "import/trace_reader.h"
+
+/* At the `{` of an event: an enum op_scan_status; what became of the event is in `failed`. */
+int op_trace_read_event(op_trace_reader *r);
+
+#endif

@@ -1,0 +1,34 @@
+/* A record_function, and a _RecordFunctionFast, as an object. */
+#ifndef OP_RANGE_OBJECT_H
+#define OP_RANGE_OBJECT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "core/record.h"
+
+#include <stdbool.h>
+
+typedef struct op_pyrange_entry {
+    op_slot slot;
+    unsigned long thread; /* Python's number of the thread that entered */
+    uint32_t emitted;     /* to other tools: op_emit_target */
+    bool is_handed_over;  /* what ends it is not the exit */
+} op_pyrange_entry;
+
+typedef struct op_pyrange {
+    PyObject_HEAD
+    PyObject *name;  /* str */
+    PyObject *args;  /* str or NULL */
+    uint32_t *block; /* of _RecordFunctionFast: its argument block, or NULL */
+    uint32_t words;  /* of the block */
+    bool is_unread;  /* the block is to be made of what it was given */
+    uint8_t scope;
+    uint32_t id;            /* 0 until the name was needed */
+    uint32_t open;          /* entries in use */
+    uint32_t room;          /* entries in `more` */
+    op_pyrange_entry first; /* the usual case needs no allocation */
+    op_pyrange_entry *more;
+} op_pyrange;
+
+#endif
