@@ -26,6 +26,8 @@ class Edit:
         what: The change, in a sentence.
         verdicts: Of its test: one, or those that are equally right.
         first: The op or total that the failure names first; "" where the session passes.
+        line: The line that the failure names first, with its file: ``model.py: skip = x.clone()``. "" where no
+            line that was edited calls an op, or the failure has no op.
         exit_code: Of the session that compares, where the edit is alone in it.
         wrong: Why the product answers something else today; "" where it does not.
         before: The project's files, by name.
@@ -38,6 +40,7 @@ class Edit:
     what: str
     verdicts: tuple[str, ...]
     first: str
+    line: str
     exit_code: int
     wrong: str
     before: Mapping[str, str]
@@ -71,12 +74,16 @@ def read_edit(path: Path) -> Edit:
         what=" ".join(what.split()),
         verdicts=tuple(expected.pop("verdict").split(" or ")),
         first=expected.pop("first", ""),
+        line=expected.pop("line", ""),
         exit_code=int(expected.pop("exit")),
         wrong=expected.pop("wrong", ""),
         before=_version(files, without="+"),
         after=_version(files, without="-"),
     )
     assert not expected, f"{path}: unknown fields: {expected}"
+    file, _, text = edit.line.partition(": ")
+    lines = {line.strip() for line in edit.after.get(file, "").splitlines()}
+    assert not edit.line or text in lines, f"{path}: the project has no such line: {edit.line}"
     assert edit.before != edit.after, f"{path}: the change changes nothing"
     return edit
 

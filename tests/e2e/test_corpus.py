@@ -58,7 +58,9 @@ def said(session: Session, edit: Edit) -> str:
     # A row tells which ops took the place of which: ``aten::softmax -> aten::exp + aten::sum``.
     if edit.first not in row.rpartition(" -> ")[2].split(" + "):
         return f"{edit.name}: {row or 'no row'} is first, and not {edit.first or 'no row'}"
-    return ""
+    named = re.search(r"^(\S+\.py):\d+ in .*\n +(\S.*)$", section, re.MULTILINE)
+    line = f"{named[1].removeprefix(f'{edit.name}/')}: {named[2]}" if named else "no line"
+    return f"{edit.name}: {line} is named, and not {edit.line}" if edit.line not in {"", line} else ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,6 +93,11 @@ def test_an_edit_is_judged_as_by_a_reviewer(project: Project, edit: Edit) -> Non
     session = compared(project, [edit])
     assert said(session, edit) == ""
     assert session.exit_code == edit.exit_code
+
+
+def test_most_edits_that_do_more_on_torch_know_their_line() -> None:
+    edits = [edit for edit in EDITS if (edit.library, edit.kind) == ("torch", "more")]
+    assert sum(bool(edit.line) for edit in edits) >= 0.7 * len(edits)
 
 
 def test_the_corpus_is_as_large_as_it_says() -> None:
