@@ -117,12 +117,14 @@ def _order_of_total(change: Change) -> tuple[int, bool, int]:
     return (severity, has_no_rule, list(TOTALS).index(change.metric))
 
 
-def _order(change: Change) -> tuple[int, bool, bool, int]:
+def _order(change: Change) -> tuple[int, bool, bool, bool, int]:
     """The worst verdict first, gates of their own before the rest, then the largest difference.
 
-    What was given more follows from what made more.
+    More calls come before what they take, and what ops were given follows from what made it.
     """
-    return (_severity(change), not change.rule, change.metric == BYTES.name, -abs(change.rise))
+    calls_more = change.metric == COUNT.name and not (change.kind and change.kind.is_on_device)
+    is_bytes = change.metric == BYTES.name
+    return (_severity(change), not change.rule, not calls_more, is_bytes, -abs(change.rise))
 
 
 def _severity(change: Change) -> int:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import linecache
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.event_flags import FLAG_CREDITED
-from pytest_opprof.events.names import summed_name
-from pytest_opprof.events.stacks import Stacks, StackTree, frame_of
+from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
 from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.call_sites import CalledFrom
     from pytest_opprof.events.recording_view import RecordingView
 
-_NOT_CALLED_FROM_A_LINE = frozenset(
-    {EventKind.PYTHON_CALL, EventKind.C_CALL, EventKind.MEMORY, EventKind.MARK}
-)
+_CALLS = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
+_NOT_CALLED_FROM_A_LINE = _CALLS | {EventKind.MEMORY, EventKind.MARK}
 
 
 class Place(NamedTuple):
@@ -57,22 +55,43 @@ def places_of_sites(
 
 
 def places_of_ops(recording: RecordingView) -> dict[str, Counter[Place]]:
-    """Per op or range, from which lines it was called in the steps, and how often.
+    """Per op, range or Python call, from which lines it was called in the steps, and how often.
 
     Returns:
         By name: places, with numbers of events. Empty where no calls were recorded.
     """
-    found: dict[str, Counter[Place]] = {}
     stacks, known = Stacks(recording), dict[int, Place | None]()
     if not stacks.were_recorded:
-        return found
+        return {}
+    found = _places_of_calls(recording, stacks)
     for event, kind in enumerate(recording.kind):
         is_counted = recording.step[event] >= 0 and not recording.flags[event] & FLAG_CREDITED
         if not is_counted or kind in _NOT_CALLED_FROM_A_LINE or EventKind(kind).is_on_device:
             continue
         place = _innermost_place(*stacks.tree_and_node(event), known)
         if place is not None:
-            found.setdefault(summed_name(recording.name(event)), Counter())[place] += 1
+            found.setdefault(recording.row_name(event), Counter())[place] += 1
+    return found
+
+
+def _places_of_calls(recording: RecordingView, stacks: Stacks) -> dict[str, Counter[Place]]:
+    """The same of calls alone, of which there are far more: each takes its place from the call around it."""
+    parents, lines, steps, flags = recording.parent, recording.line, recording.step, recording.flags
+    found = defaultdict[str, Counter[Place]](Counter)
+    of_frames: dict[tuple[str, int], Place | None] = {}
+    of_calls: dict[int, Place | None] = {}
+    for call in (row for row, kind in enumerate(recording.kind) if kind in _CALLS):
+        parent = parents[call]
+        if parent in of_calls:
+            frame = recording.name(parent), lines[call]
+            if frame not in of_frames:
+                of_frames[frame] = _place_of_entry(at_line(*frame))
+            place = of_frames[frame] or of_calls[parent]
+        else:
+            place = _innermost_place(*stacks.tree_and_node(call), {})
+        of_calls[call] = place
+        if place is not None and steps[call] >= 0 and not flags[call] & FLAG_CREDITED:
+            found[recording.row_name(call)][place] += 1
     return found
 
 

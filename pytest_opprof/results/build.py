@@ -260,7 +260,7 @@ def _lines(rows: Iterable[OpRow], cycles: Sequence[Cycle]) -> dict[str, str]:
 
 
 def _with_most_common(row: OpRow, counts: Counter[str] | None, parts: Mapping[str, Counter[str]]) -> OpRow:
-    if not counts or row.kind is OpKind.CALL or row.background:
+    if not counts or row.background:
         return row
     # Ties by name, so that a document is the same when written again.
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
