@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.results.document import time_to_document
+from pytest_opprof.results.members import time_to_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.report.text import Line, Style, escaped, table
-from pytest_opprof.results.document import time_to_document
+from pytest_opprof.results.members import time_to_document
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted

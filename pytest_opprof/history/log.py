@@ -26,8 +26,8 @@ from pytest_opprof.baselines.directory import writing
 from pytest_opprof.history.entries import definitions_of, read_entries, records_of
 from pytest_opprof.locks import hold
 from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
-from pytest_opprof.results.document import time_to_document
 from pytest_opprof.results.files import store_error, write_bytes
+from pytest_opprof.results.members import time_to_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

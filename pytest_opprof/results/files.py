@@ -24,7 +24,7 @@ from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.results.upgrade import upgraded
 
 if TYPE_CHECKING:
-    from pytest_opprof.results.document import Document
+    from pytest_opprof.results.members import Document
     from pytest_opprof.results.run import Run
 
 # What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
