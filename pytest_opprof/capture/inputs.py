@@ -227,7 +227,8 @@ def _sizes(token: Token) -> tuple[list[int], list[int]]:
 @functools.cache
 def dtype_name(number: int) -> str:
     """Kineto's word for one of torch's scalar types, as ``long int``; "" for one that it has no word for."""
-    return ffi.string(lib.op_dtype_name(number)).decode("ascii")
+    name: str = ffi.string(lib.op_dtype_name(number)).decode("ascii")
+    return name
 
 
 def _dtype(token: Token) -> str:
