@@ -6,8 +6,9 @@ say, such as that samples fit the number of steps, and that a node's parent come
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.kinds import OpKind
@@ -29,12 +30,7 @@ from pytest_opprof.results.run import (
     Timing,
     TreeNode,
 )
-from pytest_opprof.results.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pytest_opprof.results.samples import SamplesDocument
+from pytest_opprof.results.samples import Samples, SamplesDocument
 
 RUN_KIND = "opprof-run"
 RUN_SCHEMA_VERSION = 2
