@@ -8,30 +8,23 @@ keeps which entries its tests were measured with.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
+from pathlib import Path
 
 from pytest_opprof.baselines.folder import project_writing
-from pytest_opprof.metrics import OP_METRICS, TOTALS, MetricPath
+from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric, MetricPath
 from pytest_opprof.results.document import (
     contradiction,
     refuse_repeats,
     time_from_document,
 )
 from pytest_opprof.results.files import read_document, shown, write_bytes
-from pytest_opprof.results.members import from_members, to_members
-from pytest_opprof.results.run import Commit
+from pytest_opprof.results.members import Document, from_members, to_members
+from pytest_opprof.results.run import Commit, Run, TestResult
 from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.units import format_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.results.members import Document
-    from pytest_opprof.results.run import Run, TestResult
 
 ACCEPTED = "accepted.json"
 # The test, the op or None for a total, and the metric's name or None for the test itself.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pytest_opprof.compare.comparison import (
     CallLine,
@@ -28,16 +29,11 @@ from pytest_opprof.results.document import (
 )
 from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.gc_paused import gc_paused
-from pytest_opprof.results.members import from_members, to_members
+from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.results.members import Document
-    from pytest_opprof.results.samples import Samples
 
 # Written only where they say something: a comparison has many changes.
 _RARE: Final = frozenset({"is_free", "begins", "line", "caller"})

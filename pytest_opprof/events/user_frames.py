@@ -6,21 +6,17 @@ import functools
 import linecache
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pytest_opprof.capture.call_sites import library_folders
+from pytest_opprof.capture.call_sites import CalledFrom, library_folders
 from pytest_opprof.capture.event_flags import FLAG_CREDITED
 from pytest_opprof.events.names import summed_name
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, frame_of
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_opprof.capture.call_sites import CalledFrom
-    from pytest_opprof.events.recording_view import RecordingView
 
 _NOT_CALLED_FROM_A_LINE = frozenset(
     {EventKind.PYTHON_CALL, EventKind.C_CALL, EventKind.MEMORY, EventKind.MARK}

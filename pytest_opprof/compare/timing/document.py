@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import (
     comparison_from_document,
     comparison_to_document,
@@ -22,15 +23,9 @@ from pytest_opprof.compare.timing.comparison import (
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.document import contradiction, refuse_repeats
 from pytest_opprof.results.files import read_document, shown, write_document
-from pytest_opprof.results.members import from_members, to_members
+from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.schema import Contract
 from pytest_opprof.units import EVERY_PPM
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.compare.comparison import Comparison
-    from pytest_opprof.results.members import Document
 
 
 def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
