@@ -255,6 +255,9 @@ int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t co
 /* Two columns, NULL before they are counted: FLOPs of each event with what runs inside it, and of
  * those what is not also in an event around it. */
 const int64_t *op_result_flops(const op_result *result);
+/* Kineto's word for one of torch's scalar types (c10::ScalarType); "" for one that it has no word for.
+ */
+const char *op_dtype_name(uint32_t dtype);
 /* 1: the event is memory taken or given back, and *out says what; 0: it is not. */
 int op_result_memory(const op_result *result, uint64_t event, op_memory *out);
 /* 1: the event is of that kind, and was recorded here. */

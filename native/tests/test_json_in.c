@@ -1,6 +1,7 @@
 #include "core/json_in.h"
 
 #include "check.h"
+#include "core/json_scalar.h"
 
 static const char *problem_at; /* of the scan made last */
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.analysis.schemas import Schemas
+from pytest_opprof.capture.inputs import Inputs, TensorIdentity
+from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.tensor_roles import Place
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.inputs import Inputs, TensorIdentity
-    from pytest_opprof.capture.recording import Recording
-    from pytest_opprof.capture.tensor_roles import Place
 
 _BACKWARD_SCOPE: Final = 1
 _ITEM_BYTES: Final = {

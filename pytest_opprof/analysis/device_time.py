@@ -5,18 +5,15 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pytest_opprof.analysis.collectives import is_collective
 from pytest_opprof.analysis.intervals import Cover, Interval, gaps, union
 from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_opprof.capture.recording import Recording
 
 _COPIES: Final = frozenset({EventKind.MEMCPY, EventKind.MEMSET})
 _DISPATCH: Final = frozenset({EventKind.TORCH, EventKind.RUNTIME, EventKind.DRIVER})

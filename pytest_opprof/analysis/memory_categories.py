@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_opprof.analysis.data_flow import DataFlow, Version
-    from pytest_opprof.capture.tensor_roles import Place, TensorRoles
+from pytest_opprof.analysis.data_flow import DataFlow, Version
+from pytest_opprof.capture.tensor_roles import Place, TensorRoles
 
 
 class Category(enum.IntEnum):

@@ -8,18 +8,15 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pytest_opprof.analysis.data_flow import DataFlow
+from pytest_opprof.analysis.data_flow import DataFlow, Version
 from pytest_opprof.analysis.memory_categories import Categories, Category
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.tensor_roles import DEVICES, TensorRoles
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.errors import UsageError
 from pytest_opprof.units import format_memory
-
-if TYPE_CHECKING:
-    from pytest_opprof.analysis.data_flow import Version
-    from pytest_opprof.capture.recording import Recording
 
 _COLORS: Final = (
     "darkgreen",

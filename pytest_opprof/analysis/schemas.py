@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.inputs import Inputs
 
 
 class Schemas:

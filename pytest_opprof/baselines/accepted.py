@@ -8,30 +8,23 @@ keeps which entries its tests were measured with.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
 
 from pytest_opprof.baselines.folder import project_writing
-from pytest_opprof.metrics import OP_METRICS, TOTALS, MetricPath
+from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric, MetricPath
 from pytest_opprof.results.document import (
     contradiction,
     refuse_repeats,
     time_from_document,
-    time_to_document,
 )
 from pytest_opprof.results.files import read_document, shown, write_bytes
-from pytest_opprof.results.run import Commit
+from pytest_opprof.results.members import Document, from_members, to_members
+from pytest_opprof.results.run import Commit, Run, TestResult
 from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.units import format_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.results.document import Document
-    from pytest_opprof.results.run import Run, TestResult
 
 ACCEPTED = "accepted.json"
 # The test, the op or None for a total, and the metric's name or None for the test itself.
@@ -206,7 +199,7 @@ def _change(folder: Path, change: Callable[[Mapping[Key, Acceptance]], Mapping[K
 
 
 def _to_document(entry: Acceptance) -> Document:
-    document = asdict(entry) | {"created": time_to_document(entry.created)}
+    document = to_members(entry)
     return {name: value for name, value in document.items() if name != "base" or value is not None}
 
 
@@ -218,8 +211,9 @@ def _from_document(document: Document, *, where: str, path: str) -> Acceptance:
     if not of_test and document["metric"] not in known:
         raise contradiction(where, path=f"{path}.metric", what=f"no metric {document['metric']!a}")
     commit = document["commit"]
-    values = document | {
-        "created": time_from_document(document["created"], where=where, path=f"{path}.created"),
-        "commit": None if commit is None else Commit(**commit),
-    }
-    return Acceptance(**values)
+    return from_members(
+        Acceptance,
+        document,
+        created=time_from_document(document["created"], where=where, path=f"{path}.created"),
+        commit=None if commit is None else from_members(Commit, commit),
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.directory import DirectoryStore
@@ -22,18 +23,12 @@ from pytest_opprof.baselines.keys import (
     key_of,
     old_key_of,
 )
-from pytest_opprof.baselines.store import Change, Entry, Put, Saved, kind_and_place
+from pytest_opprof.baselines.store import BaselineStore, Change, Entry, Put, Saved, kind_and_place
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.results.files import run_from_bytes, run_to_bytes, unpacked
 from pytest_opprof.results.merge import Collected, joined, merged
+from pytest_opprof.results.run import Run
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from pytest_opprof.baselines.store import BaselineStore
-    from pytest_opprof.results.run import Run
 
 
 def open_store(uri: str, *, root: Path, project: Path | None = None) -> Archive:

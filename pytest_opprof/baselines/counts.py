@@ -7,12 +7,14 @@ the same bytes, and a pull request that does more shows it in its diff.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pytest_opprof.baselines.directory import listed, locked
 from pytest_opprof.baselines.keys import LONG_AGO, REVIEWED, entry_of
+from pytest_opprof.baselines.store import Change, Entry
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import ROW_METRICS, TOTALS, Family, Source
@@ -20,12 +22,6 @@ from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, PYTHON_MEMORY_FIELD
 from pytest_opprof.results.document import run_to_document
 from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from pytest_opprof.baselines.store import Change, Entry
 
 # Of its own: what was accepted may lie in the same folder.
 _SUFFIX = ".counts.json"

@@ -9,20 +9,16 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pytest_opprof.baselines.keys import HEAD_BYTES, LONG_AGO, created_in, entry_of
+from pytest_opprof.baselines.store import Change, Entry, Put
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import read_bytes, read_head, shown, store_error, write_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from pytest_opprof.baselines.store import Change, Entry, Put
 
 _SUFFIXES = (".json", ".json.gz")
 # Past so many bytes a document is packed; below, a plain file is worth more to who looks into it.

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_opprof.results.run import Environment
+from pytest_opprof.results.run import Environment
 
 # How each part of a family begins. The machine's begins with nothing, so it is the last.
 _GPU = "gpu"

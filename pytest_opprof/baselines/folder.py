@@ -6,13 +6,10 @@ What was accepted is there to be committed. What only this checkout needs, such 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.directory import writing
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
 
 FOLDER = Path(".opprof")
 _STATE = ".state"

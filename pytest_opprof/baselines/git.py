@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.results.run import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _TIMEOUT_S = 30
 # As far back as a stored run is looked for; git lists as many in a tenth of a second.

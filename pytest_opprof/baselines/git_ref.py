@@ -11,21 +11,17 @@ import contextlib
 import os
 import re
 import subprocess
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 from pytest_opprof.addresses import shown
 from pytest_opprof.baselines.git import Git, run_git
 from pytest_opprof.baselines.git_lock import remove_stale_lock
 from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
+from pytest_opprof.baselines.store import Change, Entry
 from pytest_opprof.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from pytest_opprof.baselines.store import Change, Entry
 
 REFS = "refs/opprof/"
 _SUFFIX = ".json"

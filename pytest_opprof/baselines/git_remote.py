@@ -9,18 +9,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pytest_opprof.addresses import said_of, shown
+from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.git import run_git
 from pytest_opprof.baselines.git_ref import REFS, GitRefStore
 from pytest_opprof.errors import StoreError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_opprof.baselines.archive import Archive
 
 # Not below refs/opprof/, of which users fetch and push all.
 _FETCHED = "refs/opprof-fetched/"

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.family import family_of
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Run
 
 # The key of counts that lie in the work tree: which commit they belong to is git's to say.
 REVIEWED = "counts"

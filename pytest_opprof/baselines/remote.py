@@ -15,19 +15,16 @@ import hashlib
 import importlib
 import re
 import secrets
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
+from pytest_opprof.baselines.store import Change, Entry, Put
 from pytest_opprof.errors import DocumentError, StoreError, UsageError
 from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from pytest_opprof.baselines.store import Change, Entry, Put
 
 _OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
 _TIME = "%Y%m%dT%H%M%S%f"

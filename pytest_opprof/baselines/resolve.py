@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.counts import CountsStore
 from pytest_opprof.baselines.environment_match import differences_of_counts, nearest_like
 from pytest_opprof.baselines.family import distance
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.keys import FAMILY, IN_PROJECT, LONG_AGO, REVIEWED
+from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import MissingBaselineError, UsageError
 from pytest_opprof.results.files import read_run
+from pytest_opprof.results.run import Environment, Run
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
-
-    from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.baselines.store import Entry
-    from pytest_opprof.results.run import Environment, Run
 
 # How a run stands to HEAD that is no ancestor of it, as far as anybody knows.
 LATEST = "latest"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from datetime import datetime
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
-
-    from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Run
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*):(.*)", re.DOTALL)
 

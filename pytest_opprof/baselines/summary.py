@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_opprof.baselines.archive import Archive
+from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.results.document import time_to_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.baselines.store import Entry
+from pytest_opprof.results.members import time_to_document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

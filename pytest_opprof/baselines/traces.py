@@ -15,23 +15,20 @@ import shlex
 import shutil
 import time
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import TRACES
 from pytest_opprof.errors import StoreError
 from pytest_opprof.results.files import shown, store_error, write_bytes
 from pytest_opprof.results.names import trace_stem
+from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.results.run import Run, TestResult
 
 DEFAULT_BUDGET: Final = 64 << 20
 PROJECT_TRACES: Final = FOLDER / TRACES

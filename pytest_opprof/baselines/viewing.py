@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pytest_opprof.baselines.traces import SIDES, SUFFIX, SavedTraces
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.results.files import read_head, shown, store_error
 from pytest_opprof.results.names import DIGEST_OF_STEM, canonical_node_id, trace_stem
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Run
 
 _HEAD_BYTES: Final = 4096
 _KIND: Final = re.compile(rb'\s*\{[^{}\[\]]{0,200}"kind":\s*"opprof-')

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from pytest_opprof.capture.native import ffi, lib
 
 _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
@@ -20,44 +23,6 @@ _IDENTITY_LAYOUT: Final = "=QQiiq"
 # Nobody gave these by keyword: a `_RecordFunctionFast` of ours keeps its inputs so, the observer the modules
 # of TorchScript.
 INPUT_KEYS: Final = frozenset({"Input Dims", "Input type", "Concrete Inputs", "Module Hierarchy"})
-
-# Kineto's spelling (caffe2::TypeMeta names), by c10::ScalarType; as in native/src/result/inputs.c.
-DTYPES: Final = (
-    "unsigned char",
-    "signed char",
-    "short int",
-    "int",
-    "long int",
-    "c10::Half",
-    "float",
-    "double",
-    "c10::complex<c10::Half>",
-    "c10::complex<float>",
-    "c10::complex<double>",
-    "bool",
-    "c10::qint8",
-    "c10::quint8",
-    "c10::qint32",
-    "c10::BFloat16",
-    "c10::quint4x2",
-    "c10::quint2x4",
-    "c10::bits1x8",
-    "c10::bits2x4",
-    "c10::bits4x2",
-    "c10::bits8",
-    "c10::bits16",
-    "c10::Float8_e5m2",
-    "c10::Float8_e4m3fn",
-    "c10::Float8_e5m2fnuz",
-    "c10::Float8_e4m3fnuz",
-    "short unsigned int",
-    "unsigned int",
-    "long unsigned int",
-    *(f"c10::dummy_uint1_7_t<{bits}>" for bits in range(1, 8)),
-    *(f"c10::dummy_int1_7_t<{bits}>" for bits in range(1, 8)),
-    "c10::Float8_e8m0fnu",
-    "c10::Float4_e2m1fn_x2",
-)
 
 
 class Tag(enum.IntEnum):
@@ -259,9 +224,16 @@ def _sizes(token: Token) -> tuple[list[int], list[int]]:
     return [], []
 
 
+@functools.cache
+def dtype_name(number: int) -> str:
+    """Kineto's word for one of torch's scalar types, as ``long int``; "" for one that it has no word for."""
+    name: str = ffi.string(lib.op_dtype_name(number)).decode("ascii")
+    return name
+
+
 def _dtype(token: Token) -> str:
     if token.tag in _TENSORS:
-        return DTYPES[token.dtype] if token.dtype < len(DTYPES) else ""
+        return dtype_name(token.dtype)
     if token.tag is Tag.TENSOR_LIST:
         return "TensorList"
     if token.tag in _SCALARS:

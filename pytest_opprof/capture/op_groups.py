@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q", "int64_t": "q"}
 

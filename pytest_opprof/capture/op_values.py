@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.inputs import DTYPES, Tag, Token, input_words, tokens_of
+from pytest_opprof.capture.inputs import Tag, Token, dtype_name, input_words, tokens_of
 
 _ARGS_TORCH: Final = 2
 _ARGS_OUTPUTS: Final = 5
@@ -142,7 +142,8 @@ def _list(members: list[OpValue]) -> OpValue:
 def _tensor(token: Token, identity: Token | None) -> OpValue:
     sizes, strides = list(token.values[: token.length]), list(token.values[token.length :])
     address, storage, device_type, device_index, offset = identity.values if identity else (0, 0, 0, -1, 0)
-    known = token.tag is not Tag.UNDEFINED and token.dtype < len(DTYPES)
+    dtype = "" if token.tag is Tag.UNDEFINED else dtype_name(token.dtype)
+    known = bool(dtype)
     value = TensorValue(
         tensor=address,
         storage=storage,
@@ -151,8 +152,9 @@ def _tensor(token: Token, identity: Token | None) -> OpValue:
         item_bytes=_ITEM_BYTES.get(token.dtype, 1) if known else 0,
         device=device_name(device_type, device_index) if known else "",
     )
-    name = DTYPES[token.dtype] if known else "nullptr (uninitialized)"
-    return OpValue(type=f"Tensor({name})", value=value, shape=sizes, strides=strides)
+    return OpValue(
+        type=f"Tensor({dtype or 'nullptr (uninitialized)'})", value=value, shape=sizes, strides=strides
+    )
 
 
 def _scalar(token: Token) -> OpValue:

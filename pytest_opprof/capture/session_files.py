@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.recording import Recording
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONGEST_NOTE: Final[int] = lib.OP_NOTE_BYTES
 

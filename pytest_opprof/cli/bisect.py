@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "bisect",
         help="find the commit that changed an exact metric of a test",
-        epilog="Example: opprof bisect tests/test_model.py::test_step aten::copy_.count --good v1.2",
+        epilog="Example: opprof bisect tests/test_model.py::test_step aten::copy_.count",
         description="Ends with 0 where one commit is named, and with 1 where none is: nothing changed, or "
         "the commits around the change cannot be measured.",
     )

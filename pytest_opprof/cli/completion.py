@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_opprof.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _SHELLS = ("bash", "zsh", "tcsh")
 # Other things that may be a file: a run is a file or a baseline's name.

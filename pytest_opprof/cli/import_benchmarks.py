@@ -14,7 +14,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "import-benchmarks",
         help="make a run from a file that pytest-benchmark stored",
-        epilog="Example: opprof import-benchmarks -o run.json .benchmarks/Linux/0001_main.json",
+        epilog="Example: opprof import-benchmarks -o run.json .benchmarks/*/0001_main.json",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="such as .benchmarks/*/0001_name.json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")

@@ -12,14 +12,11 @@ import importlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from types import ModuleType
 
 from pytest_opprof.cli.completion import add_completion
 from pytest_opprof.errors import OpprofError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
 
 GROUPS = {
     "set up": ("init", "doctor", "prepare", "env"),

@@ -5,20 +5,16 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
 from pytest_opprof.cli.mcp_tools import Tools
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.report.text import escaped
-
-if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
-    from mcp.types import InputRequiredResult
 
 # Some 15,000 tokens. Pages end before that, but one op or test of a hostile file may be larger.
 _MOST_CHARACTERS: Final = 60_000

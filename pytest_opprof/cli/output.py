@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from pytest_opprof.report.text import Line, Style
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _CODES = {Style.BOLD: "1", Style.DIM: "2", Style.GOOD: "32", Style.WARN: "33", Style.BAD: "31"}
 _WIDTH = 100

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.accepted import Acceptance
 from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+from pytest_opprof.compare.gates import Rule
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics import MetricPath
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-    from datetime import datetime
-
-    from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
-    from pytest_opprof.compare.gates import Rule
-    from pytest_opprof.results.run import TestResult
 
 SPENT = "the baseline was measured with it"
 _LONGEST_REASON = 1_000

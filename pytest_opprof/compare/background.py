@@ -7,17 +7,13 @@ more in the background.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.compare.comparison import Change
 
 _WHY = "there is more in the background"
 

@@ -7,18 +7,14 @@ aligned like those of a diff: function by function, by their texts.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import CallLine
 from pytest_opprof.metrics import COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_opprof.results.run import OpRow, TestResult
+from pytest_opprof.results.run import OpRow, TestResult
 
 # Two lines that have so much in common are one line that was edited.
 _SIMILAR = 0.6

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.call_sites import CallSites
+from pytest_opprof.compare.comparison import CallLine, Change
+from pytest_opprof.compare.pairing import RowPair
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
-
-if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import CallLine, Change
-    from pytest_opprof.compare.pairing import RowPair
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import TestResult
 
 _NOWHERE = -1
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 
 _Key: TypeAlias = "tuple[Hashable, ...]"
 CAUSED = frozenset({Verdict.REGRESSED, Verdict.MISSING})

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pytest_opprof.compare.verdicts import Verdict
-    from pytest_opprof.kinds import OpKind
-    from pytest_opprof.results.run import Run, TestResult
-    from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.run import Run, TestResult
+from pytest_opprof.results.samples import Samples
 
 _MOST_NAMES = 3
 

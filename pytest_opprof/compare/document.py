@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Final
 
 from pytest_opprof.compare.comparison import (
     CallLine,
@@ -26,19 +26,17 @@ from pytest_opprof.results.document import (
     side_from_document,
     side_to_document,
     time_from_document,
-    time_to_document,
 )
 from pytest_opprof.results.files import read_document, shown, write_document
 from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.results.document import Document
-    from pytest_opprof.results.samples import Samples
+# Written only where they say something: a comparison has many changes.
+_RARE: Final = frozenset({"is_free", "begins", "line", "caller"})
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
@@ -66,13 +64,13 @@ def comparison_to_document(comparison: Comparison) -> Document:
     return {
         "kind": Contract.COMPARISON.kind,
         "schema_version": Contract.COMPARISON.schema_version,
-        "created": time_to_document(comparison.created),
-        "opprof_version": comparison.opprof_version,
-        "base": None if comparison.base is None else side_to_document(comparison.base),
-        "head": side_to_document(comparison.head),
-        "notes": list(bounded_notes(comparison.notes)),
-        "not_run": comparison.not_run,
-        "tests": [test_to_document(test) for test in comparison.tests],
+        **to_members(
+            comparison,
+            base=None if comparison.base is None else side_to_document(comparison.base),
+            head=side_to_document(comparison.head),
+            notes=list(bounded_notes(comparison.notes)),
+            tests=[test_to_document(test) for test in comparison.tests],
+        ),
     }
 
 
@@ -90,38 +88,27 @@ def comparison_from_document(document: Document, *, where: str) -> Comparison:
         for index, test in enumerate(document["tests"])
     )
     refuse_repeats((test.node_id for test in tests), where=where, path="tests")
-    return Comparison(
+    return from_members(
+        Comparison,
+        document,
         created=time_from_document(document["created"], where=where, path="created"),
-        opprof_version=document["opprof_version"],
         base=None if document["base"] is None else side_from_document(document["base"], where=where),
         head=side_from_document(document["head"], where=where),
-        notes=tuple(document["notes"]),
-        not_run=document["not_run"],
         tests=tests,
     )
 
 
 def test_to_document(test: TestComparison) -> Document:
     """One test of a comparison, as its document has it."""
-    return {
-        "node_id": test.node_id,
-        "verdict": verdict_to_document(test.verdict),
-        "reason": bounded_text(test.reason),
-        "changes": [_change_to_document(change) for change in test.changes],
-        "limits": [
-            {
-                "path": limit.path,
-                "limit": limit.limit,
-                "value": _samples_to_document(limit.value),
-                "verdict": limit.verdict.value,
-                "reason": bounded_text(limit.reason),
-            }
-            for limit in test.limits
-        ],
-        "advisories": list(bounded_notes(test.advisories)),
-        "base": None if test.base is None else result_to_document(test.base),
-        "head": None if test.head is None else result_to_document(test.head),
-    }
+    return to_members(
+        test,
+        reason=bounded_text(test.reason),
+        changes=[_change_to_document(change) for change in test.changes],
+        limits=[to_members(limit, reason=bounded_text(limit.reason)) for limit in test.limits],
+        advisories=list(bounded_notes(test.advisories)),
+        base=None if test.base is None else result_to_document(test.base),
+        head=None if test.head is None else result_to_document(test.head),
+    )
 
 
 def _test_from_document(document: Document, *, where: str, path: str) -> TestComparison:
@@ -131,62 +118,37 @@ def _test_from_document(document: Document, *, where: str, path: str) -> TestCom
         else result_from_document(document[side], where=where, path=f"{path}.{side}")
         for side in ("base", "head")
     )
-    return TestComparison(
-        node_id=document["node_id"],
+    return from_members(
+        TestComparison,
+        document,
         verdict=verdict_from_document(document["verdict"]),
-        reason=document["reason"],
         changes=tuple(
             _change_from_document(change, (base, head), where=where, path=f"{path}.changes[{index}]")
             for index, change in enumerate(document["changes"])
         ),
         limits=tuple(
-            LimitResult(
-                path=limit["path"],
-                limit=limit["limit"],
+            from_members(
+                LimitResult,
+                limit,
                 value=_samples(
                     limit, "value", head, metric=limit["path"], where=where, path=f"{path}.limits[{index}]"
                 ),
                 verdict=Verdict(limit["verdict"]),
-                reason=limit["reason"],
             )
             for index, limit in enumerate(document["limits"])
         ),
-        advisories=tuple(document["advisories"]),
         base=base,
         head=head,
     )
 
 
 def _change_to_document(change: Change) -> Document:
-    return {
-        "op": change.op,
-        "kind": None if change.kind is None else change.kind.value,
-        "background": change.background,
-        "metric": change.metric,
-        "base": _samples_to_document(change.base),
-        "head": _samples_to_document(change.head),
-        "rule": change.rule,
-        "verdict": verdict_to_document(change.verdict),
-        "cause": bounded_text(change.cause),
-        "reason": bounded_text(change.reason),
-        "rewrite": None if change.rewrite is None else _rewrite_to_document(change.rewrite),
-        **({"is_free": True} if change.is_free else {}),
-        **({"begins": True} if change.begins else {}),
-        **({"line": asdict(change.line)} if change.line else {}),
-        **({"caller": change.caller} if change.caller else {}),
-    }
-
-
-def _rewrite_to_document(rewrite: Rewrite) -> Document:
-    return {"kind": rewrite.kind.value, "before": list(rewrite.before), "after": list(rewrite.after)}
+    document = to_members(change, cause=bounded_text(change.cause), reason=bounded_text(change.reason))
+    return {name: value for name, value in document.items() if value or name not in _RARE}
 
 
 def _rewrite_from_document(document: Document) -> Rewrite:
-    return Rewrite(
-        kind=RewriteKind(document["kind"]),
-        before=tuple(document["before"]),
-        after=tuple(document["after"]),
-    )
+    return from_members(Rewrite, document, kind=RewriteKind(document["kind"]))
 
 
 def _change_from_document(
@@ -196,22 +158,15 @@ def _change_from_document(
     metric = document["metric"]
     if metric not in known:
         raise contradiction(where, path=f"{path}.metric", what=f"no metric {metric!a}")
-    return Change(
-        op=document["op"],
+    return from_members(
+        Change,
+        document,
         kind=None if document["kind"] is None else OpKind(document["kind"]),
-        background=document["background"],
-        metric=metric,
         base=_samples(document, "base", sides[0], metric=metric, where=where, path=path),
         head=_samples(document, "head", sides[1], metric=metric, where=where, path=path),
-        rule=document["rule"],
         verdict=verdict_from_document(document["verdict"]),
-        cause=document["cause"],
-        reason=document["reason"],
         rewrite=None if document["rewrite"] is None else _rewrite_from_document(document["rewrite"]),
-        is_free=document.get("is_free", False),
-        begins=document.get("begins", False),
-        line=CallLine(**document["line"]) if "line" in document else None,
-        caller=document.get("caller", ""),
+        line=from_members(CallLine, document["line"]) if "line" in document else None,
     )
 
 
@@ -226,15 +181,6 @@ def _samples(
     return samples_from_document(document[name], steps=steps, where=where, path=f"{path}.{name}")
 
 
-def _samples_to_document(samples: Samples | None) -> Any:
-    return None if samples is None else samples.to_document()
-
-
-def verdict_to_document(verdict: Verdict | None) -> str | None:
-    """A verdict in lower case; null for what is advisory."""
-    return None if verdict is None else verdict.value
-
-
 def verdict_from_document(text: str | None) -> Verdict | None:
-    """Read what `verdict_to_document` wrote."""
+    """The verdict of this name; null is none: what it is about is advisory."""
     return None if text is None else Verdict(text)

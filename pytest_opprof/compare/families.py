@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.gates import Gates
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import COUNT, OP_FAMILIES
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pytest_opprof.compare.comparison import Change
-    from pytest_opprof.compare.gates import Gates
-    from pytest_opprof.metrics import OpFamily
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.metrics import COUNT, OP_FAMILIES, OpFamily
+from pytest_opprof.results.run import TestResult
 
 
 def within_families(

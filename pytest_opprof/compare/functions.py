@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.comparison import CallLine
+from pytest_opprof.compare.comparison import CallLine, Change
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_opprof.compare.comparison import Change
-    from pytest_opprof.results.run import TestResult
 
 _MOST_TOLD = 3
 

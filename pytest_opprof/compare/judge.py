@@ -7,10 +7,11 @@ every step, or nothing is judged.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.compare.accepting import why_ended
 from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
@@ -22,6 +23,7 @@ from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
 from pytest_opprof.compare.rewrites.fold import folded
 from pytest_opprof.compare.sums import total_of
+from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
 from pytest_opprof.compare.work import traded, without_consequences
@@ -38,15 +40,8 @@ from pytest_opprof.metrics import (
     Source,
 )
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import CERTIFICATE
+from pytest_opprof.results.run import CERTIFICATE, TestResult
 from pytest_opprof.results.samples import Samples, range_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from pytest_opprof.baselines.accepted import Acceptance, Key
-    from pytest_opprof.compare.trust import Trust
-    from pytest_opprof.results.run import TestResult
 
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.baselines.folder import project_writing, state_file
 from pytest_opprof.baselines.git import Git
+from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.document import read_comparison, write_comparison
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.compare.comparison import Comparison, TestComparison
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import TestResult
 
 _LAST = "last.json"
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import LimitResult
 from pytest_opprof.compare.sums import part_of
@@ -24,6 +23,7 @@ from pytest_opprof.metrics import (
     parse_path,
 )
 from pytest_opprof.metrics.device import is_of_device
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import (
     EVERY_PPM,
@@ -35,11 +35,6 @@ from pytest_opprof.units import (
     parse_limit,
 )
 from pytest_opprof.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from pytest_opprof.results.run import TestResult
 
 _UPPER = {Comparator.AT_MOST, Comparator.BELOW}
 _OF_TORCH = {Source.OPS, Source.OPS_ITT}

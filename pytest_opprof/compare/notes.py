@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.pairing import TestPair
 from pytest_opprof.compare.phrases import name_of, values_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_guessed
 from pytest_opprof.metrics import Family, Worse
-from pytest_opprof.results.run import MeasurementStatus, Outcome
+from pytest_opprof.results.merge import Collected
+from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.compare.pairing import TestPair
-    from pytest_opprof.results.merge import Collected
-    from pytest_opprof.results.run import Run, TestResult
 
 _MOST_TOLD = 3
 # These are shown with all that is known of them.

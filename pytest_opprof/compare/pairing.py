@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.kinds import OpKind
-    from pytest_opprof.results.run import OpRow, Run, TestResult
+from pytest_opprof.results.run import OpRow, Run, TestResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

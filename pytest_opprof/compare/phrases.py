@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pytest_opprof.compare.comparison import Change
 from pytest_opprof.results.run import CERTIFICATE, Run, TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_quantity
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import Change
 
 
 def than_base(change: Change, base: Run, *, before: TestResult, test: TestResult) -> str:

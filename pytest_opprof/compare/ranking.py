@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.cause import Causes
+from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import BYTES, COUNT, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.compare.cause import Causes
-    from pytest_opprof.compare.comparison import Change
 
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"

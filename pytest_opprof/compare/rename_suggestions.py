@@ -13,19 +13,15 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.renamed_tests import Renamed
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME, bounded_text
 from pytest_opprof.results.run import TestResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_opprof.compare.comparison import TestComparison
 
 _LIKE_BY_NAME = 0.5
 _LIKE_BY_OPS = 0.9

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.results.run import Run
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_opprof.results.run import Run
 
 _ARROW = "->"
 # What a node id goes on with behind a folder, a file or class, and a function.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pytest_opprof.compare.comparison import Change, LimitResult
+from pytest_opprof.compare.judge import Judgement
 from pytest_opprof.compare.phrases import difference, name_of, than_base
+from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.metrics import PYTHON_INSTRUCTIONS, TOTAL_SELF_CPU_TIME, WALL_TIME, Source, parse_path
+from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import Change, LimitResult
-    from pytest_opprof.compare.judge import Judgement
-    from pytest_opprof.compare.trust import Trust
-    from pytest_opprof.results.run import Run, TestResult
 
 _MOST_ADVISORIES = 20
 _NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judged"

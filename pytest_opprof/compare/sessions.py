@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.gates import Gates, parse_gates
@@ -27,12 +29,6 @@ from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-    from datetime import datetime
-
-    from pytest_opprof.baselines.accepted import Acceptance, Key
 
 _NO_STEP = "no active step finished"
 

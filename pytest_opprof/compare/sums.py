@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     AUTOGRAD_NODES,
@@ -17,6 +15,7 @@ from pytest_opprof.metrics import (
     OPS_BYTES,
     OPS_COUNT,
     RANGES_COUNT,
+    Metric,
 )
 from pytest_opprof.metrics.device import (
     COPIES_COUNT,
@@ -26,10 +25,7 @@ from pytest_opprof.metrics.device import (
     MEMSETS_COUNT,
     TOTAL_OF_COUNT,
 )
-
-if TYPE_CHECKING:
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.results.run import OpRow
+from pytest_opprof.results.run import OpRow
 
 _OF_KIND = {
     OpKind.OP: OPS_COUNT,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import ANSWERS, OPS_COUNT, RANGES_COUNT, TOTALS, Family, Metric, Scope, Source
@@ -16,14 +16,8 @@ from pytest_opprof.metrics.fingerprint import (
     SETTINGS,
 )
 from pytest_opprof.results.merge import differences
-from pytest_opprof.results.run import Environment
+from pytest_opprof.results.run import Environment, TestResult
 from pytest_opprof.units import EVERY_PPM, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.results.run import TestResult
-
 
 # What is known of devices once a process has started them, and matters to tests that use them.
 _OF_DEVICES = frozenset({"gpu_arch", "gpu_model", "gpu_driver", "cuda", "cudnn"})

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
-from pytest_opprof.compare.gates import RuleKind
+from pytest_opprof.compare.gates import Gates, RuleKind
 from pytest_opprof.metrics import COUNT, TOTALS, Family, MetricPath
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from pytest_opprof.compare.gates import Gates
-    from pytest_opprof.results.run import TestResult
 
 _MOST_TOLD = 3
 _JUDGED = frozenset({RuleKind.EXACT, RuleKind.TOLERANCE})

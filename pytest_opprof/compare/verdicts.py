@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 DEFAULT_FAIL_ON = "regressed,missing,inconclusive,error,no-baseline"
 _NO_BASELINE = "no-baseline"

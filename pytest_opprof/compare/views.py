@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.pairing import RowPair
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import OPS_COUNT, VIEWS_COUNT, Source
+from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples
-
-if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import Change
-    from pytest_opprof.compare.pairing import RowPair
-    from pytest_opprof.results.run import OpRow, TestResult
 
 
 def is_by_views(change: Change, pair: RowPair) -> bool:

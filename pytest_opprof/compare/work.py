@@ -7,18 +7,14 @@ fell by at least the same share.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import AUTOGRAD_NODES, BYTES, NODES, OPS_BYTES, OPS_COUNT, VIEWS_COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from pytest_opprof.compare.comparison import Change
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import TestResult
 
 _TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name})
 _OF_OPS = frozenset({BYTES.name, NODES.name})

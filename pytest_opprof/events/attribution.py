@@ -9,13 +9,11 @@ from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.capture.event_flags import FLAG_ASYNC
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.recording_view import RecordingView
 
 # Calls of a device's runtime launch for the op around them.
 _CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})

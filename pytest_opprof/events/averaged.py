@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
-from pytest_opprof.events.key_averages import Grouping
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.columns import Compat
-    from pytest_opprof.events.key_averages import KeyAverages
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.key_averages import Grouping, KeyAverages
 
 
 class Averaged(ABC):

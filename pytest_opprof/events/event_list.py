@@ -7,8 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
+from pytest_opprof.capture.stack_kinds import StackKind
 from pytest_opprof.capture.trace_file import write_text
 from pytest_opprof.events.chrome_list import trace_pieces
 from pytest_opprof.events.columns import Compat, TableOptions
@@ -26,16 +27,12 @@ from pytest_opprof.events.key_averages import Grouping, KeyAverages, average, av
 from pytest_opprof.events.kineto_rows import kineto_events
 from pytest_opprof.events.names import summed_name
 from pytest_opprof.events.recorded_event import RecordedEvent
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.table_row import survey
 from pytest_opprof.events.torch_rules import torch_events
 from pytest_opprof.events.torch_tree import nest
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.stack_kinds import StackKind
-    from pytest_opprof.events.recording_view import RecordingView
-
 
 _WHOLE_STACKS = 1 << 16  # entries; deeper than Python lets calls nest
 

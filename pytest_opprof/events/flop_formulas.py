@@ -14,10 +14,9 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.inputs import Inputs
 
 Formula = Callable[["Inputs"], int | None]
 Shape = Sequence[int]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.errors import UsageError
+from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.flop_formulas import FORMULAS, TORCHS, Formula
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.inputs import Inputs
-    from pytest_opprof.events.columns import Compat
 
 _formulas: dict[str, Formula] = dict(FORMULAS)
 

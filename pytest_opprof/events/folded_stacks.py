@@ -5,20 +5,17 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pytest_opprof.capture.cpp_stacks import down_to_python
+from pytest_opprof.capture.cpp_stacks import CppFrame, down_to_python
+from pytest_opprof.capture.stack_kinds import StackKind
 from pytest_opprof.errors import UsageError
+from pytest_opprof.events.columns import Compat
+from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.names import filter_stack_entry
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.stacks import StackTree
 from pytest_opprof.units import NS_IN_US
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.cpp_stacks import CppFrame
-    from pytest_opprof.capture.stack_kinds import StackKind
-    from pytest_opprof.events.columns import Compat
-    from pytest_opprof.events.function_event import FunctionEvent
 
 METRICS: Final = (
     "self_cpu_time_total",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.recording_view import RecordingView
 
 # The columns of a recording, by the `struct` code of their numbers.
 _COLUMNS: Final[Mapping[str, str]] = {

@@ -5,15 +5,12 @@ from __future__ import annotations
 import functools
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.forest import EventForest
+from pytest_opprof.events.kineto_event import RecordedKinetoEvent
 from pytest_opprof.events.kineto_rows import recorded_events, torch_thread
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.recording import Recording
-    from pytest_opprof.events.kineto_event import RecordedKinetoEvent
 
 
 class KinetoResults:

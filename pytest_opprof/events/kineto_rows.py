@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.events.attribution import launching_op
+from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.kineto_event import KinetoEvent, RecordedKinetoEvent
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.forest import EventForest
-    from pytest_opprof.events.recording_view import RecordingView
 
 _CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
 

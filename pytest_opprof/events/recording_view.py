@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from pytest_opprof.capture.cpp_stacks import CppFrame
-    from pytest_opprof.capture.inputs import Inputs
-    from pytest_opprof.capture.memory import MemoryChange
-    from pytest_opprof.capture.op_groups import OpGroup
-    from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
-    from pytest_opprof.events.kineto_event import KinetoResult
+from pytest_opprof.capture.cpp_stacks import CppFrame
+from pytest_opprof.capture.inputs import Inputs
+from pytest_opprof.capture.memory import MemoryChange
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.capture.window import OpenCall, RecordingStats, StepInfo, ThreadInfo
+from pytest_opprof.events.kineto_event import KinetoResult
 
 
 class RecordingView(Protocol):

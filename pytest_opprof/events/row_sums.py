@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pytest_opprof.capture.event_flags import (
     FLAG_ASYNC,
@@ -14,10 +13,8 @@ from pytest_opprof.capture.event_flags import (
 )
 from pytest_opprof.capture.op_groups import OpGroup
 from pytest_opprof.events.attribution import device_work
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.recording_view import RecordingView
 
 _SUMS = (
     "count",

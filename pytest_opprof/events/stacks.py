@@ -6,15 +6,12 @@ import functools
 import re
 import sys
 from array import array
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
+from pytest_opprof.capture.window import OpenCall
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_opprof.capture.window import OpenCall
-    from pytest_opprof.events.recording_view import RecordingView
 
 _CALLS: Final = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _BACKWARD_SCOPE: Final = 1

@@ -6,20 +6,16 @@ import functools
 import linecache
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pytest_opprof.capture.call_sites import library_folders
+from pytest_opprof.capture.call_sites import CalledFrom, library_folders
 from pytest_opprof.capture.event_flags import FLAG_CREDITED
+from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.events.stacks import Stacks, StackTree, at_line, frame_of
 from pytest_opprof.kinds import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_opprof.capture.call_sites import CalledFrom
-    from pytest_opprof.events.recording_view import RecordingView
 
 _CALLS = frozenset({EventKind.PYTHON_CALL, EventKind.C_CALL})
 _NOT_CALLED_FROM_A_LINE = _CALLS | {EventKind.MEMORY, EventKind.MARK}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.folder import project_folder
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import ExperimentError, UsageError
@@ -15,12 +17,6 @@ from pytest_opprof.experiment.search import Measured, first_change
 from pytest_opprof.experiment.session import check_timeout
 from pytest_opprof.experiment.worktree import git
 from pytest_opprof.metrics import Family, MetricPath, parse_path
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from pytest_opprof.baselines.archive import Archive
 
 _FIELDS: Final = "%H%x00%an <%ae>%x00%cs%x00%s"
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_opprof.baselines.folder import project_writing, state_file
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.results.files import parse, read_bytes, shown, write_bytes
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _NAME = "bisect.json"
 

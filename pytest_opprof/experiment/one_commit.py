@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.experiment.place import Place
@@ -19,13 +20,9 @@ from pytest_opprof.experiment.sides import (
     without_virtual_environment,
 )
 from pytest_opprof.experiment.worktree import Worktree, git, top_folder
+from pytest_opprof.metrics import MetricPath
+from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.results.values import value_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_opprof.metrics import MetricPath
-    from pytest_opprof.results.run import Run, TestResult
 
 _CONFTEST: Final = "conftest.py"
 _SHORT: Final = 7

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.fleet.extra import needed
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.rank_rows import TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.fleet.tables import Window
+from pytest_opprof.fleet.tables import Window
 
 _MEMORY: Final = "900MB"
 

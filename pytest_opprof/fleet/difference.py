@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.fleet.database import Database
 from pytest_opprof.fleet.manifest import Status, missing_ranks
 from pytest_opprof.fleet.summary import file_problems
+from pytest_opprof.fleet.tables import Window
 from pytest_opprof.results.fleet import FleetDifference, OpChange, Spread
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_opprof.fleet.tables import Window
 
 # A job's time in a window is one sample: all of four are above all of four others by chance once in 70.
 FEWEST_WINDOWS: Final = 4

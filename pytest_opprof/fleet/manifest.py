@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median_low
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.units import NS_IN_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # Clocks of one job differ by less than this, and its ranks profile the same steps.
 _SAME_TIME_NS: Final = 600 * NS_IN_S

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.fleet.extra import needed
 from pytest_opprof.fleet.manifest import SourceFile
 from pytest_opprof.traces.byte_stream import pieces_of_file
 from pytest_opprof.traces.kineto import TraceFile, read_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _RANK: Final = re.compile(r"(?:rank|worker)[-_.]?(\d{1,7})", re.IGNORECASE)

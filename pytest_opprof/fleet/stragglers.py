@@ -6,12 +6,10 @@ A collective ends for all of its ranks at once, so its ends align their clocks. 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Final
 
 FLOOR_NS: Final = 500_000  # of a step
 FALSE_ALARMS: Final = 0.001

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.fleet.database import Database
 from pytest_opprof.fleet.manifest import RankFile, Status, missing_ranks
 from pytest_opprof.fleet.stragglers import FEWEST_RANKS, late_ranks
+from pytest_opprof.fleet.tables import Window
 from pytest_opprof.results.fleet import FleetSummary, RankSummary, Straggler
 from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_opprof.fleet.tables import Window
 
 _NAMED_AT_MOST: Final = 20
 # What may be left between the ends of a collective once clocks are aligned: the ends of a ring are apart too.

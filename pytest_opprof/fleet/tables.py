@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.fleet.extra import needed
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.rank_rows import COLUMNS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MANIFEST: Final = "ranks/part-0.parquet"

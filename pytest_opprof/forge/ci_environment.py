@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.forge.github import API_URL, check_commit
 from pytest_opprof.forge.gitlab import JOB_TOKEN, PRIVATE_TOKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 

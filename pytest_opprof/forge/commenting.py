@@ -6,29 +6,23 @@ The summary comes first, so that it is there where the forge refuses the comment
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.errors import DocumentError, UsageError
+from pytest_opprof.forge.ci_environment import GitHubJob, GitLabJob
+from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.event import Completed, read_event
-from pytest_opprof.forge.fork_verdict import Compared, NoResult, compare_uploaded, unusable
+from pytest_opprof.forge.fork_verdict import Baselines, Compared, NoResult, compare_uploaded, unusable
 from pytest_opprof.forge.github import github_conversation, open_github
 from pytest_opprof.forge.gitlab import gitlab_conversation, open_gitlab
 from pytest_opprof.forge.job_summary import append_summary
 from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
 from pytest_opprof.report.markdown import Links, gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.markdown_text import sentence_in_code
-from pytest_opprof.report.summary import Summary
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from pytest_opprof.forge.ci_environment import GitHubJob, GitLabJob
-    from pytest_opprof.forge.client import Api
-    from pytest_opprof.forge.fork_verdict import Baselines
-    from pytest_opprof.report.summary import Judged
+from pytest_opprof.report.summary import Judged, Summary
 
 DEFAULT_CONFIGURATION = "default"
 _SHORT = 7

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import ForgePermissionError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.forge.client import Api
-    from pytest_opprof.forge.fields import Fields
+from pytest_opprof.forge.client import Api
+from pytest_opprof.forge.fields import Fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,12 @@ Names of branches in it are what their authors chose. They go into no path and n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.errors import DocumentError, ForgeError
 from pytest_opprof.forge.fields import Fields
 from pytest_opprof.forge.github import check_commit, check_repository
 from pytest_opprof.results.files import parse, read_bytes, shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,32 +10,28 @@ from __future__ import annotations
 
 import importlib.metadata
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from pathlib import Path
+from typing import Final
 
+from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.resolve import candidates, resolved
+from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.errors import DocumentError, MissingBaselineError, OpprofError
 from pytest_opprof.forge.artifact import MAX_ARTIFACT_BYTES, unpack_artifact
+from pytest_opprof.forge.client import Api
+from pytest_opprof.forge.event import Completed
 from pytest_opprof.forge.github_runs import (
+    PullRequest,
     download_artifact,
     merge_base,
     newest_artifact,
     open_pull_requests,
 )
 from pytest_opprof.results.files import run_from_bytes
-from pytest_opprof.results.run import Commit
+from pytest_opprof.results.run import Commit, Environment, Run
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.compare.comparison import Comparison
-    from pytest_opprof.forge.client import Api
-    from pytest_opprof.forge.event import Completed
-    from pytest_opprof.forge.github_runs import PullRequest
-    from pytest_opprof.results.run import Environment, Run
 
 ARTIFACT: Final = "opprof-run"
 TRACES: Final = "opprof-traces"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.errors import ForgeError
 from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.conversation import Author, Conversation, Places
-
-if TYPE_CHECKING:
-    from pytest_opprof.forge.retry import RetryPolicy
+from pytest_opprof.forge.retry import RetryPolicy
 
 API_URL: Final = "https://api.github.com"
 # Who comments with the token of a workflow, which may not ask who it is. No person can have such a name.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_opprof.forge.client import Api
+from pytest_opprof.forge.fields import Fields
 from pytest_opprof.forge.github import READS_PULLS, check_commit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_opprof.forge.client import Api
-    from pytest_opprof.forge.fields import Fields
 
 _UNKNOWN = frozenset({404, 409, 422})
 _READS_ACTIONS = "the workflow needs `permissions: actions: read`"

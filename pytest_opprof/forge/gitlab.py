@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from pytest_opprof.forge.client import Api
 from pytest_opprof.forge.conversation import Conversation, Places
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_opprof.forge.retry import RetryPolicy
+from pytest_opprof.forge.retry import RetryPolicy
 
 PRIVATE_TOKEN: Final = "PRIVATE-TOKEN"  # noqa: S105 - the header's name, not a token
 JOB_TOKEN: Final = "JOB-TOKEN"  # noqa: S105 - same

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.results.files import store_error
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def append_summary(path: Path | None, text: str) -> None:

@@ -11,10 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pytest_opprof.forge.conversation import Author, Comment, Conversation
+from pytest_opprof.forge.conversation import Author, Comment, Conversation
 
 _MARKER = re.compile(
     r"<!-- opprof:sticky v1 key=(?P<key>[0-9a-f]{16}) head=(?P<head>[0-9a-f]{7,64})"

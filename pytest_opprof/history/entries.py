@@ -9,17 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from pytest_opprof.history.record import DIGEST_LENGTH, Definition, RunRecord, counts_from, digest_of
+from pytest_opprof.history.record import DIGEST_LENGTH, Counts, Definition, RunRecord, counts_from, digest_of
 from pytest_opprof.regular_files import open_regular
 from pytest_opprof.results.files import store_error
 from pytest_opprof.results.run import Commit
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.history.record import Counts
 
 _DEFINITION = re.compile(rb'\{"define":"([0-9a-f]{16})","as":(.+)\}')
 _DEFINES = b'{"define":"'

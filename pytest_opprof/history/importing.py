@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import DocumentError, StoreError
-from pytest_opprof.history.record import record_of
+from pytest_opprof.history.record import RunRecord, record_of
 from pytest_opprof.results.files import read_run, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
-
-    from pytest_opprof.baselines.git import Git
-    from pytest_opprof.history.record import RunRecord
-    from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Run
 
 _SUFFIXES = (".json", ".json.gz")
 # What else is kept beside a store: processes of A/Bs, which are no runs of their own, and traces.

@@ -6,18 +6,15 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 from pytest_opprof.errors import StoreError
 from pytest_opprof.history import tables
+from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.tables import Result
 from pytest_opprof.results.files import shown
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-
-    from pytest_opprof.history.log import HistoryLog
-    from pytest_opprof.history.tables import Result
 
 _Answer = TypeVar("_Answer")
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_opprof.history.entries import RunHead
+from pytest_opprof.history.trend import Point, Trend
 from pytest_opprof.report.text import Line, Style, escaped, table
-from pytest_opprof.results.document import time_to_document
+from pytest_opprof.results.members import time_to_document
 from pytest_opprof.results.samples import range_text
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_opprof.history.entries import RunHead
-    from pytest_opprof.history.trend import Point, Trend
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MARK = "<-"

@@ -18,21 +18,17 @@ import json
 import os
 import re
 import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.directory import writing
 from pytest_opprof.history.entries import definitions_of, read_entries, records_of
+from pytest_opprof.history.record import Definition, RunRecord
 from pytest_opprof.locks import hold
 from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
-from pytest_opprof.results.document import time_to_document
 from pytest_opprof.results.files import store_error, write_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_opprof.history.record import Definition, RunRecord
+from pytest_opprof.results.members import time_to_document
 
 SUFFIX = ".jsonl"
 # Each segment repeats the definitions its runs use: at this size they are a few percent of it.

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC
-from typing import TYPE_CHECKING
 
 from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.lines import trend_label
-from pytest_opprof.history.trend import trend_of, wanted_metrics
+from pytest_opprof.history.trend import Point, Trend, trend_of, wanted_metrics
 from pytest_opprof.report.html.trends import MetricTrend, TrendPoint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_opprof.history.trend import Point, Trend
 
 # A page of many tests has room for so many runs of each: the latest.
 _MOST_RUNS = 200

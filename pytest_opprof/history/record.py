@@ -10,16 +10,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family
+from pytest_opprof.results.run import Commit, Run, TestResult
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import Unit
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pytest_opprof.results.run import Commit, Run, TestResult
 
 DIGEST_LENGTH = 16
 # A test whose Python calls are recorded has thousands of rows; the costliest are the ones that are asked for.

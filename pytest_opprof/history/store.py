@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.baselines.store import kind_and_place
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.record import record_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.results.run import Run
+from pytest_opprof.results.run import Run
 
 _FOLDER = "history"
 

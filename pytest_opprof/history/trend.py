@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.change_points import shifts
+from pytest_opprof.history.record import Counts
+from pytest_opprof.history.tables import Result
 from pytest_opprof.metrics import (
     COUNT,
     OPS_COUNT,
@@ -23,12 +25,6 @@ from pytest_opprof.metrics import (
 )
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.history.record import Counts
-    from pytest_opprof.history.tables import Result
 
 _NAMED_AT_MOST = 5
 _FEWEST_POINTS = 2

@@ -6,14 +6,11 @@ A kernel, copy or wait belongs to the step and to the op that launched it, and s
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics.metric import Family, Metric, Source, Worse, of_op, total
 from pytest_opprof.units import Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # From where to where a copy goes, in CUPTI's words. An array is memory of a device.
 DIRECTIONS: Mapping[str, str] = MappingProxyType(

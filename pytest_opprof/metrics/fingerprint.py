@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # The field of a test, not of its run: whether what torch.compile made for it came from a cache.
 COMPILE_CACHE = "compile_cache"

@@ -9,11 +9,9 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 # One character of a name each: a class, or the character itself.
 _ONE: Final = re.compile(r"\[!?+\]?+[^\]]*+\]|.", re.DOTALL)

@@ -16,7 +16,7 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.quiet_machine import Calm
+from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
@@ -31,7 +31,7 @@ class BenchmarkStepping(Stepping):
         sources: Where ops come from, in the collector's words.
         fails: Whether what was measured would fail the test: then it is measured once more.
         timed: Steps to time ourselves, without a profiler, after those of the schedule.
-        calm: Waits for an undisturbed moment before each recorded step.
+        quiet: Waits for an undisturbed moment before each recorded step.
         seeds: Have each call draw the same random numbers.
 
     Attributes:
@@ -46,7 +46,7 @@ class BenchmarkStepping(Stepping):
         sources: frozenset[str],
         fails: Callable[[Stepping], bool] | None = None,
         timed: TimedSteps | None = None,
-        calm: Calm | None = None,
+        quiet: QuietMachine | None = None,
         seeds: Seeds | None = None,
     ) -> None:
         super().__init__(
@@ -54,7 +54,7 @@ class BenchmarkStepping(Stepping):
             sources=sources,
             fails=fails,
             timed=timed,
-            calm=calm,
+            quiet=quiet,
             seeds=seeds,
         )
         self.fixture = fixture

@@ -31,7 +31,7 @@ class Around(NamedTuple):
     probe_ns: int
 
 
-class Calm:
+class QuietMachine:
     """Waits until nobody slows the machine down, for some steps of one test.
 
     Args:
@@ -75,19 +75,19 @@ class Calm:
         return Around(Moment.DISTURBED if Pace.SLOW in paces else Moment.USUAL, max(ends_ns))
 
 
-class CalmRecorder(CycleRecorder):
+class QuietRecorder(CycleRecorder):
     """Begins each recorded step in an undisturbed moment.
 
     Args:
-        calm: Waits for it.
+        quiet: Waits for it.
         arguments: Of `CycleRecorder`.
     """
 
-    def __init__(self, *arguments: Any, calm: Calm, **more: Any) -> None:
+    def __init__(self, *arguments: Any, quiet: QuietMachine, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self._calm = calm
+        self._quiet = quiet
 
     def begin_step(self, number: int) -> None:
-        """Note that a step begins, when it can be calm."""
-        self._calm.wait()
+        """Note that a step begins, once the machine is quiet."""
+        self._quiet.wait()
         super().begin_step(number)

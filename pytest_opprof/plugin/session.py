@@ -41,7 +41,7 @@ from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
-from pytest_opprof.plugin.quiet_machine import Calm
+from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.reports import check_reports
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
@@ -190,8 +190,8 @@ class OpprofSession:
         common: dict[str, Any] = {
             "sources": self._sources,
             "fails": partial(self._looks.would_fail, item),
-            "timed": TimedSteps(0 if self.exchange else self.options.timed_steps, calm=self._calm()),
-            "calm": self._calm(),
+            "timed": TimedSteps(0 if self.exchange else self.options.timed_steps, quiet=self._quiet()),
+            "quiet": self._quiet(),
             "seeds": self._seeds,
         }
         if fixture is not None:
@@ -216,13 +216,13 @@ class OpprofSession:
         work = {WORK} if "ops" in options.capture else set[str]()
         return options.capture | work | ({SITES} if notes_sites else set[str]())
 
-    def _calm(self) -> Calm | None:
+    def _quiet(self) -> QuietMachine | None:
         """What waits for undisturbed moments, where times are asked for."""
         options = self.options
         if self.exchange or not (options.timed_steps and options.timed_max_time):
             return None
         self._speed = self._speed or Speed.of_process()
-        return Calm(self._speed, budget_ns=round(options.timed_max_time * NS_IN_S))
+        return QuietMachine(self._speed, budget_ns=round(options.timed_max_time * NS_IN_S))
 
     def judge(self, item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
         """Take a test's measurement, and fail the test where a gate failed."""

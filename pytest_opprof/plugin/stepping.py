@@ -23,7 +23,7 @@ from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.quiet_machine import Calm, CalmRecorder
+from pytest_opprof.plugin.quiet_machine import QuietMachine, QuietRecorder
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.shortfall import REPEATABLE, missing, unrepeatable
 from pytest_opprof.plugin.timing import TimedSteps
@@ -48,7 +48,7 @@ class Stepping:
         answers: Whether what was measured of one of these is enough.
         timed: Steps to time, without a profiler, after those of the schedule.
         counted: Calls whose Python instructions are counted, before those.
-        calm: Waits for an undisturbed moment before each recorded step.
+        quiet: Waits for an undisturbed moment before each recorded step.
         seeds: Have each call draw the same random numbers.
         keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
 
@@ -80,7 +80,7 @@ class Stepping:
         answers: Callable[[Stepping], bool] = lambda _: False,
         timed: TimedSteps | None = None,
         counted: CountedCalls | None = None,
-        calm: Calm | None = None,
+        quiet: QuietMachine | None = None,
         seeds: Seeds | None = None,
         keep_events: int = 0,
     ) -> None:
@@ -105,7 +105,7 @@ class Stepping:
         self._fails = fails
         self._looks, self._answers = looks, answers
         self._calls_before = 0
-        self._calm = calm
+        self._quiet = quiet
         self._seeds = seeds or Seeds(None)
         self._keep_events = keep_events
         self._stepper: Stepper | None = None
@@ -318,7 +318,7 @@ class Stepping:
 
     def _start(self) -> None:
         with self._own_faults():
-            kind = CycleRecorder if self._calm is None else partial(CalmRecorder, calm=self._calm)
+            kind = CycleRecorder if self._quiet is None else partial(QuietRecorder, quiet=self._quiet)
             problems = Collector.instance().problems
             self.unheard = {source: problems[source] for source in problems if source != CUDA}
             recorder: CycleRecorder = kind(

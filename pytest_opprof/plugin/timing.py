@@ -11,7 +11,7 @@ from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.plugin.calls import Calls
 from pytest_opprof.plugin.options import MOST_TIMED_STEPS
-from pytest_opprof.plugin.quiet_machine import Around, Calm, Moment
+from pytest_opprof.plugin.quiet_machine import Around, Moment, QuietMachine
 from pytest_opprof.results.run import ENOUGH_UNDISTURBED
 
 _UNASKED = Around(Moment.USUAL, 0)
@@ -34,7 +34,7 @@ class TimedSteps:
 
     Args:
         wanted: How many steps to time; 0 for none.
-        calm: Knows the machine's speed; None times just what is wanted, and does not ask.
+        quiet: Knows the machine's speed; None times just what is wanted, and does not ask.
 
     Attributes:
         reason: Why there are fewer than wanted; "" where nothing stood in the way.
@@ -42,12 +42,12 @@ class TimedSteps:
         has_failed: A call raised, and was the last.
     """
 
-    def __init__(self, wanted: int, *, calm: Calm | None = None) -> None:
+    def __init__(self, wanted: int, *, quiet: QuietMachine | None = None) -> None:
         self.wanted = wanted
         self.reason = ""
         self.is_open = False
         self.has_failed = False
-        self._calm = calm
+        self._quiet = quiet
         self._steps: list[_Step] = []
         self._undisturbed = 0
         self._began_ns = 0
@@ -113,18 +113,18 @@ class TimedSteps:
 
     def begin_step(self) -> None:
         """A step begins, as soon as nobody disturbs it."""
-        if self._calm is not None:
-            self._calm.wait()
+        if self._quiet is not None:
+            self._quiet.wait()
         self._began_ns = time.perf_counter_ns()
 
     def end_step(self) -> None:
         """The step is over."""
         took_ns = time.perf_counter_ns() - self._began_ns
         around = _UNASKED
-        if self._calm is not None:
-            around = self._calm.since()
+        if self._quiet is not None:
+            around = self._quiet.since()
             if len(self._steps) >= self.wanted:
-                self._calm.spend(took_ns)
+                self._quiet.spend(took_ns)
         self._undisturbed += around.moment is not Moment.DISTURBED
         self._steps.append(_Step(took_ns, around))
 
@@ -133,8 +133,8 @@ class TimedSteps:
         if self.has_failed or len(self._steps) < self.wanted:
             return not self.has_failed
         return (
-            self._calm is not None
-            and self._calm.has_time
+            self._quiet is not None
+            and self._quiet.has_time
             and self._undisturbed < ENOUGH_UNDISTURBED
             and self.wanted > 0
             and len(self._steps) < MOST_TIMED_STEPS

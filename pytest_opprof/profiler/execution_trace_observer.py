@@ -9,17 +9,13 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.ranges import record_function
+from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sources import DEFAULT_SOURCES
 from pytest_opprof.traces.execution_trace import write_execution_trace
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from pytest_opprof.capture.recording import Recording
 
 
 class ExecutionTraceObserver:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
-from pytest_opprof.recovery.deaths import death_of
+from pytest_opprof.recovery.deaths import Death, LastSeen, death_of
 from pytest_opprof.recovery.sessions import left_sessions, remove
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from pytest_opprof.recovery.deaths import Death, LastSeen
 
 _MOST_THREADS: Final = 8
 _MOST_FRAMES: Final = 12

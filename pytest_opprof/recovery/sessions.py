@@ -6,16 +6,14 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import Final, Self
 
 from pytest_opprof.capture.folders import session_folders
 from pytest_opprof.capture.session_files import LONGEST_NOTE, SessionFile, read_session_file
 from pytest_opprof.errors import CollectorError, RecoveryError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 _NAME: Final = re.compile(r"opprof-(?P<user>[0-9]+)-[0-9]+-[0-9a-f]+")
 _KEPT_NS: Final = 7 * 24 * 3600 * 10**9  # a dead process's recording that nobody asked for

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from pytest_opprof.compare.comparison import TestComparison
+from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import time_row
@@ -12,12 +14,6 @@ from pytest_opprof.report.section import change_lines
 from pytest_opprof.report.summary import control_in_words, time_totals
 from pytest_opprof.report.terminal import VERDICT_STYLES, worst_style
 from pytest_opprof.report.text import Line, Style, escaped, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
 
 _HEADERS = ("test", "base", "head", "change", "verdict", "cause")
 _FOLDED = frozenset({Verdict.PASS, Verdict.NEW, None})

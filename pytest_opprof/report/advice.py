@@ -7,15 +7,12 @@ explained in docs/rules.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.metrics import COUNT, NODES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pytest_opprof.compare.comparison import Change, TestComparison
 
 # So many times as often is a loop that was one op before.
 _LOOP = 4

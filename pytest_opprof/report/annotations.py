@@ -5,21 +5,15 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.common_cause import CommonCause, common_causes
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_title, is_over_limit, names_of
-from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_opprof.compare.common_cause import CommonCause
-    from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.report.summary import Judged, TestSummary
 
 # GitHub shows so many of a kind for a step, and drops the others in silence.
 _MOST_OF_A_KIND = 10

@@ -6,14 +6,10 @@ https://shields.io/badges/endpoint-badge
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.summary import FAILING, VERDICT_WORDS, Summary
+from pytest_opprof.report.summary import FAILING, VERDICT_WORDS, Judged, Summary
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from pytest_opprof.report.summary import Judged
 
 
 def badge(comparison: Judged) -> str:

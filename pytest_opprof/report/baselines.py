@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from pytest_opprof.baselines.keys import FAMILY, LONG_AGO
 from pytest_opprof.baselines.resolve import age_in_words
+from pytest_opprof.baselines.store import Entry
+from pytest_opprof.baselines.summary import Summary
 from pytest_opprof.report.text import Line, Style, escaped, table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from pytest_opprof.baselines.store import Entry
-    from pytest_opprof.baselines.summary import Summary
 
 _SHORT = 7
 _FINGERPRINT = 8

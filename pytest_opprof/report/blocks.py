@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.advice import advice
+from pytest_opprof.report.advice import Rule, advice
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.rows import change_text, side_text
 from pytest_opprof.report.text import columns, escaped
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
-
-    from pytest_opprof.compare.comparison import CallLine, Change, TestComparison
-    from pytest_opprof.report.advice import Rule
 
 # Autograd's engine runs each node in a range that is named after it, and says nothing more.
 _ENGINE = "autograd::engine::evaluate_function: "

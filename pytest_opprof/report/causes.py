@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from pytest_opprof.compare.common_cause import Beginning, CommonCause
+from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import value_text
+from pytest_opprof.report.summary import TestSummary
 from pytest_opprof.report.text import Line, Style, columns, escaped
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_opprof.compare.common_cause import Beginning, CommonCause
-    from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.report.summary import TestSummary
 
 # Of the project's last comparison.
 ACCEPT = "opprof accept"

@@ -8,17 +8,13 @@ telling: the op that runs more often, else the innermost op that makes devices d
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.metrics.device import DIRECTIONS, OP_COUNTS, TOTAL_OF_COUNT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import TestResult
 
 _BY_DIRECTION = tuple(f"copies_{key}" for key in DIRECTIONS)
 # What says it better where it changes as much, by the names of an op's metrics.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from pytest_opprof.metrics import TOTALS
 from pytest_opprof.metrics.device import (
@@ -16,12 +16,8 @@ from pytest_opprof.metrics.device import (
     TOTAL_OF_COUNT,
     TOTAL_QUEUE_DEPTH,
 )
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import range_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.results.run import TestResult
 
 _COUNTS = (KERNELS_COUNT, LAUNCHES_COUNT, MEMSETS_COUNT, TOTAL_OF_COUNT["syncs"])
 _TIMES = (TOTAL_BUSY_TIME, TOTAL_IDLE_FRACTION, TOTAL_QUEUE_DEPTH)

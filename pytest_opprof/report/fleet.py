@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.results.fleet import FleetDifference, FleetSummary, OpChange, RankSummary
 from pytest_opprof.units import format_bytes, format_duration
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from pytest_opprof.results.fleet import FleetDifference, FleetSummary, OpChange, RankSummary
 
 _STEP: Final = ("of a step", "median rank", "lowest", "highest", "at rank")
 _TIMES: Final = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.annotations import github_annotations
@@ -12,12 +12,8 @@ from pytest_opprof.report.html.page import html_report
 from pytest_opprof.report.junit import junit
 from pytest_opprof.report.markdown import gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.openmetrics import openmetrics
+from pytest_opprof.report.summary import Judged
 from pytest_opprof.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pytest_opprof.report.summary import Judged
 
 # Each makes one text of a comparison that was read from a document, whoever wrote that.
 FORMATS: Mapping[str, Callable[[Judged], str]] = MappingProxyType(

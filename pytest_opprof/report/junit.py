@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.rows import value_text
 from pytest_opprof.report.section import failure_section
-from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, escaped
 from pytest_opprof.units import NS_IN_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.report.summary import Judged, TestSummary
 
 _WIDTH = 120
 _MOST_TEXT = 500

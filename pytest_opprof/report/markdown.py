@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.common_cause import common_causes
 from pytest_opprof.report.markdown_causes import cause_in_markdown
@@ -25,14 +25,9 @@ from pytest_opprof.report.markdown_text import (
     table_line,
 )
 from pytest_opprof.report.overview import short_names
-from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.rows import Row
+from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
-
-    from pytest_opprof.report.rows import Row
-    from pytest_opprof.report.summary import Judged
 
 # GitHub refuses a comment of more than 65,536 characters, a summary of more than 1 MiB, GitLab a note of
 # more than 1,000,000 characters. Each page keeps well below.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pytest_opprof.compare.common_cause import CommonCause
+from pytest_opprof.compare.comparison import CallLine, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.blocks import advice_on, blocks_of
+from pytest_opprof.report.blocks import Block, advice_on, blocks_of
 from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
 from pytest_opprof.report.markdown_text import (
     link,
@@ -20,13 +22,6 @@ from pytest_opprof.report.markdown_text import (
     table_line,
 )
 from pytest_opprof.report.rows import change_text, side_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.compare.common_cause import CommonCause
-    from pytest_opprof.compare.comparison import CallLine, TestComparison
-    from pytest_opprof.report.blocks import Block
 
 _MOST_BLOCKS = 3
 _MOST_ROWS = 6

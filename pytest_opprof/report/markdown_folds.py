@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.causes import RAISE_LIMIT
@@ -19,13 +19,9 @@ from pytest_opprof.report.markdown_text import (
     table_line,
 )
 from pytest_opprof.report.overview import overview, short_names
+from pytest_opprof.report.rows import Row
+from pytest_opprof.report.summary import Summary, TestSummary
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_opprof.report.rows import Row
-    from pytest_opprof.report.summary import Summary, TestSummary
 
 _MOST_ROWS = 15
 _MOST_ADVISORIES = 5

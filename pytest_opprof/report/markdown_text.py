@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _FENCES = re.compile(r"`+")
 # What `units` writes: no name looks like it.

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_opprof.report.summary import QUIET, Summary
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.report.summary import QUIET, Summary, TestSummary
 from pytest_opprof.report.terminal import comparison_lines
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_opprof.compare.comparison import Comparison
-    from pytest_opprof.report.summary import TestSummary
 
 _HEADERS = ("op", "metric", "base", "head", "change", "cause")
 _MOST_ROWS = 50

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.data_loss import losses_of_test
 from pytest_opprof.errors import UsageError
-from pytest_opprof.metrics import COUNT, CPU_MEMORY, CPU_TIME_TOTAL, FLOPS, OP_METRICS, SELF_CPU_TIME_TOTAL
+from pytest_opprof.metrics import (
+    COUNT,
+    CPU_MEMORY,
+    CPU_TIME_TOTAL,
+    FLOPS,
+    OP_METRICS,
+    SELF_CPU_TIME_TOTAL,
+    Metric,
+)
 from pytest_opprof.metrics.device import DEVICE_MEMORY, DEVICE_TIME_TOTAL, SELF_DEVICE_TIME_TOTAL
 from pytest_opprof.report.device_text import device_text
 from pytest_opprof.report.text import escaped
+from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.units import (
     Unit,
     format_flops,
@@ -21,12 +29,6 @@ from pytest_opprof.units import (
     format_time_share,
 )
 from pytest_opprof.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.results.run import OpRow, TestResult
 
 # torch.profiler's widths.
 _COLUMN_WIDTH = 12

@@ -7,15 +7,10 @@ same in every step; and lines stand in the order of names.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import TOTALS, Family
-from pytest_opprof.report.summary import Summary
+from pytest_opprof.metrics import TOTALS, Family, Metric
+from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.text import escaped
-
-if TYPE_CHECKING:
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.report.summary import Judged
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 _END = "# EOF"

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS, WALL_TIME
+from pytest_opprof.metrics import OPS_COUNT, RANGES_COUNT, TOTAL_SELF_CPU_TIME, TOTALS, WALL_TIME, Metric
 from pytest_opprof.metrics.device import KERNELS_COUNT
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.rows import change_text, value_text
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.results.run import TestResult
 
 # Of these the reason says more than any number.
 TOLD_BY_REASON = frozenset({Verdict.ERROR, Verdict.MISSING, Verdict.INCONCLUSIVE})

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
 from pytest_opprof.compare.phrases import name_of
+from pytest_opprof.compare.timing.comparison import TestTimes
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import OP_METRICS, TOTALS
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import Unit, format_change, format_precise_duration, format_quantity
-
-if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
-    from pytest_opprof.compare.timing.comparison import TestTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

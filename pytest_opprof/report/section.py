@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, number_rows
 from pytest_opprof.report.causes import RAISE_LIMIT, is_over_limit
-from pytest_opprof.report.rows import change_rows, limit_rows
+from pytest_opprof.report.rows import Row, change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_opprof.compare.comparison import Change, TestComparison
-    from pytest_opprof.report.rows import Row
 
 _MOST_ROWS = 15
 _CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_opprof.compare.comparison import Comparison
-from pytest_opprof.compare.timing.comparison import TimeComparison
+from pytest_opprof.compare.comparison import Comparison, TestComparison
+from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import TOTALS, Family
@@ -15,12 +16,6 @@ from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import MeasurementStatus, Outcome
 from pytest_opprof.units import Unit, format_quantity
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.compare.timing.comparison import Control, TestTimes
 
 # What a comparison document may hold: the exact gates alone, or with the times of an A/B.
 Judged: TypeAlias = Comparison | TimeComparison

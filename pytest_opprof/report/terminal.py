@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from pytest_opprof.baselines.keys import LONG_AGO
-from pytest_opprof.compare.common_cause import CAUSED, common_causes
+from pytest_opprof.compare.common_cause import CAUSED, CommonCause, common_causes
+from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import WALL_TIME
 from pytest_opprof.report.causes import cause_lines, cause_title, intentions, names_of
@@ -15,15 +16,9 @@ from pytest_opprof.report.overview import TOLD_BY_REASON, overview, short_names,
 from pytest_opprof.report.section import failure_section, section_title
 from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_measured, uncompared
 from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_duration
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
-
-    from pytest_opprof.compare.common_cause import CommonCause
-    from pytest_opprof.compare.comparison import Comparison, TestComparison
-    from pytest_opprof.results.run import Run, TestResult
 
 # A session of many tests that nothing was asked of shows so many of them, and says how many it left out.
 _MOST_MEASURED = 20

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pytest_opprof.results.names import bounded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _LONGEST: Final = 200
 # From our name of a detail to the way to it. Not the host's name: documents may be committed.

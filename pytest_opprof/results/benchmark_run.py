@@ -9,7 +9,8 @@ import secrets
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Never
+from pathlib import Path
+from typing import Any, Final, Never
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, WALL_TIME
@@ -18,11 +19,7 @@ from pytest_opprof.results.benchmark_times import samples_of_rounds, samples_of_
 from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.names import bounded, canonical_node_id
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult, Timing
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.results.samples import Samples
+from pytest_opprof.results.samples import Samples
 
 _KEY: Final = "opprof"
 _LONGEST_FIELD: Final = 200

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import NS_IN_S
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _MOST_VALUES: Final = 1_000  # of one list in a document
 

@@ -6,14 +6,14 @@ say, such as that samples fit the number of steps, and that a node's parent come
 
 from __future__ import annotations
 
-import functools
-from dataclasses import asdict, fields, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT, ROW_METRICS
+from pytest_opprof.results.members import Document, from_members, time_to_document, to_members
 from pytest_opprof.results.names import bounded_notes, bounded_text
 from pytest_opprof.results.run import (
     CaptureStats,
@@ -30,21 +30,11 @@ from pytest_opprof.results.run import (
     Timing,
     TreeNode,
 )
-from pytest_opprof.results.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from _typeshed import DataclassInstance
-
-    from pytest_opprof.results.samples import SamplesDocument
-
-_Value = TypeVar("_Value", bound="DataclassInstance")
-# A JSON object between the parser and the dataclasses; it goes no further than this module's functions.
-Document = dict[str, Any]
+from pytest_opprof.results.samples import Samples, SamplesDocument
 
 RUN_KIND = "opprof-run"
 RUN_SCHEMA_VERSION = 2
+_ASKED_FOR = ("accepted", "functions", "lines")
 
 
 def run_to_document(run: Run) -> Document:
@@ -66,7 +56,7 @@ def side_to_document(run: Run) -> Document:
         "run_id": run.run_id,
         "opprof_version": run.opprof_version,
         "name": run.name,
-        "commit": None if run.commit is None else asdict(run.commit),
+        "commit": None if run.commit is None else to_members(run.commit),
         "environment": {
             "fingerprint": dict(sorted(run.environment.fingerprint.items())),
             "details": dict(sorted(run.environment.details.items())),
@@ -76,54 +66,28 @@ def side_to_document(run: Run) -> Document:
 
 def result_to_document(test: TestResult) -> Document:
     """One test in the shape of run.schema.json's ``$defs/test``."""
-    carried = test.carried_from
-    # Only where somebody asked for it, as the ops' rows below.
-    timing = asdict(test.timing) | {"reason": bounded_text(test.timing.reason)}
-    timed = {"timing": timing} if test.timing != Timing() else {}
-    moments = {path: time_to_document(created) for path, created in sorted(test.accepted.items())}
-    return {
-        "node_id": test.node_id,
-        "outcome": test.outcome.value,
-        "measurement": {
-            "status": test.measurement.status.value,
-            "reason": bounded_text(test.measurement.reason),
-        },
-        "schedule": None if test.schedule is None else asdict(test.schedule),
-        "activities": list(test.activities),
-        "sources": list(test.sources),
-        "unheard": {source: bounded_text(why) for source, why in sorted(test.unheard.items())},
-        "settings": dict(sorted(test.settings.items())),
-        "compile_cache": list(test.compile_cache),
-        "steps": test.steps,
-        "capture": asdict(test.capture),
-        **timed,
-        "processes": test.processes,
-        "unstable": list(test.unstable),
-        "gates": dict(test.gates),
-        "limits": dict(test.limits),
-        "totals": {name: samples.to_document() for name, samples in test.totals.items()},
-        "ops": [_op_to_document(row) for row in test.ops],
-        "ops_omitted": test.ops_omitted,
-        **({"accepted": moments} if moments else {}),
-        **({"functions": _functions(test)} if test.functions else {}),
-        **({"lines": dict(test.lines)} if test.lines else {}),
-        # Not by asdict, which copies deeply: a test has thousands of nodes, and it took half of all time.
-        "tree": [
+    document = to_members(
+        test,
+        measurement=to_members(test.measurement, reason=bounded_text(test.measurement.reason)),
+        unheard={source: bounded_text(why) for source, why in sorted(test.unheard.items())},
+        settings=dict(sorted(test.settings.items())),
+        timing=to_members(test.timing, reason=bounded_text(test.timing.reason)),
+        accepted={path: time_to_document(created) for path, created in sorted(test.accepted.items())},
+        functions={total: dict(sorted(counts.items())) for total, counts in test.functions.items()},
+        ops=[_op_to_document(row) for row in test.ops],
+        # By hand, as a test has thousands of nodes.
+        tree=[
             {"parent": node.parent, "name": node.name, "count": node.count, "self_ns": node.self_ns}
             for node in test.tree
         ],
-        "carried_from": None
-        if carried is None
-        else {
-            "run_id": carried.run_id,
-            "created": time_to_document(carried.created),
-            "commit": carried.commit,
-        },
-    }
-
-
-def _functions(test: TestResult) -> Document:
-    return {total: dict(sorted(counts.items())) for total, counts in test.functions.items()}
+    )
+    # Only where somebody asked for it, as the ops' rows below.
+    for name in _ASKED_FOR:
+        if not getattr(test, name):
+            del document[name]
+    if test.timing == Timing():
+        del document["timing"]
+    return document
 
 
 def run_from_document(document: Document, *, where: str) -> Run:
@@ -158,8 +122,8 @@ def side_from_document(
         created=time_from_document(document["created"], where=where, path="created"),
         opprof_version=document["opprof_version"],
         name=document["name"],
-        commit=None if commit is None else _known(Commit, commit),
-        environment=_known(Environment, environment),
+        commit=None if commit is None else from_members(Commit, commit),
+        environment=from_members(Environment, environment),
         notes=notes,
         tests=tests,
     )
@@ -176,34 +140,23 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
     Raises:
         DocumentError: Numbers that contradict each other.
     """
-    schedule, carried = document["schedule"], document["carried_from"]
-    steps = document["steps"]
+    schedule, carried, steps = document["schedule"], document["carried_from"], document["steps"]
     ops = tuple(
         _op_from_document(row, steps=steps, where=where, path=f"{path}.ops[{index}]")
         for index, row in enumerate(document["ops"])
     )
     refuse_repeats((row.key for row in ops), where=where, path=f"{path}.ops")
-    bare = TestResult(
-        node_id=document["node_id"], steps=steps, timing=_known(Timing, document.get("timing", {}))
-    )
-    return replace(
-        bare,
+    timing = from_members(Timing, document.get("timing", {}))
+    bare = TestResult(node_id=document["node_id"], steps=steps, timing=timing)
+    measurement = document["measurement"]
+    return from_members(
+        TestResult,
+        document,
         outcome=Outcome(document["outcome"]),
-        measurement=Measurement(
-            status=MeasurementStatus(document["measurement"]["status"]),
-            reason=document["measurement"]["reason"],
-        ),
-        schedule=None if schedule is None else _known(Schedule, schedule),
-        activities=tuple(document["activities"]),
-        sources=tuple(document["sources"]),
-        unheard=dict(document["unheard"]),
-        settings=dict(document["settings"]),
-        compile_cache=tuple(document["compile_cache"]),
-        capture=_known(CaptureStats, document["capture"]),
-        processes=document["processes"],
-        unstable=tuple(document["unstable"]),
-        gates=dict(document["gates"]),
-        limits=dict(document["limits"]),
+        measurement=from_members(Measurement, measurement, status=MeasurementStatus(measurement["status"])),
+        schedule=None if schedule is None else from_members(Schedule, schedule),
+        capture=from_members(CaptureStats, document["capture"]),
+        timing=timing,
         accepted={
             entry: time_from_document(created, where=where, path=f"{path}.accepted[{entry!r}]")
             for entry, created in document.get("accepted", {}).items()
@@ -215,9 +168,6 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
             for name, samples in document["totals"].items()
         },
         ops=ops,
-        ops_omitted=document["ops_omitted"],
-        functions=document.get("functions", {}),
-        lines=dict(document.get("lines", {})),
         tree=tuple(
             _node_from_document(node, index, where=where, path=f"{path}.tree[{index}]")
             for index, node in enumerate(document["tree"])
@@ -226,19 +176,9 @@ def result_from_document(document: Document, *, where: str, path: str) -> TestRe
     )
 
 
-def _known(kind: type[_Value], document: Mapping[str, Any]) -> _Value:
-    """A value of the members that this release knows; a later one may write more."""
-    return kind(**{name: document[name] for name in _names_of(kind) if name in document})
-
-
-@functools.cache
-def _names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    return tuple(member.name for member in fields(kind))
-
-
 def _origin(document: Document, *, where: str, path: str) -> CarriedFrom:
     created = time_from_document(document["created"], where=where, path=f"{path}.created")
-    return CarriedFrom(run_id=document["run_id"], created=created, commit=document["commit"])
+    return from_members(CarriedFrom, document, created=created)
 
 
 def samples_from_document(document: SamplesDocument, *, steps: int, where: str, path: str) -> Samples:
@@ -269,11 +209,6 @@ def refuse_repeats(keys: Iterable[object], *, where: str, path: str) -> None:
 def contradiction(where: str, *, path: str, what: str) -> DocumentError:
     """What is raised for numbers that a schema accepts and that cannot be."""
     return DocumentError(f"{where}: {path}: {what}. The file was not used")
-
-
-def time_to_document(moment: datetime) -> str:
-    """A moment in UTC, ISO 8601."""
-    return moment.astimezone(UTC).isoformat()
 
 
 def time_from_document(text: str, *, where: str, path: str) -> datetime:
@@ -310,6 +245,8 @@ def _op_to_document(row: OpRow) -> Document:
 
 
 def _op_from_document(document: Document, *, steps: int, where: str, path: str) -> OpRow:
+    places = document.get("places", ())
+    # By hand, as a run has many thousand rows.
     return OpRow(
         name=document["name"],
         kind=OpKind(document["kind"]),
@@ -323,8 +260,8 @@ def _op_from_document(document: Document, *, steps: int, where: str, path: str) 
         },
         parent_op=document.get("parent_op"),
         source=document.get("source"),
-        places={place["source"]: place["count"] for place in document.get("places", ())},
-        parts=_parts_from_document(document.get("places", ())),
+        places={place["source"]: place["count"] for place in places},
+        parts=_parts_from_document(places),
     )
 
 

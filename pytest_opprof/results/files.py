@@ -14,18 +14,16 @@ import stat
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.regular_files import NotRegularError, open_regular
 from pytest_opprof.results.document import run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.members import Document
+from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.results.upgrade import upgraded
-
-if TYPE_CHECKING:
-    from pytest_opprof.results.document import Document
-    from pytest_opprof.results.run import Run
 
 # What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024

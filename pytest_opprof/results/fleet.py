@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Final
 
 SUMMARY_SCHEMA: Final = "pytest-opprof/fleet-summary"
 DIFFERENCE_SCHEMA: Final = "pytest-opprof/fleet-difference"

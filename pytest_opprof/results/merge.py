@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, TOTALS, Family
 from pytest_opprof.metrics.fingerprint import SETTINGS
 from pytest_opprof.results.run import CarriedFrom, Environment, Run, TestResult
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import datetime
 
 # What the counts of a run depend on. What tests may set, each of them has itself as it was when it ended
 # (`TestResult.settings`); but the compile flags of a run say which baseline it is compared with

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
     CPU_TIME_TOTAL,
@@ -20,14 +23,8 @@ from pytest_opprof.metrics import (
     VIEWS_COUNT,
     WALL_TIME,
 )
+from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from pytest_opprof.kinds import OpKind
-    from pytest_opprof.results.samples import Samples
 
 # Values that so many fresh processes agreed on are certified.
 CERTIFICATE = 2

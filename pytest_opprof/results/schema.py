@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, Document
+from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION
+from pytest_opprof.results.members import Document
 from pytest_opprof.results.quick_check import QuickCheck, compiled
 from pytest_opprof.results.upgrade import upgraded
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import shared
 from pytest_opprof.results.names import bounded_notes
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 # What a run's environment details call its place among others (`capture.environment`).
 RANK = "rank"

@@ -6,11 +6,9 @@ another shape is left as it is, for the schema to refuse.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Any
 
 # Of a row of version 1, the members that are metrics since, and their names as such.
 _METRICS: Mapping[str, str] = MappingProxyType(

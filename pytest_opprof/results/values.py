@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics import matches
+from pytest_opprof.metrics import MetricPath, matches
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
-
-if TYPE_CHECKING:
-    from pytest_opprof.metrics import MetricPath
-    from pytest_opprof.results.run import TestResult
 
 
 def value_in(test: TestResult, path: MetricPath) -> Samples | None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.analysis.collectives import is_collective
-
-if TYPE_CHECKING:
-    from pytest_opprof.capture.op_groups import OpGroup
-    from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.capture.op_groups import OpGroup
+from pytest_opprof.events.recording_view import RecordingView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

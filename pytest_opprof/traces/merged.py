@@ -12,20 +12,17 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.names import STEP_PREFIX
 from pytest_opprof.traces.difference import OpDifference, TraceDifference, difference
+from pytest_opprof.traces.imported_recording import ImportedRecording
 from pytest_opprof.traces.kineto import TraceFile, load_trace
 from pytest_opprof.traces.side_by_side import Mark, Side, write_side_by_side
 from pytest_opprof.units import format_duration
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.traces.imported_recording import ImportedRecording
 
 _MOST_LISTED: Final = 100
 _MOST_TIMES: Final = 10

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pytest_opprof.capture.event_flags import FLAG_ASYNC, FLAG_CREDITED
 from pytest_opprof.capture.trace_file import write_text
-
-if TYPE_CHECKING:
-    from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.events.recording_view import RecordingView
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 

@@ -22,6 +22,7 @@ from pytest_opprof.results.files import write_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Run
 
+WIDTH = 78  # of help in a terminal of 80 columns
 MAIN = Commit(id="1a2b3c4" + "0" * 33, dirty=False)
 
 
@@ -188,6 +189,7 @@ def test_help_has_a_sentence_and_an_example_that_parses(command: argparse.Argume
     assert re.match(r"[A-Z].*\.", command.description or "")
     label, _, example = (command.epilog or "").partition(": ")
     assert label == "Example"
+    assert len(command.epilog or "") <= WIDTH, "it is folded, and cannot be copied"
     program, *arguments = shlex.split(example)
     assert program == "opprof"
     assert example.startswith(command.prog)

@@ -34,8 +34,13 @@ def test_a_circle_of_units_is_found(check: ModuleType, tmp_path: Path) -> None:
 
 
 def test_an_include_of_a_later_room_is_found(check: ModuleType, tmp_path: Path) -> None:
-    folder = sources(tmp_path, core__a_dot_c="result/b.h", result__b_dot_h="stdint.h")
-    assert check.faults(folder) == ["core/a.c includes result/b.h: core comes before result"]
+    folder = sources(tmp_path, core__a_dot_h="result/b.h", result__b_dot_h="stdint.h")
+    assert check.faults(folder) == ["core/a.h includes result/b.h: core comes before result"]
+
+
+def test_a_source_without_a_header_is_found(check: ModuleType, tmp_path: Path) -> None:
+    folder = sources(tmp_path, core__a_dot_c="stdint.h", core__speed_dot_c="stdint.h")
+    assert check.faults(folder) == ["core/a.c: it has no header core/a.h to declare what it gives"]
 
 
 def test_ours_has_no_fault(check: ModuleType) -> None:

@@ -1,4 +1,6 @@
 /* What a string or a number of JSON text means. Both were found well-formed by json_in.c. */
+#include "core/json_scalar.h"
+
 #include "core/json_in.h"
 
 #include <string.h>

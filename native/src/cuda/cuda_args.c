@@ -1,4 +1,6 @@
 /* What calls of CUDA and work of devices say of themselves: argument blocks, as of any event. */
+#include "cuda/cuda_args.h"
+
 #include "cuda/cuda_window.h"
 
 #include <string.h>

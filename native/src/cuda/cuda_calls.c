@@ -1,12 +1,13 @@
 /* Calls of CUDA to where they belong: the thread that made them, and there the innermost event that was
  * open. One sweep over each thread's events, which stand in preorder, and its calls, in order of begin.
  */
-#include "cuda/cuda_memory.h"
-#include "cuda/cuda_window.h"
+#include "cuda/cuda_calls.h"
 
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/prefault.h"
+#include "cuda/cuda_memory.h"
+#include "cuda/cuda_window.h"
 
 #include <string.h>
 
@@ -151,33 +152,6 @@ static int order_calls(placing *p) {
 
 /* ---- what their work finds them by ----------------------------------------------------------- */
 
-static int make_index(op_cuda_index *index, uint64_t count) {
-    uint64_t slots = 16;
-    while (slots < count * 2)
-        slots *= 2;
-    index->mask = slots - 1;
-    index->ids = op_malloc(slots * sizeof *index->ids);
-    index->calls = op_calloc(slots, sizeof *index->calls);
-    return index->ids && index->calls ? OP_OK : no_memory();
-}
-
-/* The ids of a process are numbers in order: they are their own hash. The last that is said counts. */
-static void put_in_index(op_cuda_index *index, uint32_t id, uint32_t call) {
-    uint64_t at = id & index->mask;
-    while (index->calls[at] && index->ids[at] != id)
-        at = (at + 1) & index->mask;
-    index->ids[at] = id;
-    index->calls[at] = call;
-}
-
-uint32_t op_cuda_call_of(const op_cuda_window *w, uint32_t correlation) {
-    const op_cuda_index *index = &w->index;
-    uint64_t at = correlation & index->mask;
-    while (index->calls[at] && index->ids[at] != correlation)
-        at = (at + 1) & index->mask;
-    return index->calls[at];
-}
-
 static bool lies_in(const op_cuda_call *inner, const op_cuda_call *outer) {
     return outer && inner->kind == OP_DRIVER && inner->end <= outer->end &&
            (outer->role != OP_CALL_OTHER || inner->role == OP_CALL_OTHER);
@@ -190,7 +164,7 @@ static void fold_nested(placing *p) {
     op_cuda_window *w = p->window;
     for (uint64_t i = 0; i < p->count; i++)
         if (p->thread_of[i] == OP_CUDA_OUTSIDE)
-            put_in_index(&w->index, p->calls[i].call.correlation, OP_CUDA_OUTSIDE);
+            op_cuda_index_put(&w->index, p->calls[i].call.correlation, OP_CUDA_OUTSIDE);
     for (uint32_t t = 0; t < p->thread_count; t++) {
         uint64_t kept = p->from[t];
         const op_cuda_call *around = NULL;
@@ -198,12 +172,12 @@ static void fold_nested(placing *p) {
             uint32_t place = p->order[i];
             const op_cuda_call *c = &p->calls[place];
             if (lies_in(c, around)) {
-                put_in_index(&w->index, c->call.correlation, (uint32_t)(around - p->calls) + 1);
+                op_cuda_index_put(&w->index, c->call.correlation, (uint32_t)(around - p->calls) + 1);
                 continue;
             }
             if (c->kind == OP_RUNTIME)
                 around = c;
-            put_in_index(&w->index, c->call.correlation, place + 1);
+            op_cuda_index_put(&w->index, c->call.correlation, place + 1);
             p->order[kept++] = place;
         }
         w->placed += kept - p->from[t];
@@ -349,7 +323,7 @@ static int place(placing *p, const op_raw *raw, uint32_t raw_count) {
     if (!p->order || !p->thread_of || !w->row_of)
         return no_memory();
     memset(w->row_of, 0xff, p->count * sizeof *w->row_of);
-    int rc = make_index(&w->index, p->count);
+    int rc = op_cuda_index_make(&w->index, p->count);
     if (rc != OP_OK || (rc = find_threads(p)) || (rc = order_calls(p)))
         return rc;
     fold_nested(p);
@@ -388,8 +362,7 @@ void op_cuda_window_release(op_cuda_window *w) {
     free(w->threads);
     free(w->raw);
     free(w->events);
-    free(w->index.ids);
-    free(w->index.calls);
+    op_cuda_index_free(&w->index);
     free(w->row_of);
     op_cuda_memory_free(&w->memory);
 }

@@ -22,7 +22,7 @@ int op_cuda_memory_list(const op_cuda_window *w, op_cuda_memory_lists *out) {
     if (!out->first || !out->next || !out->caller)
         return op_error_set(OP_ENOMEM, "no memory to place the memory of devices");
     for (uint64_t i = r->memory_count; i-- > 0;) { /* each before those that were listed so far */
-        uint32_t call = op_cuda_call_of(w, r->memory[i].correlation);
+        uint32_t call = op_cuda_index_find(&w->index, r->memory[i].correlation);
         out->adrift += call == 0;
         if (call == 0 || call == OP_CUDA_OUTSIDE)
             continue;

@@ -1,13 +1,15 @@
 /* What ran on devices, as rows: stream by stream, each in the order of begin. It belongs to the call
  * that launched it, and so to that call's step, however late it ran. */
-#include "cuda/cuda_window.h"
+#include "cuda/cuda_rows.h"
 
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/prefault.h"
+#include "cuda/cuda_args.h"
 #include "cuda/cuda_lanes.h"
 #include "cuda/cuda_ranges.h"
 #include "cuda/cuda_waits.h"
+#include "cuda/cuda_window.h"
 
 #include <string.h>
 
@@ -38,7 +40,7 @@ static int no_memory(void) { return op_error_set(OP_ENOMEM, "no memory for what 
 /* Its row, OP_CUDA_OUTSIDE where it is not on record; false: the work does not belong to the window. */
 static bool launcher_of(const adding *a, const op_cuda_work *w, uint32_t *launcher) {
     op_cuda_window *window = a->rows->window;
-    uint32_t call = op_cuda_call_of(window, w->work.correlation);
+    uint32_t call = op_cuda_index_find(&window->index, w->work.correlation);
     *launcher = OP_CUDA_OUTSIDE;
     if (call == OP_CUDA_OUTSIDE)
         return false;
@@ -52,7 +54,7 @@ static bool launcher_of(const adding *a, const op_cuda_work *w, uint32_t *launch
 
 static uint64_t launched_at(const adding *a, const op_cuda_work *w) {
     const op_cuda_window *window = a->rows->window;
-    uint32_t call = op_cuda_call_of(window, w->work.correlation);
+    uint32_t call = op_cuda_index_find(&window->index, w->work.correlation);
     return call ? window->records->calls[call - 1].start : 0;
 }
 

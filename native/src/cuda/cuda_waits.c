@@ -52,7 +52,7 @@ bool op_cuda_waits_tell(op_cuda_waits *w, const op_cuda_window *window, op_devic
     const op_cuda_event *found = last_before(w, sync);
     if (!found)
         return true;
-    uint32_t call = op_cuda_call_of(window, found->correlation);
+    uint32_t call = op_cuda_index_find(&window->index, found->correlation);
     sync->waited_stream = found->stream;
     if (call && call != OP_CUDA_OUTSIDE)
         sync->waited_call = (int32_t)window->row_of[call - 1];

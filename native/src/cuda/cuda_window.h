@@ -4,6 +4,7 @@
 #define OP_CUDA_WINDOW_H
 
 #include "core/tick_map.h"
+#include "cuda/cuda_index.h"
 #include "cuda/cupti_records.h"
 #include "result/result.h"
 
@@ -26,12 +27,6 @@ enum { OP_CUDA_DEVICE_TYPE = 1 }; /* torch's number of the kind of device */
 #define OP_CUDA_OUTSIDE                                                                                \
     UINT32_MAX /* a call that does not belong to the window, and its work neither                      \
                 */
-
-/* From a correlation id to the call that has it: 1 + its place; 0: none is on record. */
-typedef struct op_cuda_index {
-    uint32_t *ids, *calls;
-    uint64_t mask;
-} op_cuda_index;
 
 /* Which changes a call made. Lists by 1 + the place of a record; 0: no more. */
 typedef struct op_cuda_memory_lists {
@@ -59,37 +54,5 @@ typedef struct op_cuda_window {
     uint64_t placed;  /* calls among the events */
     op_cuda_memory_lists memory;
 } op_cuda_window;
-
-int op_cuda_place_calls(op_cuda_window *window, const op_raw *raw, uint32_t raw_count);
-/* All but `records`, which are not the window's. */
-void op_cuda_window_release(op_cuda_window *window);
-
-uint32_t op_cuda_call_of(const op_cuda_window *window, uint32_t correlation); /* as the index has it */
-
-/* Rows for what ran on devices, and for the ranges that it was launched in. */
-typedef struct op_cuda_rows {
-    op_cuda_window *window;
-    op_result *result; /* its columns hold the host's rows; its threads get the streams */
-    op_writable *columns;
-    const op_tick_map *lines;
-    uint64_t work_args; /* word offset of the argument block of the first record of work */
-} op_cuda_rows;
-
-int op_cuda_add_rows(const op_cuda_rows *rows);
-/* What CUPTI and the window say of their losses. */
-void op_cuda_count(const op_cuda_window *window, op_stats *stats);
-
-/* Argument blocks of calls, of memory and of work, in this order: op_device_call, op_memory and
- * op_device_work behind a header. */
-#define OP_CUDA_CALL_WORDS (1 + (uint32_t)(sizeof(op_device_call) / 4))
-#define OP_CUDA_MEMORY_WORDS (1 + OP_ARGS_MEMORY_WORDS)
-#define OP_CUDA_WORK_WORDS (1 + (uint32_t)(sizeof(op_device_work) / 4))
-uint64_t op_cuda_arg_words(const op_cuda_window *window);
-/* How many words stand before those of memory, and before those of work. */
-uint64_t op_cuda_words_before_memory(const op_cuda_window *window);
-uint64_t op_cuda_words_before_work(const op_cuda_window *window);
-void op_cuda_put_call_args(const op_cuda_window *window, uint32_t *words);   /* of all calls */
-void op_cuda_put_memory_args(const op_cuda_window *window, uint32_t *words); /* of all of it */
-void op_cuda_put_work_args(const op_device_work *work, uint32_t *words);
 
 #endif

@@ -1,9 +1,11 @@
 /* CUPTI's records to ours, 6 to 8 ns each (most of it is CUPTI's own walk). */
-#include "cuda/cupti_records.h"
+#include "cuda/cupti_decode.h"
 
 #include "core/event.h"
 #include "core/fault.h"
 #include "core/names.h"
+#include "cuda/cupti_names.h"
+#include "cuda/cupti_records.h"
 
 #include <string.h>
 

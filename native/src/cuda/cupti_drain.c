@@ -3,6 +3,8 @@
 #include "core/fault.h"
 #include "core/spill.h"
 #include "cuda/cupti_buffers.h"
+#include "cuda/cupti_decode.h"
+#include "cuda/cupti_names.h"
 #include "sources/malloc_watch.h"
 
 #include <signal.h>

@@ -1,10 +1,11 @@
 /* Names of what CUPTI reports. A kernel's comes as the address of a text that CUPTI keeps as long as it
  * lives, so that each is looked at once; a call's as a number. */
-#include "cuda/cupti_kinds.h"
-#include "cuda/cupti_records.h"
+#include "cuda/cupti_names.h"
 
 #include "core/fault.h"
 #include "core/names.h"
+#include "cuda/cupti_kinds.h"
+#include "cuda/cupti_records.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "core/json_out.h"
 #include "core/names.h"
 #include "result/imported.h"
+#include "result/packed_args.h"
 #include "result/result.h"
 
 typedef struct rewriting {

@@ -1,3 +1,5 @@
+#include "export/trace_args.h"
+
 #include "core/fields.h"
 #include "core/names.h"
 #include "export/trace_writer.h"

@@ -1,4 +1,8 @@
+#include "export/trace_device.h"
+
 #include "core/fault.h"
+#include "export/trace_labels.h"
+#include "export/trace_work.h"
 #include "export/trace_writer.h"
 
 /* A range on a device was not launched: it holds what was. */

@@ -1,3 +1,5 @@
+#include "export/trace_labels.h"
+
 #include "core/fault.h"
 #include "export/trace_writer.h"
 

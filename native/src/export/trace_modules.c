@@ -1,6 +1,8 @@
 /* Which calls an event ran in, and which torch modules, as "Module Hierarchy": Kineto tells it of
  * TorchScript's modules, which the observer notes with the op; here it follows from the modules' calls.
  */
+#include "export/trace_modules.h"
+
 #include "core/fault.h"
 #include "core/fields.h"
 #include "core/names.h"

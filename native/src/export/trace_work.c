@@ -1,4 +1,6 @@
 /* What CUPTI said of calls and of work, as the args that Kineto writes. */
+#include "export/trace_work.h"
+
 #include "cuda/cuda_devices.h"
 #include "cuda/cupti_abi.h"
 #include "cuda/occupancy.h"

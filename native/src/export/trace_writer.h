@@ -46,30 +46,6 @@ int64_t op_trace_duration(const op_result *r, uint64_t row); /* an open event's:
 /* What a call of the device's runtime and the work that it launched are found by. */
 void op_trace_correlation(op_trace *t, uint64_t call_row);
 
-/* trace_args.c: members of an event's "args", a comma after each */
-void op_trace_put_args(op_trace *t, uint64_t row); /* Input Dims and its like, what ranges carry */
-void op_trace_put_counters(op_trace *t, uint64_t row);
-void op_trace_put_stack(op_trace *t, uint64_t row);  /* C++ */
-void op_trace_put_memory(op_trace *t, uint64_t row); /* of an event of kind OP_MEMORY */
-
-/* trace_work.c: more members, a comma before each, and what the devices are */
-void op_trace_put_work(op_trace *t, uint32_t row);
-void op_trace_put_call(op_trace *t, uint64_t row);
-void op_trace_put_devices(op_trace *t);
-
-/* trace_labels.c: where events stand, what these places are called and how they are sorted */
-bool op_trace_name_places(op_trace *t);
-op_place op_trace_stream(const op_thread_info *stream, uint32_t track);
-void op_trace_put_labels(op_trace *t);
-
-/* trace_device.c: what ran on devices */
-bool op_trace_note_launches(op_trace *t);
-void op_trace_put_device_event(op_trace *t, const op_lane_slice *slice);
-
-/* trace_modules.c: the calls that an event ran in, and those of torch modules */
-bool op_trace_find_calls(op_trace *t);
-void op_trace_put_modules(op_trace *t, uint64_t row);
-
 static inline bool op_trace_is_call(const op_columns *c, uint64_t row) {
     return c->kind[row] == OP_PYTHON_CALL || c->kind[row] == OP_C_CALL;
 }

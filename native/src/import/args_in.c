@@ -3,6 +3,8 @@
 
 #include "core/error.h"
 #include "core/event.h"
+#include "core/json_scalar.h"
+#include "result/packed_args.h"
 
 #include <string.h>
 

@@ -4,11 +4,13 @@
 #include "core/error.h"
 #include "core/event.h"
 #include "core/fault.h"
+#include "core/json_scalar.h"
 #include "core/name_text.h"
 #include "core/names.h"
 #include "import/args_in.h"
 #include "import/trace_lanes.h"
 #include "import/trace_members.h"
+#include "result/packed_args.h"
 
 #include <string.h>
 

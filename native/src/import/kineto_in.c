@@ -3,10 +3,12 @@
 #include "core/error.h"
 #include "core/event.h"
 #include "core/fault.h"
+#include "core/json_scalar.h"
 #include "import/args_in.h"
 #include "import/kineto_event.h"
 #include "import/kineto_rows.h"
 #include "import/trace_lanes.h"
+#include "result/packed_args.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/event.h"
 #include "core/fault.h"
+#include "core/json_scalar.h"
 #include "core/names.h"
 #include "import/correlate.h"
 #include "import/forward_threads.h"

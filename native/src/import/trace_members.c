@@ -1,5 +1,7 @@
 #include "import/trace_members.h"
 
+#include "core/json_scalar.h"
+
 #define LONGEST_PLACE 4096 /* bytes of a pid or tid */
 
 static op_span *place_of(op_members *m, const op_span *key) {

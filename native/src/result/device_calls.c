@@ -1,6 +1,7 @@
 #include "result/device_calls.h"
 
 #include "result/imported.h"
+#include "result/packed_args.h"
 #include "result/result.h"
 
 #include <string.h>

@@ -2,6 +2,8 @@
 #ifndef OP_INPUTS_H
 #define OP_INPUTS_H
 
+#include "opprof.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +29,5 @@ bool op_inputs_same_shapes(op_inputs a, op_inputs b);
 uint64_t op_inputs_hash(op_inputs inputs); /* of values, strides and types too */
 bool op_inputs_same(op_inputs a, op_inputs b);
 int64_t op_input_word(const uint32_t *token, uint32_t index); /* size, stride or element */
-const char *op_dtype_name(uint32_t dtype);
 
 #endif

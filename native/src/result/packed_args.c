@@ -1,7 +1,10 @@
 /* An event of a trace has some hundred bytes of JSON, most of which other events have too: a key is
  * a number here, an integer a few bytes, and a list or a string is kept once. */
+#include "result/packed_args.h"
+
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/json_scalar.h"
 #include "result/imported.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #include "result/cpp_stacks.h"
 #include "result/device_use.h"
 #include "result/imported.h"
+#include "result/packed_args.h"
 #include "result/result.h"
 
 void op_result_free(op_result *r) {

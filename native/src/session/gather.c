@@ -6,6 +6,7 @@
 #include "core/prefault.h"
 #include "core/record.h"
 #include "core/spill.h"
+#include "cuda/cuda_calls.h"
 #include "cuda/cupti.h"
 #include "result/result.h"
 #include "sources/sites.h"

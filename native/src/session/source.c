@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/prefault.h"
+#include "cuda/cuda_args.h"
 #include "cuda/cuda_window.h"
 #include "result/result.h"
 

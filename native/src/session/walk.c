@@ -5,6 +5,7 @@
 #include "core/fields.h"
 #include "core/names.h"
 #include "core/prefault.h"
+#include "cuda/cuda_args.h"
 #include "cuda/cuda_window.h"
 #include "result/cpp_stacks.h"
 #include "result/inputs.h"

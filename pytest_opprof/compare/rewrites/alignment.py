@@ -17,14 +17,12 @@ Anything else stays what it is: ops that come and ops that go. All is O(n log n)
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import RewriteKind
 from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 # Of an op: its name, and whether it runs on a device.
 Key: TypeAlias = tuple[str, bool]

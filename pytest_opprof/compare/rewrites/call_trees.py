@@ -6,13 +6,9 @@ code that moved to another function or line still runs the same ops.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
-
-if TYPE_CHECKING:
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import TestResult
 
 ROOT = 0  # the test itself
 

@@ -8,11 +8,11 @@ A row is told with others only where that tells all of its difference.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.comparison import Change, Rewrite, RewriteKind
-from pytest_opprof.compare.rewrites.alignment import rewritings
+from pytest_opprof.compare.rewrites.alignment import Key, Rewriting, rewritings
 from pytest_opprof.compare.rewrites.call_trees import CallTree
 from pytest_opprof.compare.rewrites.explained import Book
 from pytest_opprof.compare.rewrites.kernels import kernel_rewritings
@@ -20,14 +20,9 @@ from pytest_opprof.compare.verdicts import Verdict, worst
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.results.names import bounded_text
+from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_opprof.compare.rewrites.alignment import Key, Rewriting
-    from pytest_opprof.results.run import TestResult
 
 _WORDS = {RewriteKind.ADDED: "new", RewriteKind.REMOVED: "gone"}
 _ONE_SIDED = frozenset({RewriteKind.ADDED, RewriteKind.REMOVED})

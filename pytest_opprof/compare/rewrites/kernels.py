@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pytest_opprof.compare.comparison import RewriteKind
 from pytest_opprof.compare.rewrites.alignment import Rewriting
 from pytest_opprof.kinds import OpKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_opprof.results.run import OpRow, TestResult
+from pytest_opprof.results.run import OpRow, TestResult
 
 
 def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Rewriting]) -> list[Rewriting]:

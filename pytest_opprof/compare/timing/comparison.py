@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.kinds import OpKind
 from pytest_opprof.units import EVERY_PPM
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pytest_opprof.compare.comparison import Comparison
-    from pytest_opprof.compare.verdicts import Verdict
-    from pytest_opprof.kinds import OpKind
 
 # Of the tests that are called slower (or faster), the share that may be wrong, on average; of ops, the same.
 FALSE_DISCOVERIES = 0.05

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import (
     comparison_from_document,
     comparison_to_document,
     verdict_from_document,
-    verdict_to_document,
 )
 from pytest_opprof.compare.timing.comparison import (
     Control,
@@ -23,14 +23,9 @@ from pytest_opprof.compare.timing.comparison import (
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.document import contradiction, refuse_repeats
 from pytest_opprof.results.files import read_document, shown, write_document
+from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.schema import Contract
 from pytest_opprof.units import EVERY_PPM
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_opprof.compare.comparison import Comparison
-    from pytest_opprof.results.document import Document
 
 
 def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
@@ -66,11 +61,7 @@ def time_comparison_to_document(comparison: TimeComparison) -> Document:
             },
             "base_processes": comparison.base_processes,
             "head_processes": comparison.head_processes,
-            "control": {
-                "noise_ppm": control.noise_ppm,
-                "noisiest": control.noisiest,
-                "flagged": list(control.flagged),
-            },
+            "control": to_members(control),
             "notes": list(comparison.notes),
             "tests": [test_to_document(test) for test in comparison.tests],
         }
@@ -98,11 +89,7 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
         ),
         base_processes=times["base_processes"],
         head_processes=times["head_processes"],
-        control=Control(
-            noise_ppm=control["noise_ppm"],
-            noisiest=control["noisiest"],
-            flagged=tuple(control["flagged"]),
-        ),
+        control=from_members(Control, control),
         notes=tuple(times["notes"]),
         tests=tuple(
             _test_from_document(test, where=where, path=f"times.tests[{index}]")
@@ -113,49 +100,20 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
 
 def test_to_document(test: TestTimes) -> Document:
     """The times of one test of an A/B, as its document has them."""
-    return {
-        "node_id": test.node_id,
-        "verdict": verdict_to_document(test.verdict),
-        "reason": test.reason,
-        "cause": test.cause,
-        "noise_ppm": test.noise_ppm,
-        "flagged": None if test.flagged is None else test.flagged.value,
-        "times": _sides_to_document(test.times),
-        "confirmation": _sides_to_document(test.confirmation),
-        "ops": [
-            {
-                "name": op.name,
-                "kind": op.kind.value,
-                "base_ns": op.base_ns,
-                "head_ns": op.head_ns,
-                "base_count": op.base_count,
-                "head_count": op.head_count,
-                "is_significant": op.is_significant,
-            }
-            for op in test.ops
-        ],
-    }
+    return to_members(test)
 
 
 def _test_from_document(document: Document, *, where: str, path: str) -> TestTimes:
     flagged = document["flagged"]
-    return TestTimes(
-        node_id=document["node_id"],
+    return from_members(
+        TestTimes,
+        document,
         verdict=verdict_from_document(document["verdict"]),
-        reason=document["reason"],
-        cause=document["cause"],
-        noise_ppm=document["noise_ppm"],
         flagged=None if flagged is None else Direction(flagged),
         times=_sides_from_document(document["times"], where=where, path=f"{path}.times"),
         confirmation=_sides_from_document(document["confirmation"], where=where, path=f"{path}.confirmation"),
-        ops=tuple(OpTime(**{**op, "kind": OpKind(op["kind"])}) for op in document["ops"]),
+        ops=tuple(from_members(OpTime, op, kind=OpKind(op["kind"])) for op in document["ops"]),
     )
-
-
-def _sides_to_document(sides: Sides | None) -> Document | None:
-    if sides is None:
-        return None
-    return {"base_ns": list(sides.base_ns), "head_ns": list(sides.head_ns)}
 
 
 def _sides_from_document(document: Document | None, *, where: str, path: str) -> Sides | None:
@@ -163,4 +121,4 @@ def _sides_from_document(document: Document | None, *, where: str, path: str) ->
         return None
     if not document["base_ns"] or not document["head_ns"]:
         raise contradiction(where, path=path, what="a side has no processes")
-    return Sides(base_ns=tuple(document["base_ns"]), head_ns=tuple(document["head_ns"]))
+    return from_members(Sides, document)

@@ -9,11 +9,12 @@ What stands in the way of an answer is INCONCLUSIVE.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.phrases import name_of
-from pytest_opprof.compare.sessions import compare_runs
+from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.compare.timing.comparison import (
     Control,
     Sides,
@@ -44,14 +45,8 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.names import bounded_text
+from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import EVERY_PPM, Unit, format_change, format_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.compare.comparison import Comparison, TestComparison
-    from pytest_opprof.compare.sessions import Policy
-    from pytest_opprof.results.run import Run, TestResult
 
 # What two processes must share for their times to be comparable; what else differs may be what is tried.
 _OF_THE_HOST = frozenset({"machine", "cpu_model", "cpu_count", "gpu_model", "gpu_driver"})

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from pytest_opprof.compare.timing.comparison import FALSE_DISCOVERIES, Direction, OpTime, lower_quartile_ns
+from pytest_opprof.compare.timing.comparison import (
+    FALSE_DISCOVERIES,
+    Direction,
+    OpTime,
+    Sides,
+    lower_quartile_ns,
+)
+from pytest_opprof.compare.timing.samples import Readings
 from pytest_opprof.compare.timing.significance import combined_p, discoveries, p_of_rise_of_fast
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
+from pytest_opprof.results.run import OpRow
 from pytest_opprof.units import NS_IN_US, format_precise_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.compare.timing.comparison import Sides
-    from pytest_opprof.compare.timing.samples import Readings
-    from pytest_opprof.results.run import OpRow
 
 _Key: TypeAlias = tuple[str, OpKind, bool]
 _Rows: TypeAlias = "Mapping[_Key, OpRow]"

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pytest_opprof.compare.timing.comparison import Sides
+from pytest_opprof.compare.timing.comparison import Sides, TimeSettings
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import WALL_TIME
-from pytest_opprof.results.run import MeasurementStatus, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_opprof.compare.timing.comparison import TimeSettings
-    from pytest_opprof.results.run import Run, TestResult
+from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
 
 _MOST_TOLD = 3
 # Probes of one speed differ by a few parts in a thousand; a neighbour slows them down by a tenth and more.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pytest_opprof.compare.timing.comparison import (
     CONFIRMED_BELOW,
@@ -12,6 +12,7 @@ from pytest_opprof.compare.timing.comparison import (
     Control,
     Direction,
     Sides,
+    TimeSettings,
 )
 from pytest_opprof.compare.timing.samples import Refusal
 from pytest_opprof.compare.timing.significance import (
@@ -23,11 +24,6 @@ from pytest_opprof.compare.timing.significance import (
 )
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.units import EVERY_PPM, Unit, format_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.compare.timing.comparison import TimeSettings
 
 # A, B, B, A: what drifts while the processes run meets both halves alike.
 _ROUND = 4

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_opprof.compare.common_cause import common_causes
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
-from pytest_opprof.report.blocks import advice_on, blocks_of, title_of
+from pytest_opprof.report.blocks import Block, BlockRow, advice_on, blocks_of, title_of
 from pytest_opprof.report.causes import ACCEPT, acceptance, cause_words, test_totals
 from pytest_opprof.report.rows import change_text, side_text
-
-if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import TestComparison
-    from pytest_opprof.report.blocks import Block, BlockRow
-    from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.summary import Summary
 
 
 def page_causes(summary: Summary) -> list[dict[str, Any]]:

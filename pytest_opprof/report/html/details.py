@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
@@ -13,16 +15,11 @@ from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.html.causes import block_data
 from pytest_opprof.report.html.index import otherwise
 from pytest_opprof.report.html.packing import columns
+from pytest_opprof.report.html.trends import MetricTrend
 from pytest_opprof.report.rows import change_text, side_text, unit_of, value_text
+from pytest_opprof.report.summary import TestSummary
 from pytest_opprof.results.document import result_to_document
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
-    from pytest_opprof.report.html.trends import MetricTrend
-    from pytest_opprof.report.summary import TestSummary
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.run import TestResult
 
 
 def test_details(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from pytest_opprof.report.fleet import difference_lines, summary_lines
 from pytest_opprof.report.html.packing import columns, script_json
 from pytest_opprof.report.html.policy import policy, script_text, style_text
 from pytest_opprof.report.text import Line, Style
-from pytest_opprof.results.fleet import difference_to_document, summary_to_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_opprof.results.fleet import FleetDifference, FleetSummary
+from pytest_opprof.results.fleet import (
+    FleetDifference,
+    FleetSummary,
+    difference_to_document,
+    summary_to_document,
+)
 
 _WIDTH = 120
 _TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}

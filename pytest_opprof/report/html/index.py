@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pytest_opprof.metrics import OP_METRICS, TOTAL_SELF_CPU_TIME, TOTALS
+from pytest_opprof.compare.timing.comparison import TestTimes
+from pytest_opprof.metrics import OP_METRICS, TOTAL_SELF_CPU_TIME, TOTALS, Metric
 from pytest_opprof.report.html.causes import page_causes
 from pytest_opprof.report.overview import summary_metrics, worst_change
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_opprof.compare.timing.comparison import TestTimes
-    from pytest_opprof.metrics import Metric
-    from pytest_opprof.report.summary import Summary, TestSummary
-    from pytest_opprof.results.run import TestResult
+from pytest_opprof.report.summary import Summary, TestSummary
+from pytest_opprof.results.run import TestResult
 
 
 def page_index(summary: Summary) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
 from pytest_opprof.errors import UsageError
@@ -17,15 +18,10 @@ from pytest_opprof.report.html.details import test_details
 from pytest_opprof.report.html.index import page_index
 from pytest_opprof.report.html.packing import packed_json, script_json
 from pytest_opprof.report.html.policy import policy, script_text, style_text
-from pytest_opprof.report.summary import Summary
+from pytest_opprof.report.html.trends import MetricTrend
+from pytest_opprof.report.summary import Judged, Summary
 from pytest_opprof.report.terminal import VERDICT_STYLES
 from pytest_opprof.report.text import Style, escaped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_opprof.report.html.trends import MetricTrend
-    from pytest_opprof.report.summary import Judged
 
 # In the order in which they stand in the page: each uses what is above it.
 _SCRIPTS = (

@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.resources
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 
 def style_text() -> str:

@@ -11,7 +11,7 @@ from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.speed import Speed
 from pytest_opprof.plugin.marker import request_of
 from pytest_opprof.plugin.measurement import measured
-from pytest_opprof.plugin.quiet_machine import Calm
+from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.results.run import TestResult, Timing
@@ -29,11 +29,11 @@ def _no_window_left_open() -> Iterator[None]:
     assert not Collector.instance().recording
 
 
-def run(item: pytest.Item, *, timed_steps: int, calm: Calm | None = None) -> Stepping:
+def run(item: pytest.Item, *, timed_steps: int, quiet: QuietMachine | None = None) -> Stepping:
     """Run a test's call phase as pytest would, and nothing else of it."""
     assert isinstance(item, pytest.Function)
-    timed = TimedSteps(timed_steps, calm=calm)
-    stepping = Stepping(request_of(item), sources=frozenset({"ranges"}), timed=timed, calm=calm)
+    timed = TimedSteps(timed_steps, quiet=quiet)
+    stepping = Stepping(request_of(item), sources=frozenset({"ranges"}), timed=timed, quiet=quiet)
     with stepping.around(item):
         item.obj(**({"opprof": stepping} if "opprof" in item.fixturenames else {}))
     return stepping
@@ -145,11 +145,13 @@ USUAL, SLOW, FAST = 1_000, 1_300, 830
 STEP = "@pytest.mark.profile(warmup=0, active=1)\ndef test_it(): look()"
 
 
-def calm(probes: Iterable[int], *, budget_ns: int = 10**12) -> Calm:
+def quiet(probes: Iterable[int], *, budget_ns: int = 10**12) -> QuietMachine:
     """Of a machine whose probes take these times, then as long as usual."""
     told = itertools.chain(probes, itertools.repeat(USUAL))
     ticks = itertools.count()
-    return Calm(Speed(1_000, probe=lambda: next(told)), budget_ns=budget_ns, clock=lambda: next(ticks))
+    return QuietMachine(
+        Speed(1_000, probe=lambda: next(told)), budget_ns=budget_ns, clock=lambda: next(ticks)
+    )
 
 
 def ends(*probes: int) -> list[int]:
@@ -157,17 +159,17 @@ def ends(*probes: int) -> list[int]:
     return [USUAL, *itertools.chain.from_iterable((USUAL, probe) for probe in probes)]
 
 
-def timing_of(item: pytest.Item, machine: Calm, *, timed_steps: int) -> Timing:
-    return measured(TestResult(node_id="t.py::t"), run(item, timed_steps=timed_steps, calm=machine)).timing
+def timing_of(item: pytest.Item, machine: QuietMachine, *, timed_steps: int) -> Timing:
+    return measured(TestResult(node_id="t.py::t"), run(item, timed_steps=timed_steps, quiet=machine)).timing
 
 
 def test_a_quiet_machine_times_no_more_than_was_asked_for(make_item: MakeItem) -> None:
-    timing = timing_of(make_item(HEAD + STEP), calm([]), timed_steps=12)
+    timing = timing_of(make_item(HEAD + STEP), quiet([]), timed_steps=12)
     assert timing == Timing(steps=12, planned=12, probe_ns=USUAL)
 
 
 def test_a_busy_machine_times_until_enough_steps_were_undisturbed(make_item: MakeItem) -> None:
-    timing = timing_of(make_item(HEAD + STEP), calm(ends(*[SLOW] * 7)), timed_steps=5)
+    timing = timing_of(make_item(HEAD + STEP), quiet(ends(*[SLOW] * 7)), timed_steps=5)
     assert timing == Timing(steps=17, planned=5, disturbed=7, probe_ns=USUAL)
 
 
@@ -175,12 +177,12 @@ def test_no_test_is_timed_more_often_than_a_document_takes(
     make_item: MakeItem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timing_module, "MOST_TIMED_STEPS", 8)
-    timing = timing_of(make_item(HEAD + STEP), calm(ends(*[SLOW] * 20)), timed_steps=5)
+    timing = timing_of(make_item(HEAD + STEP), quiet(ends(*[SLOW] * 20)), timed_steps=5)
     assert timing.steps == 8
 
 
 def test_what_it_may_take_is_limited(make_item: MakeItem) -> None:
-    timing = timing_of(make_item(HEAD + STEP), calm(itertools.repeat(SLOW), budget_ns=50), timed_steps=5)
+    timing = timing_of(make_item(HEAD + STEP), quiet(itertools.repeat(SLOW), budget_ns=50), timed_steps=5)
     assert timing == Timing(steps=5, planned=5, disturbed=5, probe_ns=SLOW)
 
 
@@ -193,18 +195,18 @@ def test_a_step_begins_when_the_machine_is_calm(make_item: MakeItem) -> None:
             taken.append(took)
             yield took
 
-    timing = timing_of(make_item(HEAD + STEP), calm(probe()), timed_steps=1)
+    timing = timing_of(make_item(HEAD + STEP), quiet(probe()), timed_steps=1)
     assert taken[:3] == [SLOW, SLOW, USUAL]
     assert (len(taken), timing.disturbed) == (6, 0)
 
 
 def test_steps_of_a_boosted_clock_do_not_count(make_item: MakeItem) -> None:
-    timing = timing_of(make_item(HEAD + STEP), calm(ends(FAST, USUAL, FAST)), timed_steps=12)
+    timing = timing_of(make_item(HEAD + STEP), quiet(ends(FAST, USUAL, FAST)), timed_steps=12)
     assert timing == Timing(steps=10, planned=12, probe_ns=USUAL)
 
 
 def test_a_clock_that_is_always_boosted_counts(make_item: MakeItem) -> None:
-    timing = timing_of(make_item(HEAD + STEP), calm(itertools.repeat(FAST)), timed_steps=4)
+    timing = timing_of(make_item(HEAD + STEP), quiet(itertools.repeat(FAST)), timed_steps=4)
     assert timing == Timing(steps=10, planned=4, probe_ns=FAST)
 
 
@@ -213,7 +215,7 @@ def test_a_call_that_nobody_asked_for_may_raise(make_item: MakeItem) -> None:
         HEAD
         + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it():\n    look()\n    assert len(OPEN) < 5"
     )
-    timing = timing_of(item, calm(itertools.repeat(SLOW), budget_ns=10**6), timed_steps=3)
+    timing = timing_of(item, quiet(itertools.repeat(SLOW), budget_ns=10**6), timed_steps=3)
     assert timing == Timing(steps=3, planned=3, disturbed=3, probe_ns=SLOW)
 
 
@@ -222,10 +224,10 @@ def test_a_test_that_steps_itself_is_timed_for_longer(make_item: MakeItem) -> No
         HEAD + "@pytest.mark.profile(warmup=0, active=1)\ndef test_it(opprof):\n"
         "    for _ in range(30):\n        look()\n        opprof.step()"
     )
-    timing = timing_of(item, calm(ends(*[SLOW] * 3)), timed_steps=5)
+    timing = timing_of(item, quiet(ends(*[SLOW] * 3)), timed_steps=5)
     assert timing == Timing(steps=13, planned=5, disturbed=3, probe_ns=USUAL)
 
 
 def test_no_more_steps_are_timed_than_a_document_holds(make_item: MakeItem) -> None:
-    timing = timing_of(make_item(HEAD + STEP), calm(ends(*[SLOW] * 2_000)), timed_steps=5)
+    timing = timing_of(make_item(HEAD + STEP), quiet(ends(*[SLOW] * 2_000)), timed_steps=5)
     assert timing.steps == 1_000

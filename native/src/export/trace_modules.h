@@ -1,0 +1,10 @@
+/* The calls that an event ran in, and those of torch modules. */
+#ifndef OP_TRACE_MODULES_H
+#define OP_TRACE_MODULES_H
+
+#include "export/trace_writer.h"
+
+bool op_trace_find_calls(op_trace *t);
+void op_trace_put_modules(op_trace *t, uint64_t row);
+
+#endif
