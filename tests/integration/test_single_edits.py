@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from mutants.covering import Covering
-from mutants.sample import drawn
+from mutants.sample import digest_of_sources, drawn
 from mutants.single_edits import SingleEdit, single_edits
 
 PYTHON = '''\
@@ -75,11 +75,27 @@ def test_a_seed_draws_the_same_edits_again(repository: Path) -> None:
         assert edit.applied(text) != text
 
 
-def test_an_edit_is_tried_with_the_tests_of_its_line() -> None:
-    own = "tests/unit/compare/test_a.py::test_own"
-    seconds = {own: 3.0, "fast": 1.0, "slow": 9.0, "other": 0.1}
-    lines = {2: ["fast", own, "slow"], 5: ["other"]}
+def test_an_edit_is_tried_with_the_tests_of_its_line(tmp_path: Path) -> None:
+    """The module's own file comes first, and whole: nobody measured its newest tests."""
+    own = "tests/unit/compare/test_a.py"
+    seconds = {f"{own}::test_own": 3.0, "fast": 1.0, "slow": 9.0, "other": 0.1}
+    lines = {2: ["fast", f"{own}::test_own", "slow"], 5: ["other"]}
     covering = Covering(seconds, {"pytest_opprof/compare/a.py": lines})
     edit = SingleEdit(file="pytest_opprof/compare/a.py", start=0, line=4, old="1", new="2")
-    assert covering.of(edit, longest_s=90) == [[own, "fast", "slow"]]
-    assert covering.of(edit, longest_s=5) == [[own, "fast"]], "no longer than that"
+    assert covering.of(edit, root=tmp_path, longest_s=90) == [["fast", "slow"]]
+    (tmp_path / own).parent.mkdir(parents=True)
+    (tmp_path / own).touch()
+    assert covering.of(edit, root=tmp_path, longest_s=90) == [[own], ["fast", "slow"]]
+    assert covering.of(edit, root=tmp_path, longest_s=5) == [[own], ["fast"]], "no longer than that"
+
+
+def test_a_new_test_changes_no_edit(tmp_path: Path) -> None:
+    module = tmp_path / "pytest_opprof" / "a.py"
+    module.parent.mkdir()
+    module.write_text("a = 1\n", encoding="utf-8")
+    first = digest_of_sources(tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_a.py").touch()
+    assert digest_of_sources(tmp_path) == first
+    module.write_text("a = 2\n", encoding="utf-8")
+    assert digest_of_sources(tmp_path) != first

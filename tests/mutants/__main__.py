@@ -14,7 +14,7 @@ from mutants.covering import covering
 from mutants.detector import Detector
 from mutants.every import DETECTORS
 from mutants.page import PAGE, page
-from mutants.sample import drawn, survivors
+from mutants.sample import digest_of_sources, drawn, survivors
 from mutants.tree import BuildError, Tree
 from mutants.trial import Ended, all_tried, is_native, tried
 
@@ -97,7 +97,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _sampled(many: int, *, seed: int) -> int:
     """Try single edits, two at a time; those that nobody noticed are told, and how many of all were."""
     trees = [Tree(_REPOSITORY, folder=_FOLDER / name) for name in ("left", "right")]
-    digest, _ = (tree.prepare() for tree in trees)
+    for tree in trees:
+        tree.prepare()
+    digest = digest_of_sources(_REPOSITORY)
     covered = covering(trees[0], _FOLDER / f"covering-{digest[:12]}")
     book = Book(_FOLDER / f"sample-{seed}.json", digest=digest)
     edits = drawn(_REPOSITORY, many=many, seed=seed)

@@ -35,26 +35,31 @@ class Covering:
     seconds: dict[str, float]
     tests: dict[str, dict[int, list[str]]]
 
-    def of(self, edit: SingleEdit, *, longest_s: float) -> list[list[str]]:
-        """The tests to try an edit with: first the fastest and those of the same module, then the others.
+    def of(self, edit: SingleEdit, *, root: Path, longest_s: float) -> list[list[str]]:
+        """The tests to try an edit with: those of the same module's file, the fastest, then the others.
+
+        The file is tried whole: its newest tests, and those that a tracer skips, are in no measurement.
 
         Args:
             edit: In a Python file.
+            root: Of the sources.
             longest_s: Seconds that all of them took together at most.
         """
         lines = self.tests.get(edit.file, {})
         # A statement of several lines may be known by its first alone.
         line = max((known for known in lines if known <= edit.line), default=0)
         _, room, module = Path(edit.file).with_suffix("").parts[-3:]
-        own = f"tests/unit/{room}/test_{module}.py::"
-        order = sorted(lines.get(line, ()), key=lambda test: (not test.startswith(own), self.seconds[test]))
+        own = f"tests/unit/{room}/test_{module}.py"
+        order = sorted(lines.get(line, ()), key=lambda test: self.seconds[test])
         chosen, left_s = [], longest_s
         for test in order:
             left_s -= self.seconds[test]
             if left_s < 0:
                 break
-            chosen.append(test)
-        return [part for part in (chosen[:_FIRST], chosen[_FIRST:]) if part]
+            if not test.startswith(f"{own}::"):
+                chosen.append(test)
+        whole = [own] if (root / own).exists() else []
+        return [part for part in (whole, chosen[:_FIRST], chosen[_FIRST:]) if part]
 
 
 def covering(tree: Tree, folder: Path) -> Covering:

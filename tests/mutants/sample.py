@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import queue
 import random
 import re
@@ -39,6 +40,16 @@ class Book(Protocol):
     def __setitem__(self, name: str, by: str) -> None: ...
 
 
+def digest_of_sources(repository: Path) -> str:
+    """Changes when an edit may be another one, or a line may have other tests; not with a test."""
+    digest = hashlib.sha256()
+    for pattern in ("pytest_opprof/**/*.py", "native/**/*.[ch]", "native/**/*.cpp"):
+        for path in sorted(repository.glob(pattern)):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(repository)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
 def drawn(repository: Path, *, many: int, seed: int) -> list[SingleEdit]:
     """So many of all edits of the sources that are sampled."""
     files = sorted(path for pattern in _SOURCES for path in repository.glob(pattern))
@@ -51,6 +62,7 @@ def survivors(
 ) -> list[SingleEdit]:
     """The edits that no test noticed; as many are tried at a time as there are trees.
 
+    Those that an earlier run noticed are not tried again; its survivors are, as tests may have come since.
     A test that fails without an edit too has noticed nothing.
     """
     free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
@@ -60,8 +72,7 @@ def survivors(
 
     def noticer(edit: SingleEdit) -> str:
         name = f"{edit.start} {edit}"
-        known = book[name]
-        if known is not None:
+        if known := book[name]:
             return known
         tree = free.get()
         try:
@@ -90,7 +101,9 @@ def noticed_by(tree: Tree, edit: SingleEdit, covered: Covering) -> str:
         try:
             if not is_python and tree.fails(_PROGRAMS, longest_s=_HANGS_S):
                 return "C tests"
-            waves = covered.of(edit, longest_s=_LONGEST_S) if is_python else [list(_NATIVE_TESTS)]
+            waves = (
+                covered.of(edit, root=tree.root, longest_s=_LONGEST_S) if is_python else [list(_NATIVE_TESTS)]
+            )
             return next(filter(None, (_first_failing(tree, tests) for tests in waves)), "")
         except subprocess.TimeoutExpired:
             return "a test that hangs"

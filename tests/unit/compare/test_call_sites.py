@@ -81,6 +81,13 @@ def test_a_function_may_have_another_name(function: str) -> None:
     assert found == line_at(f"{function}:45", "y = x * x")
 
 
+def test_a_function_with_half_of_the_lines_is_the_same_under_another_name() -> None:
+    before = {4: ("x * 2", 6), 5: ("x * 3", 1)}
+    after = {14: ("x * 2", 6), 15: ("x.exp() - one", 4)}
+    found = risen(calling(before), calling(after, function="renamed, a.py"))
+    assert found == line_at("renamed, a.py:15", "x.exp() - one")
+
+
 def test_another_function_is_new() -> None:
     found = risen(calling(BEFORE), calling({4: ("a = b * c", 40)}, function="g, a.py"))
     assert found == line_at("g, a.py:4", "a = b * c")

@@ -173,6 +173,14 @@ def test_a_busy_machine_times_until_enough_steps_were_undisturbed(make_item: Mak
     assert timing == Timing(steps=17, planned=5, disturbed=7, probe_ns=USUAL)
 
 
+@pytest.mark.parametrize(("wanted", "steps"), [(0, 0), (1, 17)])
+def test_a_busy_machine_times_more_only_of_what_was_asked_for(
+    make_item: MakeItem, wanted: int, steps: int
+) -> None:
+    timing = timing_of(make_item(HEAD + STEP), quiet(ends(*[SLOW] * 7)), timed_steps=wanted)
+    assert (timing.steps, timing.planned) == (steps, wanted)
+
+
 def test_no_test_is_timed_more_often_than_a_document_takes(
     make_item: MakeItem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
