@@ -103,6 +103,13 @@ class StickyComments:
         assert told == "nothing was written: the comment has a newer result"
         assert stage.api.bodies == [body_of("newer", run=run, attempt=attempt)]
 
+    def test_the_newest_of_several_counts(self, stage: Stage) -> None:
+        for run in (1, 9):
+            stage.api.add(stage.bot, body_of("there", run=run))
+        told = stage.keep(body_of("between", run=5))
+        assert told == "nothing was written: the comment has a newer result"
+        assert stage.api.bodies == [body_of("there", run=1), body_of("there", run=9)]
+
     def test_result_of_an_older_commit_is_not_written(self, stage: Stage) -> None:
         told = stage.keep(body_of("older", run=9, head=OLD_HEAD))
         assert told == "nothing was written: the pull request is at bbbbbbb by now, and ddddddd was measured"
