@@ -19,7 +19,7 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.history.store import history_of, remember
 from pytest_opprof.plugin.baseline import save_run
 from pytest_opprof.plugin.benchmark_files import machine_details
-from pytest_opprof.plugin.failing import fail_session, failures_of, name_causes
+from pytest_opprof.plugin.failing import fail_session, failures_of, listed_failures, name_causes
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
@@ -99,7 +99,9 @@ def _finish(session: OpprofSession, its: pytest.Session) -> None:
     _remember(session, run, is_saved=is_saved)
     session.failures += failures_of(session, session.comparison)
     name_causes(config.stash[FAILED], session.comparison)
-    fail_session(its, session.failures)
+    listed = list(listed_failures(session, session.comparison))
+    if not fail_session(its, [*session.failures, *listed]):
+        session.failures += listed  # else the last lines have them already
 
 
 def summarize(session: OpprofSession, reporter: pytest.TerminalReporter) -> None:

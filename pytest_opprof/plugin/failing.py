@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bdb import BdbQuit
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never
 
@@ -18,7 +18,7 @@ from pytest_opprof.report.text import escaped
 from pytest_opprof.results.names import canonical_node_id
 
 if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import Comparison
+    from pytest_opprof.compare.comparison import Comparison, TestComparison
     from pytest_opprof.plugin.session import OpprofSession
 
 # No fault of the test's: they fail the session at its end, never a test.
@@ -48,18 +48,34 @@ def _fail(section: str) -> Never:
 
 
 def failures_of(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
-    """Sentences on what fails a session although pytest knows of no test that failed for it."""
+    """Sentences on what fails a session, and stands beside no test of ours."""
     if session.baseline.problem and session.fails_without_baseline:
         yield session.baseline.problem
     failed = {canonical_node_id(node_id) for node_id in session.config.stash[FAILED]}
-    told: dict[str, list[str]] = {}  # each reason once, with the tests that share it
-    for test in comparison.tests:
-        if test.verdict is None or not session.fails(test):
-            continue
-        if test.verdict in NOT_THE_TESTS:
-            told.setdefault(test.reason, []).append(test.node_id)
-        elif test.node_id not in failed:
-            told.setdefault(f"{test.verdict.label}, but {_LOST}", []).append(test.node_id)
+    lost = [test for test in _failing(session, comparison) if test.verdict not in NOT_THE_TESTS]
+    yield from _by_reason(
+        (f"{test.verdict.label}, but {_LOST}", test.node_id)
+        for test in lost
+        if test.verdict and test.node_id not in failed
+    )
+
+
+def listed_failures(session: OpprofSession, comparison: Comparison) -> Iterator[str]:
+    """Reasons why tests that passed fail a session; the summary has each beside its test."""
+    return _by_reason(
+        (test.reason, test.node_id) for test in _failing(session, comparison) if test.verdict in NOT_THE_TESTS
+    )
+
+
+def _failing(session: OpprofSession, comparison: Comparison) -> Iterator[TestComparison]:
+    return (test for test in comparison.tests if test.verdict is not None and session.fails(test))
+
+
+def _by_reason(failures: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Each reason once, with the tests that share it."""
+    told: dict[str, list[str]] = {}
+    for reason, node_id in failures:
+        told.setdefault(reason, []).append(node_id)
     for reason, tests in told.items():
         more = f" and {len(tests) - _MOST_NAMES} more" if len(tests) > _MOST_NAMES else ""
         yield f"{', '.join(tests[:_MOST_NAMES])}{more}: {reason}"
@@ -83,10 +99,15 @@ def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -
             report.longrepr = report.longrepr.replace(f"intended? {own}", f"intended? {escaped(intended)}")
 
 
-def fail_session(its: pytest.Session, failures: Sequence[str]) -> None:
-    """Fail a session that pytest would call a success, and have it say so beside its green last line."""
+def fail_session(its: pytest.Session, failures: Sequence[str]) -> bool:
+    """Fail a session that pytest would call a success, and have it say so beside its green last line.
+
+    Returns:
+        Whether that was needed.
+    """
     if not failures or its.exitstatus not in GREEN:
-        return
+        return False
     its.exitstatus = pytest.ExitCode.TESTS_FAILED
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     its.shouldfail = escaped(f"opprof fails this session: {failures[0]}{more}")
+    return True

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pty
+import re
 import subprocess
 import sys
 import sysconfig
@@ -121,6 +122,12 @@ class Session:
         both = [*self.stdout.splitlines(), *self.stderr.splitlines()]
         said = [line for line in both if line.startswith(("opprof: ", "ERROR: opprof: "))]
         return [line for line in said if not line.startswith("opprof: certifying ")]
+
+    @property
+    def banner(self) -> str:
+        """Why a session fails whose last line is green; empty where it does not say so."""
+        found = re.search(r"^!+ opprof fails this session: (.*) !+$", self.stdout, re.MULTILINE)
+        return found[1] if found else ""
 
     @cached_property
     def outcomes(self) -> dict[str, str]:

@@ -58,7 +58,7 @@ def test_no_plugin_hides_a_regression(project: Project, conftest: str, workers: 
     assert session.told[-1] == (
         "opprof: test_it.py::test_it: REGRESSED, but another plugin replaced or dropped the failed report"
     )
-    session.lines.fnmatch_lines(["!* opprof fails this session: test_it.py::test_it: REGRESSED* !*"])
+    assert session.banner.startswith("test_it.py::test_it: REGRESSED")
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "in a worker"])
@@ -108,9 +108,9 @@ def test_a_measurement_error_says_that_it_fails_the_session(project: Project) ->
         session = project.pytest("--opprof-save=main", *arguments)
         assert session.exit_code == pytest.ExitCode.TESTS_FAILED
         assert session.outcomes == {"test_it": "passed"}
-        session.lines.fnmatch_lines(
-            ["!* opprof fails this session: test_it.py::test_it: cannot be repeated: * !*", "*1 passed in *"]
-        )
+        assert session.banner.startswith("test_it.py::test_it: cannot be repeated: ")
+        assert session.stdout.count("call 2 raised FileExistsError") == 2, "beside the test, and there"
+        session.lines.fnmatch_lines(["*1 passed in *"])
 
 
 def test_a_session_that_collects_nothing_is_not_green_where_a_test_is_missing(project: Project) -> None:
@@ -119,6 +119,4 @@ def test_a_session_that_collects_nothing_is_not_green_where_a_test_is_missing(pr
     project.write("test_it.py", "# the test is gone\n")
     session = project.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
-    session.lines.fnmatch_lines(
-        ["!* opprof fails this session: test_it.py::test_it: its file was collected without it !*"]
-    )
+    assert session.banner == "test_it.py::test_it: its file was collected without it"

@@ -119,8 +119,8 @@ SESSIONS: Final = (
         name="a failed report that is lost",
         tells="That another plugin kept pytest from counting a failed gate: the session fails.",
         file="pytest_opprof/plugin/failing.py",
-        text="        elif test.node_id not in failed:",
-        without="        elif test.node_id in failed and not failed:",
+        text="        if test.verdict and test.node_id not in failed",
+        without="        if test.verdict and test.node_id in failed and not failed",
         test="tests/e2e/test_failing_sessions.py::test_no_plugin_hides_a_regression",
     ),
     _says(
