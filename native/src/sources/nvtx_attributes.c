@@ -38,15 +38,17 @@ static size_t put_utf8(char *out, uint32_t c) {
 }
 
 uint32_t op_nvtx_wide(const wchar_t *text) {
+    if (!text || !*text)
+        return op_names_intern("", 0);
     char here[OP_NAME_MAX_BYTES];
-    size_t n = 0, most = text ? 4 * wcslen(text) : 0;
+    size_t n = 0, most = 4 * wcslen(text);
     char *utf8 = most <= sizeof here ? here : op_malloc(most);
     if (!utf8)
         return OP_NAME_OVERFLOW;
-    for (; text && *text; text++) {
+    do {
         uint32_t c = (uint32_t)*text;
         n += put_utf8(utf8 + n, c <= 0x10ffff ? c : 0xfffd);
-    }
+    } while (*++text);
     uint32_t name = op_names_intern(utf8, n);
     if (utf8 != here)
         free(utf8);
