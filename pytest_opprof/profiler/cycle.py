@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pytest_opprof.analysis.memory_timeline import MemoryTimeline
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.stack_kinds import StackKind, stack_sources
 from pytest_opprof.capture.tensor_roles import TensorRoles
@@ -19,6 +18,9 @@ from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 from pytest_opprof.traces.speedscope import export_speedscope
+
+if TYPE_CHECKING:
+    from pytest_opprof.analysis.memory_timeline import MemoryTimeline
 
 _NEEDED_FOR_TIMELINE: Final = ("record_shapes", "profile_memory", "with_stack")
 

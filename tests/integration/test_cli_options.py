@@ -191,7 +191,7 @@ ATTACHED = {
 OF_ATTACH = {"attach pid", "attach --seconds", "attach --output"}
 # Each is given in tests/e2e/test_bisect.py, where there are commits.
 OF_BISECT = {
-    *("bisect pattern", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
+    *("bisect metric", "bisect test", "bisect --good", "bisect --bad", "bisect --setup", "bisect --resume"),
     *("bisect --store", "bisect --timeout", "bisect --python"),
 }
 # Each is given in tests/e2e/test_deaths.py, where processes die.
