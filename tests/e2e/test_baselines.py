@@ -324,9 +324,8 @@ def test_missing_is_what_was_looked_for_and_is_not_there(
     session = shrunk.pytest(
         *("--opprof-baseline=main", "--continue-on-collection-errors", "-q", *arguments), cwd=cwd
     )
-    lines = [
-        line.partition(" ")[2].partition(": its file")[0] for line in session.told if "its file was" in line
-    ]
+    said = [line.removeprefix("opprof: ") for line in session.told] + [session.banner]
+    lines = [line.partition(": its file")[0] for line in said if "its file was" in line]
     told = {name for line in lines for name in line.split(", ")}
     assert told == missing
 
