@@ -80,8 +80,11 @@ def time_comparison_from_document(document: Document, *, where: str) -> TimeComp
     times = document["times"]
     settings, control = times["settings"], times["control"]
     refuse_repeats((test["node_id"] for test in times["tests"]), where=where, path="times.tests")
+    exact = comparison_from_document(document, where=where)
+    if untimed := {test.node_id for test in exact.tests} - {test["node_id"] for test in times["tests"]}:
+        raise contradiction(where, path="times.tests", what=f"{min(untimed)} is not among them")
     return TimeComparison(
-        exact=comparison_from_document(document, where=where),
+        exact=exact,
         settings=TimeSettings(
             min_effect=Fraction(settings["min_effect_ppm"], EVERY_PPM),
             max_noise=Fraction(settings["max_noise_ppm"], EVERY_PPM),

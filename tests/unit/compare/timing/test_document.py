@@ -73,6 +73,7 @@ def test_comparison_is_redone_from_the_runs(tmp_path: Path) -> None:
         pytest.param(
             lambda times: times["tests"].append(times["tests"][0]), "times.tests", id="a-test-twice"
         ),
+        pytest.param(lambda times: times["tests"].pop(), "is not among them", id="a-test-without-times"),
         pytest.param(
             lambda times: times["tests"][0]["times"].update(base_ns=[]),
             "a side has no processes",
