@@ -61,7 +61,7 @@ class DocumentError(OpprofError):
 
 
 class StoreError(OpprofError):
-    """A store or file that cannot be written or read; earlier files are as they were."""
+    """A store or file that cannot be written or read; existing files are unchanged."""
 
     exit_code: ClassVar[int] = 5
 
@@ -91,7 +91,7 @@ class ExperimentError(OpprofError):
 
 
 class ForgeError(OpprofError):
-    """GitHub or GitLab does not answer, or not as expected; what was there before is as it was."""
+    """GitHub or GitLab does not answer, or not as expected; existing comments are unchanged."""
 
     exit_code: ClassVar[int] = 10
 

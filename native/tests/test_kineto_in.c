@@ -1,76 +1,7 @@
 #include "core/event.h"
 #include "core/fault.h"
-#include "fixture.h"
 #include "json.h"
-
-/* A training step as Kineto writes it: an op in an op, a call, its kernel, a range on the device,
- * memory, a backward op on another thread, and what the columns have no place for. */
-static const char step[] =
-    "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0}], \"baseTimeNanoseconds\": 1000000000,\n"
-    "\"traceEvents\": [\n"
-    "{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 7, \"tid\": 70, \"args\": {\"name\": \"thread "
-    "70 (python)\"}},\n"
-    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 7, \"tid\": 70, \"ts\": "
-    "12.001, \"dur\": 4,"
-    " \"args\": {\"External id\": 3, \"Input Dims\": [[2,3],[],[[4],[5,6]]], \"bandwidth\": NaN}},\n"
-    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::linear\", \"pid\": 7, \"tid\": 70, \"ts\": "
-    "11, \"dur\": 8,"
-    " \"args\": {\"External id\": 2, \"Sequence number\": 5, \"Fwd thread id\": 0}},\n"
-    "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"ProfilerStep#4\", \"pid\": 7, \"tid\": "
-    "70, \"ts\": 10,"
-    " \"dur\": 20, \"args\": {\"External id\": 1}},\n"
-    "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"pid\": 7, \"tid\": "
-    "70, \"ts\": 13,"
-    " \"dur\": 1, \"args\": {\"External id\": 3, \"cbid\": 211, \"correlation\": 9}},\n"
-    "{\"ph\": \"s\", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"id\": 9, \"pid\": 7, \"tid\": 70, "
-    "\"ts\": 13},\n"
-    "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"pid\": 0, \"tid\": 7, \"ts\": 40, "
-    "\"dur\": 2.5,"
-    " \"args\": {\"External id\": 3, \"correlation\": 9, \"grid\": [1, 2, 3]}},\n"
-    "{\"ph\": \"X\", \"cat\": \"gpu_user_annotation\", \"name\": \"ProfilerStep#4\", \"pid\": 0, "
-    "\"tid\": 7,"
-    " \"ts\": 39, \"dur\": 5, \"args\": {\"External id\": 1}},\n"
-    "{\"ph\": \"i\", \"cat\": \"cpu_instant_event\", \"s\": \"t\", \"name\": \"[memory]\", \"pid\": 7, "
-    "\"tid\": 70,"
-    " \"ts\": 12.5, \"args\": {\"Addr\": 4096, \"Bytes\": -64, \"Device Type\": 1, \"Device Id\": "
-    "0}},\n"
-    "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"MmBackward0\", \"pid\": 7, \"tid\": 71, \"ts\": "
-    "20, \"dur\": 3,"
-    " \"args\": {\"External id\": 6, \"Sequence number\": 5, \"Fwd thread id\": 1}},\n"
-    "{\"ph\": \"b\", \"cat\": \"user_annotation\", \"id\": 12, \"name\": \"wait\", \"pid\": 7, "
-    "\"tid\": 70, \"ts\": 14},\n"
-    "{\"ph\": \"e\", \"cat\": \"user_annotation\", \"id\": 12, \"name\": \"wait\", \"pid\": 7, "
-    "\"tid\": 70, \"ts\": 34},\n"
-    "{\"ph\": \"i\", \"s\": \"g\", \"name\": \"Record Window End\", \"pid\": \"\", \"tid\": \"\", "
-    "\"ts\": 50}\n"
-    "], \"traceName\": \"step.json\"}\n";
-
-enum { LINEAR = 1, MM, LAUNCH = 4, ASYNC, KERNEL = 7, ROWS = 9 };
-
-/* Fed in pieces of so many bytes, each in a buffer of its own: a sanitizer sees what is read beyond. */
-static int read_pieces(const char *text, size_t length, size_t piece, op_result **out) {
-    op_trace_reader *reader;
-    *out = NULL;
-    int rc = op_trace_open(&reader, 0, 0);
-    for (size_t at = 0; rc == OP_OK && at < length; at += piece) {
-        size_t count = length - at < piece ? length - at : piece;
-        char *copy = malloc(count);
-        CHECK(copy != NULL);
-        memcpy(copy, text + at, count);
-        rc = op_trace_feed(reader, copy, count);
-        free(copy);
-    }
-    if (rc == OP_OK)
-        rc = op_trace_finish(reader, out);
-    op_trace_close(reader);
-    return rc;
-}
-
-static op_result *read_text(const char *text) {
-    op_result *r;
-    CHECK_OK(read_pieces(text, strlen(text), 1u << 20, &r));
-    return r;
-}
+#include "kineto_step.h"
 
 static void check_named(const op_columns *c, uint64_t row, const char *name) {
     uint32_t length;
@@ -318,82 +249,7 @@ static void deep_values_are_kept(void) {
     op_result_free(r);
 }
 
-/* ---- side by side ----------------------------------------------------------------------- */
-
-/* The step twice, of which the second waits 5 us from 20 us after its start on; ops of one name are
- * marked. NULL where that failed; else text that the caller frees. */
-static char *both_sides(const op_result *r, int fd) {
-    op_columns c = columns_of(r);
-    const op_trace_mark mark = {
-        .label = " [+1]", .category = ",more", .color = "bad", .args = "\"opprof\": {\"calls\": 1}"};
-    const uint64_t slot = op_trace_mark_slot(c.name[MM], 0, 0);
-    const int64_t from[] = {0, 20000}, to[][2] = {{0, 20000}, {0, 25000}};
-    const int64_t pids[][3] = {{1, 2, 1}, {3, 4, 3}}, tids[][3] = {{11, 12, 13}, {31, 32, 33}};
-    uint32_t *mark_of = calloc(slot + 1, sizeof *mark_of);
-    CHECK(mark_of != NULL);
-    mark_of[slot] = 1;
-    op_trace_side sides[2];
-    for (int i = 0; i < 2; i++)
-        sides[i] = (op_trace_side){.result = r,
-                                   .mark_of = mark_of,
-                                   .mark_slots = slot + 1,
-                                   .marks = &mark,
-                                   .from_ns = from,
-                                   .to_ns = to[i],
-                                   .points = 2,
-                                   .pids = pids[i],
-                                   .tids = tids[i]};
-    int rc = op_trace_write_sides(sides, 2, fd, "\"a\": 1", "{\"ph\": \"M\", \"pid\": 1}");
-    free(mark_of);
-    if (rc != OP_OK)
-        return NULL;
-    size_t size = (size_t)lseek(fd, 0, SEEK_CUR);
-    char *text = calloc(size + 1, 1);
-    CHECK(text && pread(fd, text, size, 0) == (ssize_t)size);
-    return text;
-}
-
-static void traces_stand_side_by_side(void) {
-    op_result *r = read_text(step);
-    FILE *file = tmpfile();
-    CHECK(file != NULL);
-    char *text = both_sides(r, fileno(file));
-    CHECK(text && is_json(text));
-    CHECK(strstr(text, "{\"a\": 1, \"traceEvents\": [\n{\"ph\": \"M\", \"pid\": 1},\n{"));
-    CHECK(strstr(text,
-                 "\"cpu_op,more\", \"name\": \"aten::mm [+1]\", \"pid\": 1, \"tid\": 11, "
-                 "\"ts\": 2.001, \"cname\": \"bad\", \"dur\": 4.000, \"args\": {\"External id\""));
-    CHECK(strstr(text, "\"bandwidth\": \"NaN\", \"opprof\": {\"calls\": 1}}"));
-    /* What ends where the gap begins does not wait; what is around it does; a kernel never. */
-    CHECK(strstr(text, "\"ProfilerStep#4\", \"pid\": 3, \"tid\": 31, \"ts\": 0.000, \"dur\": 20.000"));
-    CHECK(strstr(text, "\"gemm\", \"pid\": 4, \"tid\": 32, \"ts\": 35.000, \"dur\": 2.500"));
-    CHECK(strstr(text, "\"ph\": \"e\", \"cat\": \"user_annotation\", \"name\": \"wait\", \"pid\": 3, "
-                       "\"tid\": 31, \"ts\": 29.000"));
-    free(text);
-    fclose(file);
-    op_result_free(r);
-}
-
 #ifdef OP_FAULTS
-static void sides_are_written_or_refused(void) {
-    op_result *r = read_text(step);
-    for (unsigned n = 1;; n++) {
-        FILE *file = tmpfile();
-        CHECK(file != NULL);
-        op_fault_arm(OP_FAULT_MEMORY, n);
-        char *text = both_sides(r, fileno(file));
-        bool fired = op_fault_fired() > 0;
-        op_fault_arm(OP_FAULT_MEMORY, 0);
-        CHECK(fired ? text == NULL : is_json(text));
-        free(text);
-        fclose(file);
-        if (!fired)
-            break;
-        CHECK(n < 100);
-    }
-    op_result_free(r);
-}
-
 static void every_allocation_may_fail(void) {
     unsigned n = 0;
     bool fired = true;
@@ -426,9 +282,7 @@ int main(void) {
     RUN(a_value_without_end_is_refused_soon);
     RUN(a_value_too_large_is_refused_whole);
     RUN(deep_values_are_kept);
-    RUN(traces_stand_side_by_side);
 #ifdef OP_FAULTS
-    RUN(sides_are_written_or_refused);
     RUN(every_allocation_may_fail);
 #endif
     return 0;

@@ -127,8 +127,8 @@ def accept(folder: Path, entries: Iterable[Acceptance]) -> Path:
         The file.
 
     Raises:
-        StoreError: It cannot be read or written; an earlier file is as it was.
-        DocumentError: There is a file that is no list of accepted values: nothing is lost.
+        StoreError: It cannot be read or written; an existing file is unchanged.
+        DocumentError: The file is not a list of accepted values; it is unchanged.
     """
     _change(folder, lambda known: {**known, **{entry.key: entry for entry in entries}})
     return folder / ACCEPTED
@@ -152,14 +152,14 @@ def prune(folder: Path, run: Run, *, is_committed: bool = False) -> tuple[Accept
 
     Args:
         folder: The project's ``.opprof``.
-        run: The run as it was stored, with its name.
+        run: The stored run, with its name.
         is_committed: The baseline is a file of the work tree, so it goes where this branch goes.
 
     Returns:
         What was removed.
 
     Raises:
-        StoreError: The file cannot be read or written; an earlier file is as it was.
+        StoreError: The file cannot be read or written; an existing file is unchanged.
         DocumentError: It holds no list of accepted values that this release can use.
     """
     branch = run.commit.branch if run.commit else None

@@ -159,7 +159,7 @@ class Archive:
 
         Raises:
             UsageError: The name cannot be one.
-            StoreError: The store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; it is unchanged.
             DocumentError: The document that would be replaced is damaged.
         """
         check_name(name, where="--opprof-save=")
@@ -181,7 +181,7 @@ class Archive:
         """Let runs of a name go; those that went.
 
         Raises:
-            StoreError: The store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; it is unchanged.
         """
         gone: tuple[Entry, ...] = ()
 
@@ -200,10 +200,10 @@ class Archive:
 
         Args:
             keep: How many runs of a family stay at most, the newest.
-            is_gone: Whether a commit is no more.
+            is_gone: Whether a commit no longer exists.
 
         Raises:
-            StoreError: The store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; it is unchanged.
 
         Returns:
             The runs that went.

@@ -162,7 +162,7 @@ class CommitsAtHand:
     """Which commits a repository knows.
 
     Attributes:
-        problem: Why a commit that is not there may be one all the same; empty where it is no more.
+        problem: Why a commit that git does not find may still exist; empty where it no longer does.
     """
 
     git: Git

@@ -198,7 +198,7 @@ class RemoteStore:
             if isinstance(error, FileNotFoundError) and not is_needed:
                 raise
             said = _said(error, uri=self._address)
-            raise StoreError(f"{self.uri} {what}: {said}. What it held is as it was") from error
+            raise StoreError(f"{self.uri} {what}: {said}. The store is unchanged") from error
 
     def _folder(self, name: str) -> str:
         return f"{self._root}/{quote(name, safe='')}"

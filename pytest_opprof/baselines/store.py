@@ -79,7 +79,7 @@ class Saved:
 
     Attributes:
         place: Where it is now; None where there was nothing to save.
-        run: The run as it was stored, with what was carried over from an earlier one.
+        run: The stored run, with what was carried over from an earlier one.
         notes: Sentences for the user.
     """
 
@@ -127,5 +127,5 @@ class BaselineStore(Protocol):
             Where each put is now, in the order of the puts.
 
         Raises:
-            StoreError: The store cannot be written; what it held is as it was.
+            StoreError: The store cannot be written; it is unchanged.
         """

@@ -391,7 +391,7 @@ class Recording:
 
         Raises:
             ValueError: A metadata value is no JSON.
-            OSError: The file cannot be written; an earlier file is as it was.
+            OSError: The file cannot be written; an existing file is unchanged.
         """
         _ = self._cpp_stacks  # whose frames are named by one thread alone
         write_trace(self._result, path, metadata=metadata or {})

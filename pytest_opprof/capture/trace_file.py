@@ -41,7 +41,7 @@ def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) ->
         write: Takes a file descriptor, and gives the collector's code.
 
     Raises:
-        OSError: It cannot be written; an earlier file is as it was.
+        OSError: It cannot be written; an existing file is unchanged.
     """
     target = Path(path)
     if _is_device(target):
@@ -106,7 +106,7 @@ def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
     """Write text as UTF-8, whole or not at all; compressed where the name ends in ``.gz``.
 
     Raises:
-        OSError: The file cannot be written; an earlier file is as it was.
+        OSError: The file cannot be written; an existing file is unchanged.
     """
     target = Path(path)
     if _is_device(target):

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         UsageError: A file cannot be extended safely, or the store's URI cannot be meant.
-        StoreError: A file cannot be written; it is as it was.
+        StoreError: A file cannot be written; it is unchanged.
     """
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.cli.pytest_config import pytest_section  # noqa: PLC0415

@@ -66,7 +66,7 @@ class Section:
 
         Raises:
             UsageError: The section is written in a way that cannot be extended line by line.
-            StoreError: The file cannot be written; it is as it was.
+            StoreError: The file cannot be written; it is unchanged.
         """
         lines = "".join(f"{key} = {self._written(value)}\n" for key, value in self.missing(values).items())
         if not self.exists:

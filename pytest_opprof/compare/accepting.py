@@ -118,7 +118,7 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
     Args:
         before: The test in the baseline.
         base: The value there.
-        rule: How the metric is judged. What it allows is no improvement.
+        rule: How the metric is judged. What it allows is not an improvement.
     """
     if entry.is_spent(before):
         return SPENT

@@ -43,7 +43,7 @@ def write_comparison(path: Path, comparison: Comparison) -> None:
     """Write a comparison; ``.gz`` at the end of the name packs it.
 
     Raises:
-        StoreError: It cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an existing file is unchanged.
     """
     write_document(path, comparison_to_document(comparison), Contract.COMPARISON)
 

@@ -52,7 +52,7 @@ class Judgement:
     """What the gates of one test say.
 
     Attributes:
-        changes: What is not as it was; the totals first, then ops, the worst first in both.
+        changes: What changed; the totals first, then ops, the worst first in both.
         judged: How many gates could be judged, unchanged ones included.
     """
 

@@ -26,7 +26,7 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
         comparison: Of the session that ends.
 
     Raises:
-        StoreError: It cannot be written; an earlier one is as it was.
+        StoreError: It cannot be written; an existing file is unchanged.
     """
     brief = replace(comparison, tests=tuple(_brief(test) for test in comparison.tests))
     with project_writing(folder):
@@ -39,7 +39,7 @@ def last_comparison(folder: Path) -> Comparison:
     Raises:
         UsageError: Nothing was compared yet.
         StoreError: It cannot be read.
-        DocumentError: It is no comparison that this release can use.
+        DocumentError: It is not a comparison that this release can use.
     """
     path = state_file(folder, _LAST)
     if not path.exists():

@@ -122,7 +122,7 @@ class Bisection:
         timeout: Seconds after which the process at a commit is ended, and the commit skipped; None waits.
 
     Raises:
-        UsageError: The bad commit has no such test file, or this is no time to wait.
+        UsageError: The bad commit has no such test file, or the timeout is not a duration.
         ExperimentError: Git fails.
     """
 
@@ -155,7 +155,7 @@ class Bisection:
 
         Raises:
             UsageError: There is none, or it asked something else.
-            DocumentError: The file is no state of ours.
+            DocumentError: The file is not the state of a bisection.
         """
         self._state.resume()
 

@@ -50,7 +50,7 @@ class BisectState:
 
         Raises:
             UsageError: There is none, or it asked something else.
-            DocumentError: The file is no state of ours.
+            DocumentError: The file is not the state of a bisection.
         """
         if not self._path.exists():
             raise UsageError(f"there is nothing to resume: no {shown(self._path)}. Leave --resume out")

@@ -44,7 +44,7 @@ def unpack_artifact(data: bytes, *, name: str, where: str) -> bytes:
         where: What an error calls the artifact.
 
     Raises:
-        DocumentError: It is no such zip; what is wrong with it.
+        DocumentError: It is not such a zip; the message says why.
     """
     _refuse_directory(data, where=where)
     try:

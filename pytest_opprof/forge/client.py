@@ -52,7 +52,7 @@ class Answer:
         """What its JSON says.
 
         Raises:
-            ForgeError: It is no JSON.
+            ForgeError: It is not JSON.
         """
         try:
             return Fields(parse(self.body, where=self.asked), where=self.asked)

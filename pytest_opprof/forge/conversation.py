@@ -44,7 +44,7 @@ class Places:
         comment: The path of a comment, before its number.
         query: Of the list.
         update: The method that writes a comment anew.
-        gone: Answers for a comment that is there no more.
+        gone: Statuses that mean the comment no longer exists.
         token: The path that says whose the token is.
         token_user: Where its answer has the user.
         fallback: Whose it is where it may not ask; None where every token may.

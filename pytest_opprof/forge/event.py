@@ -61,7 +61,7 @@ def read_event(path: Path) -> Opened | Completed | None:
 
     Raises:
         StoreError: The file cannot be read.
-        ForgeError: It is no event of GitHub's.
+        ForgeError: It is not an event of GitHub's.
     """
     where = shown(path)
     try:

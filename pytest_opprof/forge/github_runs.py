@@ -50,7 +50,7 @@ class Artifact:
     """What a run of a workflow uploaded.
 
     Attributes:
-        size: Bytes, as it was packed.
+        size: Bytes, compressed.
         run: The run that uploaded it.
         head: The commit that this run was of.
     """

@@ -71,7 +71,7 @@ class Chunk:
 
     Attributes:
         entries: In the order in which they were written.
-        damaged: Lines that are no entries.
+        damaged: Lines that are not entries.
         end: Where the next line begins; half a line at the segment's end lies behind it.
     """
 

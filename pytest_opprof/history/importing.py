@@ -42,7 +42,7 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
 
     Raises:
         StoreError: A path cannot be read.
-        DocumentError: A file that was named is no run.
+        DocumentError: A named file is not a run.
     """
     notes: list[str] = []
     runs: dict[str, Run] = {}

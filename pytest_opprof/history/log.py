@@ -82,7 +82,7 @@ class HistoryLog:
             How many were added; those without a test are not.
 
         Raises:
-            StoreError: The log cannot be written; what it held is as it was.
+            StoreError: The log cannot be written; it is unchanged.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             return self._write(records, to=self._current())
@@ -96,7 +96,7 @@ class HistoryLog:
             How many runs there are.
 
         Raises:
-            StoreError: The log cannot be read or written; what it held is still there.
+            StoreError: The log cannot be read or written; it is unchanged.
         """
         with writing(self.folder / _LOCK, ignore=_GITIGNORE):
             old = self.segments()
@@ -212,7 +212,7 @@ class _Writer:
                 os.close(descriptor)
         except OSError as error:
             raise store_error(
-                self._path, "cannot be written", error, after="; the history is as it was"
+                self._path, "cannot be written", error, after="; the history is unchanged"
             ) from error
 
     def _put(self, line: str) -> None:

@@ -49,7 +49,7 @@ def remember(log: HistoryLog, run: Run, *, repository: Path) -> bool:
         Whether it had a test to remember.
 
     Raises:
-        StoreError: The log cannot be written; what it held is as it was.
+        StoreError: The log cannot be written; it is unchanged.
     """
     committed = Git(repository).committed(run.commit.id) if run.commit else None
     return log.append([record_of(run, committed=committed)]) > 0

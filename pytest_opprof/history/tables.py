@@ -57,7 +57,7 @@ def create_or_check(connection: sqlite3.Connection) -> None:
 
     Raises:
         ValueError: The file is of another release.
-        sqlite3.Error: It is no database, or cannot be used now.
+        sqlite3.Error: It is not a database, or it cannot be used now.
     """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -113,7 +113,7 @@ def save_run(
         Sentences for the user: what was kept and where, and what was not.
 
     Raises:
-        OpprofError: The store cannot be written; what it held is as it was.
+        OpprofError: The store cannot be written; it is unchanged.
     """
     assert options.save is not None
     certified = certify(config, run, node_ids, processes=options.save_processes)

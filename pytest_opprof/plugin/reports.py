@@ -36,7 +36,7 @@ def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
         What is to be printed; None where there is a file now.
 
     Raises:
-        OpprofError: It cannot be written; an earlier file is as it was.
+        OpprofError: It cannot be written; an existing file is unchanged.
     """
     if wanted.kind == _DOCUMENT:
         write_comparison(wanted.path, comparison)

@@ -54,7 +54,7 @@ def write_run(path: Path, run: Run) -> None:
     """Write a run; ``.gz`` at the end of the name packs it.
 
     Raises:
-        StoreError: It cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an existing file is unchanged.
     """
     write_document(path, run_to_document(run), Contract.RUN)
 
@@ -115,7 +115,7 @@ def write_document(path: Path, document: Document, contract: Contract) -> None:
 
     Raises:
         DocumentError: The schema refuses it.
-        StoreError: It cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an existing file is unchanged.
     """
     data = _document_bytes(document, contract, where=shown(path))
     write_bytes(path, gzip.compress(data, mtime=0) if path.suffix == _GZIP_SUFFIX else data)
@@ -154,7 +154,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Put ``data`` into a file whole or not at all: temporary file, fsync, rename, fsync of the folder.
 
     Raises:
-        StoreError: It cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an existing file is unchanged.
     """
     # A link stays a link: what it points to is what the user wants written.
     target = Path(os.path.realpath(path))
@@ -172,7 +172,9 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary = None
         _sync_folder(target.parent)
     except OSError as error:
-        raise store_error(path, "cannot be written", error, after="; an earlier file is as it was") from error
+        raise store_error(
+            path, "cannot be written", error, after="; an existing file is unchanged"
+        ) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -218,7 +220,7 @@ def parse(data: bytes, *, where: str) -> Any:
     """What the JSON in ``data`` holds, unpacked where it is gzip.
 
     Raises:
-        DocumentError: It is no JSON, or JSON that two readers could take in two ways.
+        DocumentError: It is not JSON, or JSON that two readers could take in two ways.
     """
     data = unpacked(data, where=where)
 

@@ -179,7 +179,7 @@ def differences(base: Environment, head: Environment, *, ignore_unknown: bool = 
     """The fingerprint fields that differ, each with a reader's words: ``torch 2.12.0 -> 2.13.0``.
 
     Args:
-        ignore_unknown: Whether a field that only one side has is no difference.
+        ignore_unknown: Whether a field that only one side has counts as equal.
     """
     found = {}
     for field, words in FINGERPRINT_FIELDS.items():

@@ -272,7 +272,7 @@ class TestResult:
         activities: What torch.profiler calls so: ``cpu``, ``cuda``.
         sources: What was listened to, in the words of `metrics.Source`.
         unheard: Why a source that was asked for did not run, by the source.
-        settings: Of the fingerprint, what code may set while tests run, as it was when this one ended.
+        settings: The part of the fingerprint that code may set while tests run, when this test ended.
         compile_cache: Whether torch.compile made code for it anew (``cold``) or found it in a cache
             (``warm``), in any of the processes that measured it; empty where it compiled nothing.
         steps: The active steps that finished.

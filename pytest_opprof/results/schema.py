@@ -54,7 +54,7 @@ def contract_of(document: object, *, where: str) -> Contract:
     """The contract that a document says it keeps.
 
     Raises:
-        DocumentError: It is no document of ours.
+        DocumentError: It is not a document of ours.
     """
     kind = document.get("kind") if isinstance(document, dict) else None
     for contract in Contract:

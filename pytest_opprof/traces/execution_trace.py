@@ -35,7 +35,7 @@ def write_execution_trace(recordings: Sequence[Recording], path: str | os.PathLi
     """Write what was recorded, one window after the other; compressed where the name ends in ``.gz``.
 
     Raises:
-        OSError: The file cannot be written; an earlier file is as it was.
+        OSError: The file cannot be written; an existing file is unchanged.
     """
     write_text(path, _pieces(recordings))
 

@@ -87,7 +87,7 @@ def test_full_disk_leaves_the_log_as_it_was(small_disk: Path) -> None:
     log = log_of(small_disk, [1, 2])
     (segment,) = log.segments()
     before = segment.path.read_bytes()
-    with pytest.raises(StoreError, match=r"the disk is full.*; the history is as it was"):
+    with pytest.raises(StoreError, match=r"the disk is full.*; the history is unchanged"):
         log.append(record_on_day(day, tests=50, mul=day) for day in range(10, 30))
     assert segment.path.read_bytes() == before
     # No room for an index of it, either: then it is made in memory.

@@ -197,5 +197,5 @@ def test_object_store_that_is_gone_is_one_sentence(
             monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
             fsspec.get_filesystem_class("s3").clear_instance_cache()  # it was told of the other server
         store = open_store(uri, root=tmp_path)
-        with pytest.raises(StoreError, match=rf"^{uri} {problem}: .*What it held is as it was$"):
+        with pytest.raises(StoreError, match=rf"^{uri} {problem}: .*The store is unchanged$"):
             store.save("main", run_of(1), collected=NOBODY)

@@ -145,7 +145,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="a test that was skipped",
-        tells="That no gate held a test of the baseline, as it was skipped.",
+        tells="That no gate was applied to a baseline test, because it was skipped.",
         file=_SESSIONS,
         text="    notes += skipped(base, pairs, collected)\n",
         without="",

@@ -32,7 +32,7 @@ def write_time_comparison(path: Path, comparison: TimeComparison) -> None:
     """Write an A/B; ``.gz`` at the end of the name packs it.
 
     Raises:
-        StoreError: It cannot be written; an earlier file of that name is as it was.
+        StoreError: It cannot be written; an existing file is unchanged.
     """
     write_document(path, time_comparison_to_document(comparison), Contract.COMPARISON)
 

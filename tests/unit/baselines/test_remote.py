@@ -202,6 +202,6 @@ def test_library_s_own_errors_are_one_sentence(opened: MakeStore, monkeypatch: p
     for method, act in acts.items():
         with monkeypatch.context() as broken:
             broken.setattr(remote(store)._filesystem, method, fail)
-            with pytest.raises(StoreError, match=r"^memory://.*: 403 Forbidden\. What it held is as it was$"):
+            with pytest.raises(StoreError, match=r"^memory://.*: 403 Forbidden\. The store is unchanged$"):
                 act()
     assert store.entries("main") == (entry,)

@@ -136,7 +136,7 @@ def test_earlier_file_survives_a_failed_rename(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(
-        StoreError, match=r"cannot be written: permission denied.*an earlier file is as it was"
+        StoreError, match=r"cannot be written: permission denied.*an existing file is unchanged"
     ):
         write_bytes(path, b"after")
     assert path.read_bytes() == b"before"
