@@ -120,17 +120,6 @@ static void instructions_are_told_apart(void) {
     CHECK(op_sites_look(&other) == NULL);
 }
 
-static void libraries_are_told_by_their_code(void) {
-    static char codes[5000];
-    CHECK(op_sites_look_library(op_sites_libraries, &codes[0]) == NULL);
-    for (uint32_t i = 0; i < sizeof codes; i++)
-        op_sites_add_library(&codes[i], i + 1);
-    op_sites_add_library(&codes[7], 7); /* another code object there is met each time */
-    for (uint32_t i = 0; i < sizeof codes; i++)
-        CHECK_EQ(op_sites_look_library(op_sites_libraries, &codes[i])->mark, i + 1);
-    CHECK(op_sites_look_library(op_sites_libraries, &m) == NULL);
-}
-
 /* An epoch ends with any code object: addresses may mean others from there on. */
 static void a_memo_ends_with_its_epoch(void) {
     static char code;
@@ -197,7 +186,6 @@ int main(void) {
     RUN(a_backward_op_is_called_from_its_forwards_line);
     RUN(only_steps_and_ops_count);
     RUN(instructions_are_told_apart);
-    RUN(libraries_are_told_by_their_code);
     RUN(a_memo_ends_with_its_epoch);
     RUN(a_window_has_its_places);
     RUN(numbers_are_given_anew);

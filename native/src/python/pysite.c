@@ -81,12 +81,8 @@ static inline uint64_t mark_of(const PyCodeObject *code) {
 static __attribute__((noinline)) uint16_t meet(const op_instruction *met, PyCodeObject *code) {
     text path;
     take_text(&path, code->co_filename);
-    if (is_in_no_file(&path))
+    if (is_in_no_file(&path) || is_installed(&path))
         return op_sites_add(met, NULL);
-    if (is_installed(&path)) {
-        op_sites_add_library(code, met->mark);
-        return OP_SITE_NONE;
-    }
     text name;
     take_text(&name, code->co_qualname);
     int line = PyCode_Addr2Line(code, (int)met->offset);
@@ -106,12 +102,6 @@ static uint16_t site_of(op_frame *f, PyCodeObject *code) {
     return known ? known->site : meet(&here, code);
 }
 
-static bool is_library(const PyCodeObject *code) {
-    const op_library_codes *known = __atomic_load_n(&op_sites_libraries, __ATOMIC_ACQUIRE);
-    const op_library_code *library = op_sites_look_library(known, code);
-    return library && library->mark == mark_of(code);
-}
-
 /* Most of its time a walk waits for memory that the op before pushed out of the caches: it looks at as
  * few lines as it can. */
 static uint16_t site_from(op_thread *t, op_frame *innermost) {
@@ -127,13 +117,13 @@ static uint16_t site_from(op_thread *t, op_frame *innermost) {
         uint32_t slot = op_site_memo_slot(at);
         if (memo->own[slot].at == at)
             return memo->own[slot].site;
-        if (is_library(code)) {
+        if (_PyFrame_IsIncomplete(f))
+            continue;
+        uint16_t site = site_of(f, op_frame_code(f));
+        if (site == OP_SITE_NONE) { /* as is any other instruction of this code */
             *library = code;
             continue;
         }
-        uint16_t site = _PyFrame_IsIncomplete(f) ? OP_SITE_NONE : site_of(f, op_frame_code(f));
-        if (site == OP_SITE_NONE)
-            continue;
         memo->own[slot].at = at;
         return memo->own[slot].site = site == OP_SITE_BEYOND ? OP_SITE_NONE : site;
     }

@@ -9,17 +9,8 @@
 #define FIRST_ROOM 1024u
 #define FEW_LEFT (UINT16_MAX / 2)
 
-#define FEW_CODES 1024u
-
 uint64_t op_sites_epoch = 1;
 op_instructions *op_sites_known;
-
-/* Before the first is known: one empty entry. */
-static struct {
-    op_library_codes table;
-    op_library_code empty;
-} no_libraries;
-op_library_codes *op_sites_libraries = &no_libraries.table;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static op_site *places;
@@ -90,42 +81,6 @@ uint16_t op_sites_add(const op_instruction *met, const op_site *place) {
     }
     pthread_mutex_unlock(&lock);
     return fresh.site;
-}
-
-static void put_library(op_library_codes *table, const op_library_code *library) {
-    uint32_t at = op_instruction_hash(library->code, 0) & table->mask;
-    while (table->entries[at].code)
-        at = (at + 1) & table->mask;
-    table->entries[at].mark = library->mark;
-    __atomic_store_n(&table->entries[at].code, library->code, __ATOMIC_RELEASE);
-    table->count++;
-}
-
-static op_library_codes *libraries_with_room(void) {
-    op_library_codes *now = op_sites_libraries;
-    if (now->count < now->mask / 2)
-        return now;
-    uint32_t room = now->mask ? (now->mask + 1) * 2 : FEW_CODES;
-    op_library_codes *more = op_calloc(1, sizeof *more + room * sizeof *more->entries);
-    if (!more)
-        return NULL;
-    more->mask = room - 1;
-    for (uint32_t i = 0; i <= now->mask; i++)
-        if (now->entries[i].code)
-            put_library(more, &now->entries[i]);
-    more->outgrown = now;
-    __atomic_store_n(&op_sites_libraries, more, __ATOMIC_RELEASE);
-    return more;
-}
-
-/* Another code object at an address that is known is looked at each time it is met. */
-void op_sites_add_library(const void *code, uint64_t mark) {
-    pthread_mutex_lock(&lock);
-    bool is_known = op_sites_look_library(op_sites_libraries, code) != NULL;
-    op_library_codes *table = is_known ? NULL : libraries_with_room();
-    if (table)
-        put_library(table, &(op_library_code){.code = code, .mark = mark});
-    pthread_mutex_unlock(&lock);
 }
 
 op_site_memo *op_site_memo_anew(op_thread *t, uint64_t epoch) {

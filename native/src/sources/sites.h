@@ -2,10 +2,9 @@
  * Python (pysite.c) gives places their numbers; a result says which ops were called from which
  * (called_from.h).
  *
- * Instructions that were met stand in one table for the process, and code objects of installed files in
- * another: most frames around an op are of these. A lookup takes no lock. What a thread looked up
- * lately is in a memo of its own, which goes by addresses alone and therefore ends with any code
- * object. */
+ * Instructions that were met stand in one table for the process. A lookup takes no lock. What a thread
+ * looked up lately is in a memo of its own, which goes by addresses alone and therefore ends with any
+ * code object: most frames around an op are of installed files, and known by one word. */
 #ifndef OP_SITES_H
 #define OP_SITES_H
 
@@ -28,18 +27,6 @@ typedef struct op_instruction {
     uint16_t site;
 } op_instruction;
 
-/* A code object of an installed file. */
-typedef struct op_library_code {
-    const void *code;
-    uint64_t mark;
-} op_library_code;
-
-typedef struct op_library_codes {
-    uint32_t mask, count;
-    struct op_library_codes *outgrown; /* others may still read it */
-    op_library_code entries[];         /* `code` is set last; NULL: empty */
-} op_library_codes;
-
 typedef struct op_instructions {
     uint32_t mask, count;
     struct op_instructions *outgrown; /* others may still read it */
@@ -51,7 +38,7 @@ typedef struct op_instructions {
 
 typedef struct op_site_memo {
     uint64_t epoch;
-    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects of installed files */
+    const void *libraries[OP_MEMO_LIBRARIES]; /* code objects that are not the user's */
     struct {
         const void *at; /* an instruction of the user's */
         uint16_t site;
@@ -60,7 +47,6 @@ typedef struct op_site_memo {
 
 extern uint64_t op_sites_epoch; /* rises when an address or a number may get another meaning */
 extern op_instructions *op_sites_known;
-extern op_library_codes *op_sites_libraries;
 
 static inline uint32_t op_instruction_hash(const void *code, uint32_t offset) {
     uint64_t h = (uint64_t)(uintptr_t)code + offset * UINT64_C(0xc2b2ae3d27d4eb4f);
@@ -82,19 +68,6 @@ static inline const op_instruction *op_sites_look(const op_instruction *wanted) 
         if (code == wanted->code && op_instruction_is(found, wanted))
             return found;
         if (code == NULL)
-            return NULL;
-    }
-}
-
-/* The table's entry of that code object, whose mark is to be compared; NULL: there is none. */
-static inline const op_library_code *op_sites_look_library(const op_library_codes *known,
-                                                           const void *code) {
-    for (uint32_t at = op_instruction_hash(code, 0);; at++) {
-        const op_library_code *found = &known->entries[at & known->mask];
-        const void *here = __atomic_load_n(&found->code, __ATOMIC_ACQUIRE);
-        if (__builtin_expect(here == code, 1))
-            return found;
-        if (here == NULL)
             return NULL;
     }
 }
@@ -121,7 +94,6 @@ static inline uint32_t op_site_memo_slot(const void *at) {
 /* Notes an instruction, and gives its site: that of `place`, or OP_SITE_NONE where that is NULL.
  * Without memory it is new the next time too. */
 uint16_t op_sites_add(const op_instruction *met, const op_site *place);
-void op_sites_add_library(const void *code, uint64_t mark);
 
 /* Sites are noted in the open window from here on. Where few numbers are left, all are given anew. */
 void op_sites_begin(void);

@@ -180,7 +180,7 @@ def test_places_and_faults_hide_passwords(opened: MakeStore, monkeypatch: pytest
 
     monkeypatch.setattr(inner._filesystem, "ls", fail)
     with pytest.raises(
-        StoreError, match=r"^ftp://me:\*{3}@host/folder/ cannot be read: .* with '\*{3}'\. What"
+        StoreError, match=r"^ftp://me:\*{3}@host/folder/ cannot be read: .* with '\*{3}'\. The store"
     ):
         store.names()
 
