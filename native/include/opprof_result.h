@@ -99,7 +99,7 @@ typedef struct op_called_from {
     uint32_t name; /* under which it is grouped */
     uint32_t site; /* 1 + index into op_result_sites() */
     uint64_t count;
-    int64_t bytes, nodes; /* as op_group has them */
+    int64_t bytes, nodes, retained; /* as op_group has them */
 } op_called_from;
 
 /* One row of the key averages. */
@@ -122,6 +122,7 @@ typedef struct op_group {
     int64_t flops, counted_flops;              /* 0 until they are counted */
     int64_t bytes, counted_bytes;              /* of the tensors that ops were given; these add up */
     int64_t nodes, counted_nodes;              /* that they added to autograd's graph; the same */
+    int64_t retained; /* bytes that they took, still in use when their step ended */
 } op_group;
 
 /* What an allocator did in one event of kind OP_MEMORY. */

@@ -1,5 +1,6 @@
 #include "core/record.h"
 #include "made.h"
+#include "result/group.h"
 
 static made m;
 
@@ -166,6 +167,39 @@ static void steps_know_their_peak(void) {
     op_result_free(r);
 }
 
+/* Of an op and of those around it: what one of its step gave back is not left over, wherever that was.
+ */
+static void what_a_step_leaves_is_its_ops(void) {
+    start_over();
+    add_step(&m, 0, 50, 450, 0);
+    add_step(&m, 1, 450, 900, 0);
+    made_thread *t = &m.threads[0];
+    add_event(t, "linear", 0, 100, 300);
+    add_event(t, "addmm", 1, 110, 200);
+    add_memory(t, 2, 120, 1, 100);
+    add_memory(t, 2, 130, 2, 7);
+    add_memory_of(t, 1, 210, 3, 30, CUDA);
+    add_memory(t, 0, 400, 2, -7);
+    add_memory(t, 0, 500, 1, -100); /* the step after keeps less, and leaves nothing itself */
+    add_event(t, "empty", 0, 600, 700);
+    add_memory(t, 1, 610, 1, 50);
+    add_memory(t, 1, 620, 1, -50);
+    op_result *r = build(&m);
+    const op_group *rows;
+    const int64_t *samples;
+    uint64_t count;
+    CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &count, &samples));
+    CHECK_EQ(rows[0].retained, 130);
+    CHECK_EQ(rows[1].retained, 100);
+    const int64_t *retained = samples + (OP_STEP_COLUMNS - 1) * count * 2;
+    CHECK_EQ(retained[0], 130);
+    CHECK_EQ(retained[1], 0);
+    for (uint64_t row = 0; row < r->columns.count; row++)
+        if (r->columns.step[row] == 1)
+            CHECK_EQ(r->retained[row], 0);
+    op_result_free(r);
+}
+
 /* free() names an address: the bytes are those of the last time it was taken, on any thread. */
 static void frees_find_their_bytes(void) {
     start_over();
@@ -210,6 +244,7 @@ int main(void) {
     RUN(an_async_event_owns_no_memory);
     RUN(groups_sum_memory_and_leave_its_events_out);
     RUN(steps_know_their_peak);
+    RUN(what_a_step_leaves_is_its_ops);
     RUN(frees_find_their_bytes);
     return 0;
 }

@@ -35,6 +35,7 @@ class CalledFrom(NamedTuple):
     Attributes:
         nbytes: Bytes of the tensors that these calls were given.
         nodes: Nodes of autograd's graph that these calls made.
+        retained: Bytes that these calls allocated and that were still in use when their step ended.
     """
 
     name: str
@@ -42,6 +43,7 @@ class CalledFrom(NamedTuple):
     calls: int
     nbytes: int
     nodes: int
+    retained: int
 
 
 class CallSites:
@@ -79,6 +81,6 @@ def read_called_from(result: Any) -> list[CalledFrom]:
         return CallSite(name_text(found.file), name_text(found.function), found.line)
 
     return [
-        CalledFrom(name_text(row.name), site_of(row.site), row.count, row.bytes, row.nodes)
+        CalledFrom(name_text(row.name), site_of(row.site), row.count, row.bytes, row.nodes, row.retained)
         for row in (rows[i] for i in range(count[0]))
     ]

@@ -35,6 +35,7 @@ from pytest_opprof.capture.op_values import (
     decode_outputs,
     decode_values,
 )
+from pytest_opprof.capture.torch_compile import Compilations
 from pytest_opprof.capture.trace_file import write_trace
 from pytest_opprof.capture.window import (
     OpenCall,
@@ -85,12 +86,14 @@ class Recording:
         is_summed: There were more events than were to be kept: it has none, and `groups` by name,
             `call_tree`, `steps` and `stats` as if it had them all.
         sources: Where events came from, in the collector's words.
+        compilations: What torch.compile did in each step, where somebody watched.
     """
 
     def __init__(self, result: Any, *, sources: tuple[str, ...]) -> None:
         """Take ownership of a native ``op_result``."""
         self._result = ffi.gc(result, self._free)
         self.sources = sources
+        self.compilations: tuple[Compilations, ...] = ()
         self._lock = threading.Lock()  # of what the native result keeps until it is asked again
         columns = ffi.new("op_columns *")
         lib.op_result_columns(self._result, columns)

@@ -137,6 +137,11 @@ class Change:
         return all(side is None or side.is_constant for side in (self.base, self.head))
 
     @property
+    def is_slight(self) -> bool:
+        """Whether it may come of any edit: a metric that tolerates some moved by no more than that."""
+        return self.verdict is Verdict.CHANGED and self.about.slack is not None
+
+    @property
     def rise(self) -> int:
         """How much a step has more now than before; below zero for less, and 0 where the ranges overlap.
 

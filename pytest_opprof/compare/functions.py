@@ -1,4 +1,4 @@
-"""Which functions run more instructions than before, where their total rose."""
+"""In which functions a total rose: of instructions, and of what torch.compile did."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import CallLine, Change
+from pytest_opprof.metrics import Metric, Source
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.units import format_change
 
@@ -28,6 +29,28 @@ def with_grown_functions(change: Change, base: TestResult, head: TestResult) -> 
     return replace(
         change, line=CallLine(function=function, file=file, number=0), cause="in " + "; ".join(told + more)
     )
+
+
+def with_reasons(change: Change, base: TestResult, head: TestResult) -> Change:
+    """A total of torch.compile's that rose, with functions, their files, and torch's words for why."""
+    before, after = (Counter(side.functions.get(change.metric, {})) for side in (base, head))
+    risen = after - before
+    if change.rise <= 0 or not risen:
+        return change
+    first = min(risen, key=lambda reason: (-risen[reason], reason))
+    function, _, file = first.partition(": ")[0].rpartition(", ")
+    line = CallLine(function=function, file=file, number=0) if function else None
+    return replace(change, line=line, cause=f"in {in_words(risen, of=change.about)}")
+
+
+def in_words(counts: Mapping[str, int], *, of: Metric) -> str:
+    """The first few that a total consists of: ``forward, model.py: tensor 'x' dtype mismatch (2 times)``."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    # How often a function was compiled says something; the growth of an exponent's functions is in it.
+    is_repeated = of.source is Source.COMPILE
+    told = [f"{name} ({n} times)" if is_repeated and n > 1 else name for name, n in ranked[:_MOST_TOLD]]
+    more = [f"{len(ranked) - _MOST_TOLD} more"] if len(ranked) > _MOST_TOLD else []
+    return "; ".join(told + more)
 
 
 def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, int]]:

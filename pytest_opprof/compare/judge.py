@@ -17,7 +17,7 @@ from pytest_opprof.compare.background import with_moved_work
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.families import within_families
-from pytest_opprof.compare.functions import with_grown_functions
+from pytest_opprof.compare.functions import with_grown_functions, with_reasons
 from pytest_opprof.compare.gates import Gates, Rule, RuleKind
 from pytest_opprof.compare.pairing import RowPair, pair_rows
 from pytest_opprof.compare.ranking import ranked
@@ -26,7 +26,7 @@ from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
-from pytest_opprof.compare.work import traded, without_consequences
+from pytest_opprof.compare.work import traded, unless_moved, without_consequences
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
@@ -153,6 +153,9 @@ class _Comparer:
             )
             if change is not None and metric.slack:
                 change = with_grown_functions(change, self.base, self.head)
+                change = change if is_asked_for else unless_moved(change, self.base, self.head)
+            if change is not None and metric.source is Source.COMPILE:
+                change = with_reasons(change, self.base, self.head)
             if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
                 change = self._unless_only_new_ranges(change, rule)
             yield change

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pytest_opprof.compare.comparison import LimitResult
+from pytest_opprof.compare.culprits import culprits
 from pytest_opprof.compare.sums import part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
@@ -126,6 +127,8 @@ def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
         with_it = _pass_if(bound.holds(value.low + beside) and bound.holds(value.high + beside))
         if beside and with_it is not verdict:
             verdict, reason = Verdict.INCONCLUSIVE, _beside(value, beside, unit=path.metric.unit)
+    if verdict is Verdict.REGRESSED and bound.comparator in _UPPER and path.metric.family is not Family.TIME:
+        reason = culprits(path, test)
     return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
 
 

@@ -107,10 +107,10 @@ def _is_engine(name: str) -> bool:
     return name.startswith(_ENGINE)
 
 
-def _order_of_total(change: Change) -> tuple[int, bool, int]:
-    """The worst verdict first, then as the metrics are listed: ops, kernels, copies, bytes."""
+def _order_of_total(change: Change) -> tuple[int, bool, bool, int]:
+    """The worst first, what any edit may do last, then as the metrics are listed: ops, kernels, bytes."""
     severity, has_no_rule, *_ = _order(change)
-    return (severity, has_no_rule, list(TOTALS).index(change.metric))
+    return (severity, change.is_slight, has_no_rule, list(TOTALS).index(change.metric))
 
 
 def _order(change: Change) -> tuple[int, bool, bool, bool, int]:

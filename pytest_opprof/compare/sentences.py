@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_opprof.compare.comparison import Change, LimitResult
+from pytest_opprof.compare.comparison import LimitResult
 from pytest_opprof.compare.judge import Judgement
 from pytest_opprof.compare.phrases import difference, name_of, than_base
 from pytest_opprof.compare.trust import Trust
@@ -19,7 +19,7 @@ _NOTHING_CERTAIN = "nothing was the same in every step, so nothing could be judg
 
 def verdict_of(found: Judgement) -> Verdict | None:
     """The worst of a test's gates. It is IMPROVED only where nothing rose."""
-    work = [change for change in found.changes if not (change.is_free or _is_slight(change))]
+    work = [change for change in found.changes if not (change.is_free or change.is_slight)]
     verdicts = {change.verdict for change in work}
     if Verdict.IMPROVED not in verdicts:
         verdicts |= {change.verdict for change in found.changes}
@@ -67,22 +67,18 @@ def _moved(found: Judgement, base: Run) -> str:
     return f"{difference(fallen)} in each step than {base.title}, {more}"
 
 
-def _is_slight(change: Change) -> bool:
-    """Whether it is a difference that an edit makes that does no more work."""
-    return change.verdict is Verdict.CHANGED and change.about.slack is not None
-
-
 def _slight(found: Judgement, base: Run) -> str:
     """What differs where nothing but that does; empty where something else does too."""
     judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
-    if not all(map(_is_slight, judged)):
+    if not all(change.is_slight for change in judged):
         return ""
     return f"{difference(judged[0])} in each step than {base.title}, {judged[0].reason}"
 
 
 def _of_views(found: Judgement, base: Run) -> str:
-    """What differs where nothing but views does; empty where something else does too."""
-    judged = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
+    """What differs where nothing but views does; empty where something that matters does too."""
+    told = [change for change in found.changes if change.verdict not in {None, Verdict.PASS}]
+    judged = [change for change in told if not change.is_slight]
     if not all(change.is_free for change in judged):
         return ""
     total = next((change for change in judged if change.op is None), None)

@@ -11,10 +11,12 @@ from pytest_opprof.metrics import (
     CPU_MEMORY_ALLOCATED,
     FLOPS,
     FLOPS_TOTAL,
+    MEMORY_RETAINED,
     NODES,
     OPS_BYTES,
     OPS_COUNT,
     RANGES_COUNT,
+    RETAINED,
     Metric,
 )
 from pytest_opprof.metrics.device import (
@@ -40,6 +42,7 @@ _OF_METRIC = {
     FLOPS.name: FLOPS_TOTAL,
     BYTES.name: OPS_BYTES,
     NODES.name: AUTOGRAD_NODES,
+    RETAINED.name: MEMORY_RETAINED,
     **TOTAL_OF_COUNT,
 }
 _PART = {total.name: metric for metric, total in _OF_METRIC.items()}
@@ -50,9 +53,14 @@ def total_of(metric: str, kind: OpKind | None) -> Metric | None:
     return _OF_METRIC.get(metric) or (_OF_KIND.get(kind) if kind else None)
 
 
+def part_metric(total: Metric) -> str:
+    """The metric of rows that a total adds up; empty where there is none."""
+    return COUNT.name if total in _OF_KIND.values() else _PART.get(total.name, "")
+
+
 def part_of(total: Metric, row: OpRow) -> float:
     """What a row has of a total, as the mean of a step; what is inside a row may be in another one too."""
     if total in _OF_KIND.values():
         return row.samples(COUNT.name).mean if _OF_KIND.get(row.kind) is total else 0.0
-    part = _PART.get(total.name)
-    return 0.0 if part is None or row.kind.is_on_device else row.samples(part).mean
+    part = part_metric(total)
+    return row.samples(part).mean if part and not row.kind.is_on_device else 0.0

@@ -1,8 +1,8 @@
-"""Bytes that ops were given, and nodes of autograd's graph: judged beside the number of ops.
+"""Totals that are judged beside another one: work of ops, and Python instructions.
 
 Ops that are new bring their bytes along, and fewer ops may be given more: a loop that became one padded op.
 So rows tell of work only where it rose while the ops did not, and a rise is no regression where the ops
-fell by at least the same share.
+fell by at least the same share. Instructions may move between the project and its libraries.
 """
 
 from __future__ import annotations
@@ -13,11 +13,25 @@ from dataclasses import replace
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import AUTOGRAD_NODES, BYTES, NODES, OPS_BYTES, OPS_COUNT, VIEWS_COUNT
+from pytest_opprof.metrics import (
+    AUTOGRAD_NODES,
+    BYTES,
+    LIBRARY_INSTRUCTIONS,
+    NODES,
+    OPS_BYTES,
+    OPS_COUNT,
+    PYTHON_INSTRUCTIONS,
+    VIEWS_COUNT,
+)
+from pytest_opprof.metrics.fingerprint import LIBRARIES
 from pytest_opprof.results.run import TestResult
 
 _TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name})
 _OF_OPS = frozenset({BYTES.name, NODES.name})
+_INSTRUCTIONS = {
+    PYTHON_INSTRUCTIONS.name: LIBRARY_INSTRUCTIONS,
+    LIBRARY_INSTRUCTIONS.name: PYTHON_INSTRUCTIONS,
+}
 
 
 def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list[Change]:
@@ -40,6 +54,21 @@ def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list
                 continue
         found.append(change)
     return found
+
+
+def unless_moved(change: Change, base: TestResult, head: TestResult) -> Change:
+    """Instructions that moved from the project into libraries, or the other way round, are CHANGED."""
+    other = _INSTRUCTIONS[change.metric]
+    before, now = (_constant(test, other.name) for test in (base, head))
+    if change.verdict not in {Verdict.REGRESSED, Verdict.IMPROVED} or before is None or now is None:
+        return change
+    is_same_library = base.settings.get(LIBRARIES) == head.settings.get(LIBRARIES)
+    left = change.rise + now - before  # of both together
+    least = other.slack.least if other.slack else 0
+    is_moved = left <= least if change.verdict is Verdict.REGRESSED else left >= -least
+    if not (is_same_library and is_moved):
+        return change
+    return replace(change, verdict=Verdict.CHANGED, reason=f"{other.label}: {before} before, {now} now")
 
 
 def without_consequences(

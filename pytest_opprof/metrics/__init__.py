@@ -1,5 +1,6 @@
 """Every metric there is, and how users write them."""
 
+from pytest_opprof.metrics.compilation import COMPILE_TOTALS, GRAPH_BREAKS, GRAPHS, RECOMPILES
 from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.host import (
     AUTOGRAD_NODES,
@@ -12,17 +13,19 @@ from pytest_opprof.metrics.host import (
     CPU_TIME_TOTAL,
     FLOPS,
     FLOPS_TOTAL,
+    MEMORY_RETAINED,
     NODES,
     OPS_BYTES,
     OPS_COUNT,
     RANGES_COUNT,
+    RETAINED,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
     VIEWS,
     VIEWS_COUNT,
     WALL_TIME,
 )
-from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS
+from pytest_opprof.metrics.instructions import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, SCALING
 from pytest_opprof.metrics.metric import (
     ANSWERS,
     BOUNDED_PERCENT,
@@ -52,6 +55,7 @@ __all__ = [
     "AUTOGRAD_NODES",
     "BOUNDED_PERCENT",
     "BYTES",
+    "COMPILE_TOTALS",
     "COUNT",
     "CPU_MEMORY",
     "CPU_MEMORY_ALLOCATED",
@@ -61,7 +65,10 @@ __all__ = [
     "FINGERPRINT_FIELDS",
     "FLOPS",
     "FLOPS_TOTAL",
+    "GRAPHS",
+    "GRAPH_BREAKS",
     "LIBRARY_INSTRUCTIONS",
+    "MEMORY_RETAINED",
     "NODES",
     "OPS_BYTES",
     "OPS_COUNT",
@@ -70,7 +77,10 @@ __all__ = [
     "PRESETS",
     "PYTHON_INSTRUCTIONS",
     "RANGES_COUNT",
+    "RECOMPILES",
+    "RETAINED",
     "ROW_METRICS",
+    "SCALING",
     "SELF_CPU_TIME_TOTAL",
     "TOTALS",
     "TOTAL_SELF_CPU_TIME",

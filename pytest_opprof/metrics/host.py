@@ -23,6 +23,8 @@ FLOPS = of_op("flops", "FLOPs", Unit.FLOPS, Source.FLOPS, column="flops")
 BYTES = of_op("bytes", "bytes", Unit.BYTES, Source.WORK, column="bytes")
 # Nodes of autograd's graph that were made in an op, children included.
 NODES = of_op("nodes", "graph nodes", Unit.COUNT, Source.WORK, column="nodes")
+# Bytes that were taken in an op, or in the ops inside it, and were still in use when the step ended.
+RETAINED = of_op("retained", "retained memory", Unit.BYTES, Source.MEMORY, column="retained")
 
 OPS_COUNT = total(
     "ops.count",
@@ -55,6 +57,8 @@ AUTOGRAD_NODES = total(
 CPU_MEMORY_ALLOCATED = total("cpu_memory.allocated", "allocated memory", Unit.BYTES, Source.MEMORY)
 CPU_MEMORY_PEAK = total("cpu_memory.peak", "peak memory", Unit.BYTES, Source.MEMORY, family=Family.BOUNDED)
 CPU_MEMORY_ALLOCATIONS = total("cpu_memory.allocations", "allocations", Unit.COUNT, Source.MEMORY)
+# Of the host and of devices. Gradients that replace those of the step before are retained too.
+MEMORY_RETAINED = total("memory.retained", "retained memory", Unit.BYTES, Source.MEMORY)
 # Of steps without a profiler, from outside: of a further call of the test, or up to its own next step.
 WALL_TIME = total("wall_time", "wall time", Unit.NS, None, family=Family.TIME)
 TOTAL_SELF_CPU_TIME = total(
@@ -67,7 +71,7 @@ TOTAL_SELF_CPU_TIME = total(
 )
 
 # The table: in this order documents and tables have them.
-HOST_METRICS = (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, BYTES, NODES)
+HOST_METRICS = (COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, CPU_MEMORY, FLOPS, BYTES, NODES, RETAINED)
 HOST_COUNTS = (OPS_COUNT, VIEWS_COUNT, RANGES_COUNT)
 HOST_AMOUNTS = (
     OPS_BYTES,

@@ -27,4 +27,9 @@ LIBRARY_INSTRUCTIONS = total(
     slack=Slack(percent=1, least=_LEAST),
     fields=frozenset({LIBRARIES}),
 )
+# The exponent between a test's two largest sizes: 1 for twice the work on twice as much, 2 for four times.
+# For limits: less constant work beside the loop raises it too.
+SCALING = total(
+    "python.scaling", "growth", Unit.THOUSANDTHS, Source.SCALING, is_free=True, fields=frozenset({LIBRARIES})
+)
 INSTRUCTION_TOTALS: Final = (PYTHON_INSTRUCTIONS, LIBRARY_INSTRUCTIONS)

@@ -66,6 +66,8 @@ class Source(StrEnum):
     TENSORS_CUDA = "memory-cuda-tensors"  # of devices: what torch's allocators give out
     FLOPS = "flops"
     INSTRUCTIONS = "instructions"  # bytecodes of a further call
+    SCALING = "scaling"  # bytecodes of other sizes of a test too
+    COMPILE = "compile"  # what torch.compile did
     WORK = "work"  # what torch's ops are given, and add to autograd's graph
 
 
@@ -79,6 +81,8 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
         Source.FLOPS: frozenset({Source.FLOPS}),
         Source.INSTRUCTIONS: frozenset({Source.INSTRUCTIONS}),
+        Source.SCALING: frozenset({Source.SCALING}),
+        Source.COMPILE: frozenset({Source.COMPILE}),
         Source.WORK: frozenset({Source.WORK}),
     }
 )
@@ -90,6 +94,7 @@ _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
     {
         Source.RANGES: RANGE_FIELDS,
         Source.INSTRUCTIONS: RANGE_FIELDS,
+        Source.SCALING: RANGE_FIELDS,
         Source.MEMORY: MEMORY_FIELDS,
         Source.MEMORY_CUDA: DEVICE_MEMORY_FIELDS,
     }

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pytest_opprof.metrics.compilation import COMPILE_TOTALS, RECOMPILES
 from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
-from pytest_opprof.metrics.host import HOST_AMOUNTS, HOST_COUNTS, HOST_METRICS, HOST_TIMES, VIEWS
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
+from pytest_opprof.metrics.host import (
+    HOST_AMOUNTS,
+    HOST_COUNTS,
+    HOST_METRICS,
+    HOST_TIMES,
+    MEMORY_RETAINED,
+    VIEWS,
+)
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, SCALING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +38,10 @@ TOTALS: Mapping[str, Metric] = _by_name(
         *DEVICE_COUNTS,
         *HOST_AMOUNTS,
         *DEVICE_AMOUNTS,
+        MEMORY_RETAINED,
+        *COMPILE_TOTALS,
         *INSTRUCTION_TOTALS,
+        SCALING,
         *HOST_TIMES,
         *TOTAL_TIMES,
     )
@@ -41,6 +52,7 @@ PRESETS: Mapping[str, Mapping[str, int]] = MappingProxyType(
     {
         "no_sync": MappingProxyType({"syncs.count": 0}),
         "no_host_copy": MappingProxyType({"host_copies.count": 0}),
+        "no_recompile": MappingProxyType({RECOMPILES.name: 0}),
     }
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,14 +18,12 @@ from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated, settled
-from pytest_opprof.results.build import with_measurement
-from pytest_opprof.results.names import bounded
+from pytest_opprof.results.build import most_of, with_measurement
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
 from pytest_opprof.results.run import Measurement, MeasurementStatus, TestResult, Timing
 from pytest_opprof.results.samples import Samples
 
 _LONGEST: Final = 4_096  # of a reason in a document
-_MOST_FUNCTIONS: Final = 200
 
 
 def measured(test: TestResult, stepping: Stepping) -> TestResult:
@@ -65,13 +63,11 @@ def _with_instructions(test: TestResult, calls: CountedCalls) -> TestResult:
             metric.name: Samples.ranging([count.totals[at] for count in counts], steps=test.steps)
             for at, metric in enumerate(INSTRUCTION_TOTALS)
         },
-        functions={metric.name: _most(counts) for metric, counts in of_functions if counts},
+        functions={
+            **test.functions,
+            **{metric.name: most_of(counts) for metric, counts in of_functions if counts},
+        },
     )
-
-
-def _most(counts: Mapping[str, int]) -> Mapping[str, int]:
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return {bounded(name, length=_LONGEST): count for name, count in ranked[:_MOST_FUNCTIONS]}
 
 
 def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> TestResult:

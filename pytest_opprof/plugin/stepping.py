@@ -15,10 +15,10 @@ from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.compile_cache import compiled
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.torch_compile import Compilations, CompileWatch, compiled
 from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
 from pytest_opprof.plugin.counting import CountedCalls
@@ -111,6 +111,8 @@ class Stepping:
         self._stepper: Stepper | None = None
         self._takes_cycles = True
         self._had_torch = "torch" in sys.modules
+        self._compile_watch = CompileWatch()
+        self._compilations: list[Compilations] = []
         self._item: pytest.Item | None = None
         self._is_repeating = self.has_failed_parts = False
 
@@ -149,6 +151,7 @@ class Stepping:
         """The current step begins, if it is recorded."""
         if self._stepper is not None and self.problem is None:
             try:
+                self._compile_watch.begin()
                 self._stepper.begin_step()
             except Exception as error:  # noqa: BLE001  # whatever it is, the test did not do it
                 self._blame(error)
@@ -158,6 +161,7 @@ class Stepping:
         if self._stepper is not None:
             try:
                 self._stepper.end_step()
+                self._compilations.append(self._compile_watch.end())
             except Exception as error:  # noqa: BLE001  # as above
                 self._blame(error)
 
@@ -342,6 +346,8 @@ class Stepping:
 
     def _take(self, recording: Recording) -> None:
         if self._takes_cycles:
+            steps = len(recording.steps)
+            recording.compilations = tuple(self._compilations[-steps:]) if steps else ()
             self.recordings.append(recording)
 
     def _end_of_step(self, *, is_last: bool) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_opprof.compare.comparison import Change, TestComparison
-from pytest_opprof.metrics import COUNT, NODES
+from pytest_opprof.metrics import COUNT, NODES, RECOMPILES
 
 # So many times as often is a loop that was one op before.
 _LOOP = 4
@@ -30,6 +30,7 @@ class Facts:
         before: By op of the test: calls of a step before, at most.
         now: The same now.
         recorded: Ops that add to autograd's graph now, and did not before.
+        recompiles: How many recompilations a step there are more.
         text: What stands in the line that the cause is at; empty where that is unknown.
     """
 
@@ -38,6 +39,7 @@ class Facts:
     before: Mapping[str, int]
     now: Mapping[str, int]
     recorded: frozenset[str]
+    recompiles: int
     text: str
 
     def fell(self, op: str) -> bool:
@@ -65,6 +67,10 @@ class Rule:
     def code(self) -> str:
         """``OP103``."""
         return f"OP{self.number}"
+
+
+def _compiles_again(facts: Facts) -> bool:
+    return facts.recompiles > 0
 
 
 def _reads_a_value(facts: Facts) -> bool:
@@ -103,6 +109,15 @@ def _converts(facts: Facts) -> bool:
 
 # The first rule that applies is shown, so the most telling ones stand first.
 RULES: Final = (
+    Rule(
+        number=107,
+        title="A function is compiled again",
+        sentence=(
+            "torch.compile compiled a function again, because a guard on its arguments failed. Keep their "
+            "shapes, dtypes and Python values the same, or mark a size with torch._dynamo.mark_dynamic."
+        ),
+        applies=_compiles_again,
+    ),
     Rule(
         number=102,
         title="A copy to the host and back",
@@ -194,6 +209,9 @@ def advice(
         before=_counts(test, is_base=True),
         now=_counts(test, is_base=False),
         recorded=frozenset(recorded),
+        recompiles=max(
+            (change.rise for change in test.changes if change.metric == RECOMPILES.name), default=0
+        ),
         text=text,
     )
     return next((rule for rule in RULES if rule.applies(facts)), None)

@@ -128,7 +128,7 @@ def _limit_row(node_id: str, limit: LimitResult) -> Row:
         base=limit.limit,
         head="nothing" if limit.value is None else value_text(limit.value, unit=unit),
         change="over" if is_over else "?",
-        why="" if is_over else f"inconclusive: {limit.reason}",
+        why=limit.reason if is_over else f"inconclusive: {limit.reason}",
         verdict=limit.verdict,
     )
 

@@ -59,11 +59,12 @@ def failure_section(
 def change_lines(test: TestComparison, *, width: int) -> list[str]:
     """What changed of a test: its regressions by cause, what fails nothing in a table, and the totals."""
     shown = [row for row in change_rows(test) if row.source is not None]
+    has_failed = any(row.verdict is Verdict.REGRESSED for row in shown)
     ops = [row for row in shown if row.source and not row.is_total and not is_in_a_block(row.source)]
     totals = [
         (f"all {row.source.about.label}", row.source, "" if row.source.line else row.why)
         for row in shown
-        if row.is_total and row.source
+        if row.is_total and row.source and not (has_failed and row.source.is_slight)
     ]
     parts = [
         *blocks_in_lines(test, width=width),
@@ -100,11 +101,16 @@ def _limits(test: TestComparison, *, width: int) -> list[str]:
         return []
     return table(
         _LIMIT_HEADERS,
-        [[row.what, row.base, row.head, row.why or row.change] for row in broken],
+        [[row.what, row.base, row.head, _over(row)] for row in broken],
         width=width,
         names=_LIMIT_HEADERS.index("limit"),
         sentences=_LIMIT_HEADERS.index("verdict"),
     )
+
+
+def _over(row: Row) -> str:
+    is_explained = row.verdict is Verdict.REGRESSED and row.why
+    return f"{row.change}: {row.why}" if is_explained else row.why or row.change
 
 
 def _next_steps(

@@ -12,6 +12,7 @@ from pytest_opprof.metrics import (
     CPU_MEMORY_ALLOCATED,
     CPU_MEMORY_ALLOCATIONS,
     CPU_MEMORY_PEAK,
+    MEMORY_RETAINED,
     OP_METRICS,
     TOTALS,
     VIEWS_COUNT,
@@ -48,6 +49,8 @@ MAX_PLACES = 64
 MAX_PLACE = 4_096
 MAX_LINES = 2_000
 MAX_LINE = 200
+_MAX_FUNCTIONS = 200
+_MAX_FUNCTION = 4_096
 
 _TIMES = frozenset(name for name, metric in OP_METRICS.items() if metric.family is Family.TIME)
 # Of a step's `MemoryUse`, in the order of the metrics of memory.
@@ -76,6 +79,7 @@ def with_measurement(
         | _memory_totals(cycles, sources=test.sources, steps=steps)
         | _device_totals(cycles, sources=test.sources, steps=steps)
         | dict(extra_totals or {}),
+        functions=_functions(cycles),
         ops=kept,
         lines=_lines(kept, cycles),
         ops_omitted=len(rows) - len(kept),
@@ -136,12 +140,32 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
             use for cycle in cycles for use in cycle.device_memory
         ],
     }
-    return {
+    found = {
         metric.name: per_step([amount(use) for use in of_steps], steps=steps)
         for metrics, of_steps in uses.items()
         for metric, amount in zip(metrics, _AMOUNTS, strict=True)
         if metric.answers(sources)
     }
+    if MEMORY_RETAINED.answers(sources):
+        both = zip(*uses.values(), strict=True)
+        left = [sum(use.allocated - use.freed for use in of_step) for of_step in both]
+        found[MEMORY_RETAINED.name] = per_step(left, steps=steps)
+    return found
+
+
+def most_of(counts: Mapping[str, int]) -> dict[str, int]:
+    """What `TestResult.functions` holds of a total: those of its parts that have most."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {bounded(name, length=_MAX_FUNCTION): count for name, count in ranked[:_MAX_FUNCTIONS]}
+
+
+def _functions(cycles: Iterable[Cycle]) -> dict[str, dict[str, int]]:
+    """Of all cycles, each part as often as in the cycle that has most of it."""
+    found: dict[str, Counter[str]] = {}
+    for cycle in cycles:
+        for total, counts in cycle.functions.items():
+            found[total] = found.get(total, Counter()) | Counter(counts)
+    return {total: most_of(counts) for total, counts in found.items()}
 
 
 def _device_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: int) -> dict[str, Samples]:

@@ -28,6 +28,7 @@ class Cycle:
         parts: The same of what calls from each line add to a metric of the op, by the metric.
         device: What devices did; None where none was used.
         totals: Further totals, by the names of `metrics.TOTALS`: a number for each step.
+        functions: By such a total, what it consists of in the step with most of it, as in `TestResult`.
         tells_views: Whether torch's schemas were asked which ops are views. A trace has no schemas.
     """
 
@@ -40,4 +41,5 @@ class Cycle:
     parts: Mapping[str, Mapping[str, Mapping[Place, int]]] = field(default_factory=dict)
     device: DeviceUse | None = None
     totals: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    functions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tells_views: bool = False

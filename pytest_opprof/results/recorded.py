@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
-from pytest_opprof.metrics import BYTES, NODES
+from pytest_opprof.metrics import BYTES, GRAPH_BREAKS, GRAPHS, NODES, RECOMPILES, RETAINED, Source
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.run import CaptureStats
 from pytest_opprof.units import EVERY_PPM, parts_per_million
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_opprof.capture.recording import Recording
+    from pytest_opprof.capture.torch_compile import Compilations
 
 OF_TORCH: Final = frozenset({"ops", "ops-itt"})
-_PARTS: Final = {BYTES.name: attrgetter("nbytes"), NODES.name: attrgetter("nodes")}
+_PARTS: Final = {
+    BYTES.name: attrgetter("nbytes"),
+    NODES.name: attrgetter("nodes"),
+    RETAINED.name: attrgetter("retained"),
+}
 
 
 def cycle_of(recording: Recording) -> Cycle:
@@ -34,8 +39,33 @@ def cycle_of(recording: Recording) -> Cycle:
         places=places_of_sites(called_from) or places_of_ops(recording),
         parts={metric: places_of_sites(called_from, amount) for metric, amount in _PARTS.items()},
         device=recording.device_use(),
+        totals=_compiled(recording.compilations),
+        functions=_reasons(recording.compilations),
         tells_views=True,
     )
+
+
+def _compiled(steps: Sequence[Compilations]) -> dict[str, list[int]]:
+    if not steps:
+        return {}
+    return {
+        GRAPHS.name: [step.graphs for step in steps],
+        RECOMPILES.name: [_sum(step.recompiles) for step in steps],
+        GRAPH_BREAKS.name: [_sum(step.graph_breaks) for step in steps],
+    }
+
+
+def _reasons(steps: Sequence[Compilations]) -> dict[str, Mapping[str, int]]:
+    """Of the step with most of them."""
+    found = {
+        RECOMPILES.name: max((step.recompiles for step in steps), key=_sum, default={}),
+        GRAPH_BREAKS.name: max((step.graph_breaks for step in steps), key=_sum, default={}),
+    }
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def _sum(counts: Mapping[str, int]) -> int:
+    return sum(counts.values())
 
 
 def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) -> tuple[str, ...]:
@@ -44,6 +74,8 @@ def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) ->
     common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
     if heard and imported_torch() is None:
         common += sorted(asked_for & (OF_TORCH | {WORK}))
+    if heard and asked_for & OF_TORCH and all(recording.compilations for recording in recordings):
+        common.append(Source.COMPILE)
     return tuple(common)
 
 

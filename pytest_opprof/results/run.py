@@ -283,7 +283,8 @@ class TestResult:
         limits: The budgets the marker set, path to limit.
         accepted: The rises that were accepted in the measured code, path to when. A baseline ends them.
         totals: By the names of `metrics.TOTALS`; only what the sources can answer for.
-        functions: By such a total, what each function has of it, as places name them without a line.
+        functions: By such a total, what each function has of it, as places name them without a line; of what
+            torch.compile did, with the reason behind a colon.
         ops: Costliest first.
         ops_omitted: Rows past the cap.
         lines: What stands in the lines that ``places`` of the ops name, by the place.

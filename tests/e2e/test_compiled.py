@@ -1,4 +1,4 @@
-"""torch.compile: the first process makes code, the second finds it, and both are the same to a baseline."""
+"""torch.compile: a cold cache and a warm one are the same to a baseline, and compiling again is a failure."""
 
 from pathlib import Path
 
@@ -19,6 +19,61 @@ TEST = """\
     @pytest.mark.profile
     def test_eager(): torch.ones(4) * 2
 """
+
+
+RECOMPILES = """\
+    import pytest
+    import torch
+
+    def scaled(x, by):
+        return x * by
+
+    product = torch.compile(scaled, backend="eager", dynamic=False)
+    sizes = iter(range(2, 100))
+
+    @pytest.mark.profile(limits=["no_recompile"])
+    def test_grows(): product(torch.ones(next(sizes)), 2)
+
+    @pytest.mark.profile(limits=["no_recompile"])
+    def test_stays(): product(torch.ones(1), 2)
+
+    @pytest.mark.profile(limits=["no_recompile"])
+    def test_eager(): scaled(torch.ones(1), 2)
+"""
+BREAKS = """\
+    import pytest
+    import torch
+
+    def scaled(x):
+        {statement}
+        return x * 2
+
+    @pytest.mark.profile
+    def test_it():
+        torch._dynamo.reset()  # else one step compiles for all
+        torch.compile(scaled, backend="eager")(torch.ones(2))
+"""
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_a_step_that_compiles_again_is_over_its_limit_and_says_why(project: Project) -> None:
+    project.write("pytest.ini", INI.replace("    error\n", ""))
+    project.write("test_it.py", RECOMPILES)
+    session = project.pytest(env={"COLUMNS": "300"})
+    assert set(session.failures) == {"test_grows"}
+    assert "in scaled, test_it.py: tensor 'x' size mismatch at index 0. expected 2" in session.stdout
+
+
+@pytest.mark.usefixtures("torch_installed")
+def test_a_graph_break_is_found_and_its_function_named(project: Project) -> None:
+    project.write("pytest.ini", INI.replace("    error\n", ""))
+    project.write("test_it.py", BREAKS.format(statement="pass"))
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    assert project.pytest("--opprof-baseline=main").exit_code == 0
+    project.write("test_it.py", BREAKS.format(statement="torch._dynamo.graph_break()"))
+    section = project.pytest("--opprof-baseline=main", env={"COLUMNS": "300"}).failures["test_it"]
+    assert section.startswith("REGRESSED")
+    assert "graph breaks rose in scaled, test_it.py: Call to `torch._dynamo.graph_break()`" in section
 
 
 @pytest.mark.slow

@@ -95,3 +95,31 @@ def test_who_runs_code_first_has_no_more_memory(make_project: MakeProject) -> No
     alone = project.pytest("--opprof-baseline=main", "-k", "between")
     assert alone.outcomes == {"test_it[between]": "passed"}
     assert alone.exit_code == 0
+
+
+LEAKS = """\
+    import pytest, torch
+
+    KEPT = []
+
+    def step(rows):
+        loss = (rows * rows).sum()
+        KEPT.append({kept})
+
+    @pytest.mark.profile(profile_memory=True, limits=[{{"memory.retained": 0}}])
+    def test_limited(): step(torch.ones(1024))
+
+    @pytest.mark.profile(profile_memory=True)
+    def test_gated(): step(torch.ones(1024))
+"""
+
+
+def test_a_result_that_every_step_keeps_is_found_with_its_op_and_line(project: Project) -> None:
+    project.write("test_it.py", LEAKS.format(kept="loss.item()"))
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    assert project.pytest("--opprof-baseline=main").exit_code == 0
+    project.write("test_it.py", LEAKS.format(kept="loss"))
+    session = project.pytest("--opprof-baseline=main", env={"COLUMNS": "300"})
+    assert set(session.failures) == {"test_limited", "test_gated"}
+    assert "over: aten::sum in step, test_it.py:6 (4 B)" in session.failures["test_limited"]
+    assert "aten::sum retained  0 B -> 4 B" in session.failures["test_gated"]

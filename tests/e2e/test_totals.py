@@ -9,7 +9,7 @@ from e2e.project import CUDA_CONFTEST, Session
 
 from pytest_opprof.metrics import TOTALS, Source
 
-# Without Python instructions, which an option asks for (test_instructions.py).
+# Python instructions have tests of their own (test_instructions.py).
 GATED = {
     name for name, metric in TOTALS.items() if metric.watched and metric.source is not Source.INSTRUCTIONS
 }
@@ -138,6 +138,31 @@ OPS = """\
             del first
         torch.empty(1024)
 
+    def retained():
+        KEPT.extend(torch.empty(8) for _ in range(1 + MORE))
+
+    def compiled(*, breaks=False, shapes=(2,)):
+        def scaled(x):
+            if breaks:
+                torch._dynamo.graph_break()
+            return x + 1
+
+        torch._dynamo.reset()  # else one step compiles for all
+        product = torch.compile(scaled, backend="eager", dynamic=False)
+        for shape in shapes:
+            product(torch.ones(shape))
+
+    def graphs():
+        for _ in range(1 + MORE):
+            compiled()
+
+    def recompiles():
+        compiled(shapes=(2, 3, 4) if MORE else (2, 3))
+
+    def graph_breaks():
+        compiled(breaks=MORE)
+
+    KEPT = []
     ONES = torch.ones(8, 8)
     LEAF = torch.ones(8, requires_grad=True)
     DOES = {
@@ -148,6 +173,10 @@ OPS = """\
         "cpu_memory.allocated": allocated,
         "cpu_memory.allocations": allocations,
         "cpu_memory.peak": peak,
+        "memory.retained": retained,
+        "compile.graphs": graphs,
+        "compile.recompiles": recompiles,
+        "compile.graph_breaks": graph_breaks,
     }
 
     @pytest.mark.profile(with_flops=True, profile_memory=True)

@@ -1,5 +1,6 @@
 """Anti-patterns are told where real code shows them, and not where it does something like them."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ from support.documents.strategies import simple_run
 
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.torch_compile import CompileWatch
 from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.compare.sessions import compare_test
 from pytest_opprof.report.advice import RULES
@@ -127,6 +129,22 @@ def recorded_twice() -> object:
     return torch.relu(torch.relu(X @ WEIGHT))
 
 
+COMPILED = torch.compile(lambda x: x * 2, backend="eager", dynamic=False)
+SIZES = itertools.count(2)
+
+
+def compiled_once() -> object:
+    return COMPILED(X[:1])
+
+
+def compiled_twice() -> object:
+    return compiled_once(), compiled_once()
+
+
+def compiled_again() -> object:
+    return COMPILED(torch.ones(next(SIZES), 1))
+
+
 SHOWN = [
     ("OP101", item_once, item_in_loop),
     ("OP101", where, truth_of_a_tensor),
@@ -136,6 +154,7 @@ SHOWN = [
     ("OP104", batched, row_by_row),
     ("OP105", not_recorded, recorded),
     ("OP106", added_in_place, added),
+    ("OP107", compiled_once, compiled_again),
     ("OP108", relu, back_and_forth),
 ]
 NOT_SHOWN = [
@@ -144,6 +163,7 @@ NOT_SHOWN = [
     (relu, relu_twice),
     (number, added_in_place),
     (relu, batched),
+    (compiled_once, compiled_twice),
 ]
 
 
@@ -152,12 +172,18 @@ def measured(work: Callable[[], object]) -> TestResult:
     collector.open(sources=frozenset({"ranges", "ops", SITES, WORK}))
     work()
     collector.start(profile_memory=True)
+    watch = CompileWatch()
+    watch.begin()
     collector.step_begin(0)
     work()
     collector.step_end()
-    cycle = cycle_of(collector.stop())
+    recording = collector.stop()
+    recording.compilations = (watch.end(),)
+    cycle = cycle_of(recording)
     return with_measurement(
-        TestResult(node_id="test_it.py::test_it", sources=("ranges", "ops", "memory", WORK), processes=2),
+        TestResult(
+            node_id="test_it.py::test_it", sources=("ranges", "ops", "memory", "compile", WORK), processes=2
+        ),
         [cycle],
     )
 

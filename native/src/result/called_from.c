@@ -150,6 +150,7 @@ bool op_calling_add(op_calling *c, const op_result *r, uint64_t row) {
         called->bytes += r->work[row].bytes;
         called->nodes += r->work[row].nodes;
     }
+    called->retained += op_memory_retained(r, row);
     return true;
 }
 

@@ -160,6 +160,7 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
         group->device_memory += g->memory.device[row];
         group->self_device_memory += g->memory.self_device[row];
     }
+    group->retained += op_memory_retained(g->r, row);
     if (g->r->flops) {
         group->flops += g->r->flops[row];
         group->counted_flops += g->r->flops[c->count + row];
@@ -211,6 +212,7 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
         cell[OP_STEP_cpu_memory * steps] += g->memory.cpu[row];
         cell[OP_STEP_device_memory * steps] += g->memory.device[row];
     }
+    cell[OP_STEP_retained * steps] += op_memory_retained(g->r, row);
     if (g->r->flops) {
         cell[OP_STEP_flops * steps] += g->r->flops[row];
         cell[OP_STEP_counted_flops * steps] += g->r->flops[c->count + row];

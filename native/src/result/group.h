@@ -23,7 +23,8 @@
     X(bytes)                                                                                           \
     X(counted_bytes)                                                                                   \
     X(nodes)                                                                                           \
-    X(counted_nodes)
+    X(counted_nodes)                                                                                   \
+    X(retained)
 #define OP_STEP_COLUMN(name) OP_STEP_##name,
 enum op_step_column { OP_EACH_STEP_COLUMN(OP_STEP_COLUMN) OP_STEP_COLUMNS };
 

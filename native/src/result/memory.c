@@ -81,6 +81,7 @@ typedef struct block {
     uint64_t address; /* 0: an empty place */
     int64_t bytes;    /* 0: given back */
     int32_t step;     /* in which it was taken */
+    uint64_t row;     /* by this event */
 } block;
 
 typedef struct blocks {
@@ -156,6 +157,47 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
     free(moments);
     free(in_use.places);
     return OP_OK;
+}
+
+/* ---- left over by steps ----------------------------------------------------------------- */
+
+/* What was taken in a step and not given back in it is the event's that took it, and of all around. */
+int op_memory_retain(op_result *r) {
+    if (r->memory_count == 0)
+        return OP_OK;
+    const op_columns *c = &r->columns;
+    moment *moments = in_time(r);
+    blocks in_use = {0};
+    r->retained = op_calloc(c->count, sizeof *r->retained);
+    if (!moments || !r->retained || make_blocks(r, &in_use) != OP_OK) {
+        free(moments);
+        return no_memory_to_follow(r);
+    }
+    for (uint64_t i = 0; i < r->memory_count; i++) {
+        op_memory m;
+        uint64_t row = moments[i].row;
+        if (!op_result_memory(r, row, &m) || m.address == 0)
+            continue;
+        block *known = block_at(&in_use, m.address);
+        if (m.bytes > 0 && c->step[row] >= 0)
+            r->retained[row] = m.bytes;
+        else if (m.bytes <= 0 && known->bytes && known->step == c->step[row])
+            r->retained[known->row] = 0;
+        *known = (block){m.address, m.bytes > 0 ? m.bytes : 0, c->step[row], row};
+    }
+    for (uint64_t row = c->count; row-- > 0;) /* in preorder a parent comes before its children */
+        if (c->parent[row] >= 0)
+            r->retained[c->parent[row]] += r->retained[row];
+    free(moments);
+    free(in_use.places);
+    return OP_OK;
+}
+
+int64_t op_memory_retained(const op_result *r, uint64_t row) {
+    if (!r->retained)
+        return 0;
+    int32_t parent = r->columns.parent[row];
+    return parent >= 0 && r->columns.name[parent] == r->columns.name[row] ? 0 : r->retained[row];
 }
 
 /* ---- per event -------------------------------------------------------------------------- */

@@ -53,6 +53,7 @@ struct op_result {
     struct op_device_sums *device_sums; /* NULL: not asked for */
     int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
     int64_t *memory; /* four columns; NULL: not asked for yet */
+    int64_t *retained; /* by row: bytes taken in it and left in use by its step; NULL: none recorded */
     op_memory_use *memory_use;
     op_work *work;      /* by row; NULL: not asked for */
     uint32_t *outputs;  /* by row: 1 + word offset of what the op gave back; NULL: not asked for */
@@ -94,6 +95,10 @@ int op_source_list_threads(const op_source *source, op_result *result);
 /* While the columns are made: of an event of kind OP_MEMORY its flags, and when all are there. */
 uint8_t op_memory_note(op_result *result, uint64_t event);
 int op_memory_settle(op_result *result, uint8_t *flags);
+int op_memory_retain(op_result *result); /* once it is known which steps rows belong to */
+/* Bytes of an event that were taken in it and left in use by its step. An op that runs one of its own
+ * name has them once. */
+int64_t op_memory_retained(const op_result *result, uint64_t event);
 int op_raw_order(const void *a, const void *b); /* for qsort */
 
 /* The columns as the collector's own code may write them. */

@@ -20,6 +20,7 @@ void op_result_free(op_result *r) {
     op_device_use_forget(r);
     free(r->flops);
     free(r->memory);
+    free(r->retained);
     free(r->memory_use);
     free(r->work);
     free(r->outputs);

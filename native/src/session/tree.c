@@ -75,6 +75,7 @@ static int settle(op_result *r, op_walk *k) {
     if (rc == OP_OK) {
         op_views_settle(&rows);
         op_work_settle(&rows);
+        rc = op_memory_retain(r);
     }
     if (rc == OP_OK && r->sites)
         rc = settle_sites(r, &rows);

@@ -141,7 +141,7 @@ def judged(test: TestResult, limits: object) -> list[tuple[Verdict, str]]:
 @pytest.mark.parametrize("preset", ["no_sync", "no_host_copy"])
 def test_presets_hold_where_devices_were_seen(preset: str) -> None:
     assert judged(PLAIN, preset) == [(Verdict.PASS, "")]
-    assert judged(COPIES, preset) == [(Verdict.REGRESSED, "")]
+    assert judged(COPIES, preset) == [(Verdict.REGRESSED, "aten::to (1)")]
     assert judged(NO_CUDA, preset) == [(Verdict.INCONCLUSIVE, "needs cuda capture, which did not run")]
 
 
@@ -151,8 +151,8 @@ def test_a_budget_is_not_kept_by_what_was_lost() -> None:
         (Verdict.INCONCLUSIVE, "3 records of devices were dropped")
     ]
     assert judged(replace(COPIES, capture=lost), {"syncs.count": 0, "copies.bytes": "< 8"}) == [
-        (Verdict.REGRESSED, ""),
-        (Verdict.REGRESSED, ""),
+        (Verdict.REGRESSED, "aten::to (1)"),
+        (Verdict.REGRESSED, "aten::to (8 B)"),
     ]
     assert judged(replace(PLAIN, capture=lost), {"ops.count": 2}) == [(Verdict.PASS, "")]
 

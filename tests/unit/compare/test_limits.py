@@ -53,7 +53,10 @@ def test_presets_are_written_out() -> None:
     ("limits", "sentence"),
     [
         ("no_snyc", "unknown preset 'no_snyc' in limits of test_x (did you mean 'no_sync'?)"),
-        (["zzz"], "unknown preset 'zzz' in limits of test_x (there are: no_sync, no_host_copy)"),
+        (
+            ["zzz"],
+            "unknown preset 'zzz' in limits of test_x (there are: no_sync, no_host_copy, no_recompile)",
+        ),
         (5, "limits of test_x: limits are a dict, a preset's name, or a list of both, not 5"),
         ([5], "limits of test_x: 5 is neither a preset's name nor a dict of limits"),
         ({"ops.count": "few"}, "limits of test_x: ops.count: 'few' is no count: write it like '12'"),

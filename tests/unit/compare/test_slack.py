@@ -84,6 +84,29 @@ def test_other_libraries_make_their_total_advisory() -> None:
     assert compared(base, same).verdict is Verdict.REGRESSED
 
 
+def both(project: int, libraries: int, *, version: str = "3.11.7 a") -> TestResult:
+    test, other = with_total(project), with_total(libraries, metric=LIBRARY_INSTRUCTIONS, libraries=version)
+    return replace(other, totals={**test.totals, **other.totals})
+
+
+@pytest.mark.parametrize(
+    ("head", "verdict"),
+    [
+        (both(9_000, 1_000), Verdict.CHANGED),
+        (both(9_000, 1_200), Verdict.CHANGED),
+        (both(9_000, 1_201), Verdict.REGRESSED),
+        (both(9_000, 1_000, version="3.11.7 b"), Verdict.REGRESSED),
+    ],
+)
+def test_what_moves_from_a_library_into_the_project_is_not_more(head: TestResult, verdict: Verdict) -> None:
+    assert compared(both(5_000, 5_000), head).verdict is verdict
+
+
+def test_who_asks_for_a_gate_of_the_project_gets_it() -> None:
+    gates = MappingProxyType({"python.instructions": "1%"})
+    assert compared(both(5_000, 5_000), both(9_000, 1_000), gates=gates).verdict is Verdict.REGRESSED
+
+
 def test_a_run_that_counts_nothing_is_judged_without() -> None:
     assert compared(with_total(5_000), simple_test({"aten::add": 2})).verdict is Verdict.PASS
 

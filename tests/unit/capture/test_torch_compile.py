@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.capture.compile_cache import COLD, WARM, Compiled, compiled
+from pytest_opprof.capture.torch_compile import COLD, WARM, Compiled, compiled
 
 COMPILES = """
 import torch
-from pytest_opprof.capture.compile_cache import compiled
+from pytest_opprof.capture.torch_compile import compiled
 
 before = compiled()
 product = torch.compile(lambda x: x * 2 + 1)
@@ -55,3 +55,34 @@ def test_the_second_process_finds_what_the_first_made(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert states == [[COLD, "''"], [WARM, "''"]]
+
+
+WATCHES = """
+import torch
+from pytest_opprof.capture.torch_compile import CompileWatch
+
+def scaled(x, by):
+    torch._dynamo.graph_break()
+    return x * by
+
+product = torch.compile(scaled, backend="eager")
+watch = CompileWatch()
+for size, by in [(3, 2), (3, 2), (4, 2), (3, 5)]:
+    watch.begin()
+    product(torch.ones(size), by)
+    print(watch.end())
+"""
+
+
+def test_a_watch_tells_what_torch_compiled_in_a_step_and_why(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(WATCHES)
+    told = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    first, again, larger, other = told
+    assert "graphs=1, recompiles=Counter()" in first
+    assert "Counter({'scaled, script.py: Call to `torch._dynamo.graph_break()`': 1})" in first
+    assert again == "Compilations(graphs=0, recompiles=Counter(), graph_breaks=Counter())"
+    assert "scaled, script.py: tensor 'x' size mismatch at index 0. expected 3, actual 4" in larger
+    assert "'scaled, script.py: by == 2': 1" in other

@@ -1,0 +1,50 @@
+"""What a broken budget was spent on."""
+
+from dataclasses import replace
+
+import pytest
+from support.documents.strategies import simple_test
+
+from pytest_opprof.compare.culprits import culprits
+from pytest_opprof.metrics import parse_path
+from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
+
+PLACE, OTHER = "step, train.py:31", "step, train.py:7"
+
+
+def keeping(**more: object) -> TestResult:
+    """A test whose `linear` keeps what the `addmm` in it took, more of it in one line than in another."""
+    test = simple_test({"aten::linear": 2, "aten::addmm": 2, "aten::add": 1})
+    metrics = {"aten::linear": 96, "aten::addmm": 96, "aten::add": 8}
+    rows = [
+        replace(
+            row.with_metrics(retained=Samples.constant(metrics[row.name], steps=test.steps)),
+            parent_op="aten::linear" if row.name == "aten::addmm" else None,
+            places={OTHER: 9, PLACE: 1},
+            parts={"retained": {OTHER: 4, PLACE: 92}},
+        )
+        for row in test.ops
+    ]
+    return replace(test, ops=tuple(rows), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("memory.retained", f"aten::linear in {PLACE} (96 B); aten::add in {PLACE} (8 B)"),
+        ("aten::addmm.retained", f"{PLACE} (96 B)"),
+        ("aten::add*.retained", f"aten::addmm in {PLACE} (96 B); aten::add in {PLACE} (8 B)"),
+        ("ops.count", f"aten::linear in {OTHER} (2); aten::add in {OTHER} (1)"),
+        ("wall_time", ""),
+    ],
+)
+def test_it_names_outermost_ops_and_the_lines_that_have_most(path: str, words: str) -> None:
+    assert culprits(parse_path(path, where="a test"), keeping()) == words
+
+
+def test_it_names_functions_with_reasons() -> None:
+    reasons = {"compile.recompiles": {"f, model.py: tensor 'x' dtype mismatch": 2, "g, model.py: n == 3": 1}}
+    assert culprits(parse_path("compile.recompiles", where="a test"), keeping(functions=reasons)) == (
+        "in f, model.py: tensor 'x' dtype mismatch (2 times); g, model.py: n == 3"
+    )
