@@ -10,6 +10,7 @@ import sys
 
 from benchmarks import (
     capture,
+    counted_calls,
     cuda,
     fleet,
     growth,
@@ -31,6 +32,7 @@ _BENCHES = {
     "capture": capture.rows,
     "ranges": ranges.rows,
     "calls": python_calls.rows,
+    "counted": counted_calls.rows,
     "run": run_scripts.rows,
     "trace": trace_export.rows,
     "reading": trace_reading.rows,

@@ -42,6 +42,7 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "with_modules": "record the calls of torch modules, as `nn.Module: Linear_0`",
         "sampling": "record this share of torch's ops instead of all, such as `0.01`",
         "limits": 'budgets for each active step that need no baseline: `[{"aten::item.count": 0}]`',
+        "size": "the parameter that is the test's size, for a limit on `python.scaling`",
         "gates": 'how one metric is judged in this test: `{"aten::mul.count": "exact"}`',
         "group_by_input_shape": (
             "`opprof.key_averages()` has a row for each op and its shapes (needs `record_shapes`)"
@@ -68,6 +69,7 @@ class ProfileRequest:
         names_activities: The marker says which; else CUDA's are recorded too, where the session records them.
         limits: Budgets as they were written.
         sampling: The share of torch's ops to record.
+        size: The parameter that is the test's size; empty where none is named.
         gates: Rules as they were written.
         is_named: The test has the marker in its code; else a line of options chose it among others.
         missing: What was asked for and is not captured in this release.
@@ -87,6 +89,7 @@ class ProfileRequest:
     with_modules: bool = False
     sampling: float = EVERY_OP
     limits: Any = ()
+    size: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     is_named: bool = True
     group_by_input_shape: bool = False
@@ -160,6 +163,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         with_modules=_flag(arguments, "with_modules", where=where),
         sampling=parse_sampling(arguments.get("sampling", EVERY_OP), where=where),
         limits=arguments.get("limits", ()),
+        size=_text(arguments, "size", where=where),
         is_named=BY_LINE not in item.stash,
         gates={str(path): str(rule) for path, rule in gates.items()},
         group_by_input_shape=_flag(arguments, "group_by_input_shape", where=where),
@@ -205,6 +209,13 @@ def _flag(arguments: Mapping[str, Any], name: str, *, where: str) -> bool:
     value = arguments.get(name, False)
     if not isinstance(value, bool):
         raise UsageError(f"{where}: {name} is True or False, not {value!r}")
+    return value
+
+
+def _text(arguments: Mapping[str, Any], name: str, *, where: str) -> str:
+    value = arguments.get(name, "")
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: {name} is a text, not {value!r}")
     return value
 
 

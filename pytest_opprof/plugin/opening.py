@@ -22,6 +22,7 @@ from pytest_opprof.plugin.marking import mark, suite_arguments
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
+from pytest_opprof.plugin.scaling import leave_limit_to_the_last
 from pytest_opprof.plugin.session import OpprofSession, version
 from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, XDIST
 from pytest_opprof.plugin.unmeasured import stand_aside
@@ -140,6 +141,11 @@ def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
     for item in chosen:
         try:
             item.stash[PLAN] = plan_of(item, known_ops=names, suite=suite)
+        except UsageError as error:
+            problems.append(f"opprof: {error}")
+    if not problems:
+        try:
+            leave_limit_to_the_last(chosen)
         except UsageError as error:
             problems.append(f"opprof: {error}")
     if problems:

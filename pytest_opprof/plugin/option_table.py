@@ -131,8 +131,9 @@ OPTIONS: Final = (
     Option(
         name="opprof-instructions",
         metavar="on|off",
-        default="off",
-        help="count the Python instructions of a further call of each measured test, by function",
+        default="on",
+        help="count the Python instructions of a further call of each measured test, by function; off: save "
+        "the time of that call",
     ),
     Option(
         name="opprof-seed",

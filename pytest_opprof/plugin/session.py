@@ -43,6 +43,7 @@ from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.properties import note_properties
 from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.reports import check_reports
+from pytest_opprof.plugin.scaling import Scaling
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
@@ -133,6 +134,7 @@ class OpprofSession:
         base = self.baseline.run
         self.before = {} if base is None else {test.node_id: test for test in base.tests}
         self._looks = Looks(self)
+        self._scaling = Scaling()
         self._heap = RestingHeap()
         self._seeds = Seeds(options.seed)
         self._speed: Speed | None = None
@@ -207,7 +209,8 @@ class OpprofSession:
         before = self.before.get(canonical_node_id(item.nodeid))
         least = 1 if first_run(self.config) is not None else CERTIFICATE
         expected = certified_counts(before) if before is not None and before.processes >= least else None
-        return CountedCalls(is_wanted=self.options.instructions, expected=expected)
+        is_wanted = self.options.instructions and "cpu" in item.stash[PLAN].request.activities
+        return CountedCalls(is_wanted=is_wanted, expected=expected)
 
     @property
     def _sources(self) -> frozenset[str]:
@@ -245,7 +248,9 @@ class OpprofSession:
         if stepping is None or test.outcome is not Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
-        found = self._looks.last(item, stepping) or self.compare(measured_or_error(test, stepping))
+        found = self._looks.last(item, stepping)
+        if found is None or plan.request.size:
+            found = self.compare(self._scaling.with_exponent(item, measured_or_error(test, stepping)))
         test = measured_of(found)
         if test.timing.reason:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 
 import pytest
-from e2e.project import Project
+from e2e.project import INI, Project
 
 TEST = """\
     import pytest
@@ -250,6 +250,8 @@ def several(project: Project) -> Project:
     """A project with three tests that fail for two causes."""
     project.git("init", "-q", "-b", "main")
     project.write("test_it.py", SEVERAL)
+    # With them a test without an op is compared too.
+    project.write("pytest.ini", INI + "opprof_instructions = off\n")
     project.commit()
     project.pytest("--opprof-save=main")
     project.replace("test_it.py", "shared(2)", "shared(3)")

@@ -30,7 +30,7 @@ def test_nvtx_ranges_are_counted_when_asked_for(project: Project) -> None:
     assert session.outcomes == {"test_library": "passed"}
     assert "NVTX ranges" in session.stdout
     test = session.result("test_library")
-    assert set(test.sources) == {"ranges", "nvtx"}
+    assert set(test.sources) == {"ranges", "nvtx", "instructions"}
     assert {op.name: op.count.total for op in test.ops} == {"ProfilerStep*": 2, "solve": 2}
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Project, Session
+from e2e.project import INI, Project, Session
 
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run
@@ -118,7 +118,7 @@ def test_more_processes_take_turns_with_the_order_and_find_it_out(project: Proje
     run = stored(project)
     assert {test.processes for test in run.tests} == {4}
     assert {test.node_id.partition("::")[2]: test.unstable for test in run.tests if test.unstable} == {
-        "test_by_process": ("ranges.count", "work.count")
+        "test_by_process": ("ranges.count", "python.instructions", "work.count")
     }
     orders = [(project.folder / f"order-{number}").read_text().splitlines() for number in (1, 2, 3, 4)]
     assert orders[0] == orders[2] == orders[1][::-1] == orders[3][::-1]
@@ -244,6 +244,7 @@ def test_where_no_gate_could_be_judged_nothing_passes(project: Project) -> None:
     project.replace("test_it.py", "def test_same(): work(1)", "def test_empty(): pass")
     marker = '@pytest.mark.profile(warmup=1, active=3, gates={"ranges.count": "off"})\n'
     project.replace("test_it.py", "def test_by_step", f"{marker}def test_off(): work(1)\n\ndef test_by_step")
+    project.write("pytest.ini", INI + "opprof_instructions = off\n")  # which any test has
     project.pytest("--opprof-save=main")
     session = project.pytest("--opprof-baseline=main", "-v")
     assert session.exit_code == 0

@@ -4,9 +4,8 @@ import textwrap
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import INI, Project, Session
+from e2e.project import Project, Session
 
-COUNTED = INI + "opprof_instructions = on\n"
 WIDE = {"COLUMNS": "300"}
 
 # Of each kind of slow-down the module before and after it, and the function that does more.
@@ -113,7 +112,6 @@ TESTS = """\
 
 def saved(project: Project, modules: dict[str, str], tests: str) -> None:
     """The project with a baseline."""
-    project.write("pytest.ini", COUNTED)
     for name, text in modules.items():
         project.write(f"{name}.py", text)
     project.write("test_it.py", textwrap.dedent(tests))
@@ -206,11 +204,11 @@ def test_what_varies_never_fails_and_is_named(make_project: MakeProject) -> None
         assert "REGRESSED" not in session.stdout
 
 
-def test_instructions_are_counted_where_asked_for(make_project: MakeProject) -> None:
+def test_instructions_are_counted_unless_they_are_not_wanted(make_project: MakeProject) -> None:
     project = make_project("off")
     project.write("code_of.py", "def work():\n    return 1\n")
     project.write("test_it.py", textwrap.dedent(TESTS.format(kinds=["code_of"])))
     assert project.pytest("--opprof-json=run.json").exit_code == 0
-    assert "python.instructions" not in (project.folder / "run.json").read_text()
-    assert project.pytest("--opprof-instructions=on", "--opprof-json=run.json").exit_code == 0
     assert "python.instructions" in (project.folder / "run.json").read_text()
+    assert project.pytest("--opprof-instructions=off", "--opprof-json=run.json").exit_code == 0
+    assert "python.instructions" not in (project.folder / "run.json").read_text()

@@ -85,7 +85,7 @@ def scheduled(make_project: MakeProject) -> tuple[Project, Session]:
     project = make_project("schedules")
     project.write("conftest.py", CONFTEST)
     project.write("test_it.py", SCHEDULES)
-    return project, project.pytest()
+    return project, project.pytest("--opprof-instructions=off")  # which takes further calls
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Project, Session
+from e2e.project import INI, Project, Session
 
 from pytest_opprof.compare.verdicts import Verdict
 
@@ -74,6 +74,8 @@ def screen(session: Session) -> str:
 @pytest.fixture(scope="module")
 def saved(make_project: MakeProject) -> Project:
     project = make_project("screens")
+    # Each version of Python has other counts.
+    project.write("pytest.ini", INI + "opprof_instructions = off\n")
     project.write("work.py", WORK)
     for verdict in Verdict:
         project.write(f"test_{verdict}.py", TESTS.format(name=verdict))

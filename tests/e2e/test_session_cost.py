@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from e2e.conftest import MakeProject
-from e2e.project import Project
+from e2e.project import INI, Project
 
 from pytest_opprof.results.files import read_run
 
@@ -37,9 +37,23 @@ TESTS = """\
 """
 
 
+UNCOUNTED = INI + "opprof_instructions = off\n"
+
+
+def test_instructions_take_two_calls_that_agree_then_one_that_is_as_before(make_project: MakeProject) -> None:
+    project = make_project("counted")
+    project.write("test_it.py", TESTS)
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    # Those of the schedule, then those that are counted; here, and in the process that confirms.
+    assert Counter(line.split()[0] for line in calls(project))["same"] == (4 + 2) + (1 + 1)
+    assert project.pytest("--opprof-baseline=main").exit_code == 0
+    assert Counter(line.split()[0] for line in calls(project))["same"] == 2 + 1
+
+
 @pytest.fixture(scope="module")
 def saved(make_project: MakeProject) -> Project:
     project = make_project("cost")
+    project.write("pytest.ini", UNCOUNTED)
     project.write("test_it.py", TESTS)
     assert project.pytest("--opprof-save=main").exit_code == 0
     return project
@@ -100,6 +114,7 @@ CONFIRMED = """\
 
 def test_a_fresh_process_confirms_by_the_first_call_that_is_as_all_were(make_project: MakeProject) -> None:
     project = make_project("confirmed")
+    project.write("pytest.ini", UNCOUNTED)
     project.write("test_it.py", CONFIRMED)
     project.pytest("--opprof-save=main", env={"PYTHONHASHSEED": ""})
     # Those here, and those there. What differs there is asked by all of its schedule.

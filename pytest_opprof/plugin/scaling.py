@@ -1,0 +1,148 @@
+"""How the Python instructions of a parametrized test grow with a size: the exponent, from exact counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import SCALING, Source, parse_path
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
+from pytest_opprof.plugin.plans import PLAN
+from pytest_opprof.results.build import most_of
+from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.units import ONE_IN_THOUSANDTHS
+
+_MOST: Final = 3  # functions that are named
+
+
+class _Family(NamedTuple):
+    """Which parametrized test it is, with what values of its other parameters."""
+
+    function: str
+    others: Hashable
+
+
+@dataclass(slots=True)
+class Scaling:
+    """Remembers what the tests of one function counted, by their size."""
+
+    _counted: defaultdict[_Family, dict[float, TestResult]] = field(default_factory=lambda: defaultdict(dict))
+
+    def with_exponent(self, item: pytest.Item, test: TestResult) -> TestResult:
+        """The test, with its exponent where its marker has a limit on that, or why there is none."""
+        if not item.stash[PLAN].request.size:
+            return test
+        family, size = _family(item), _size(item)
+        if _count(test) is not None:
+            self._counted[family][size] = test
+        if not any(_is_on_scaling(path) for path in test.limits):
+            return test
+        largest, *others = sorted(self._counted[family].items(), reverse=True) or [(0, test)]
+        if _count(test) is None or not others:
+            return replace(test, unheard={**test.unheard, Source.SCALING: _why_not(item, test)})
+        return _with_exponent(test, smaller=others[0], larger=largest)
+
+
+def leave_limit_to_the_last(items: Iterable[pytest.Item]) -> None:
+    """Have the limit on the exponent judged once of each family: after its last size.
+
+    Raises:
+        UsageError: A marker names a parameter that the test has not, or one that is not a size.
+    """
+    last = {_family(item): item for item in items if item.stash[PLAN].request.size}
+    for item in items:
+        plan = item.stash[PLAN]
+        if any(map(_is_on_scaling, plan.limits)):
+            _size(item)
+            if last[_family(item)] is not item:
+                kept = {path: limit for path, limit in plan.limits.items() if not _is_on_scaling(path)}
+                item.stash[PLAN] = replace(plan, limits=kept)
+
+
+def _with_exponent(
+    test: TestResult, *, smaller: tuple[float, TestResult], larger: tuple[float, TestResult]
+) -> TestResult:
+    (n, before), (m, after) = smaller, larger
+    counts, counts_now = (_count(side) or 0 for side in (before, after))
+    exponent = math.log(counts_now / counts) / math.log(m / n)
+    return replace(
+        test,
+        sources=(*test.sources, Source.SCALING.value),
+        totals={
+            **test.totals,
+            SCALING.name: Samples.constant(round(exponent * ONE_IN_THOUSANDTHS), steps=test.steps),
+        },
+        functions={**test.functions, SCALING.name: _growing(before, after, by=m / n)},
+    )
+
+
+def _growing(before: TestResult, after: TestResult, *, by: float) -> Mapping[str, int]:
+    """The functions that grow most, with their own exponents, and by how many instructions."""
+    counts, counts_now = _functions(before), _functions(after)
+    grown = most_of(counts_now - counts)
+    told = list(grown)[:_MOST]
+    exponents = {
+        name: math.log(counts_now[name] / counts[name]) / math.log(by) for name in told if counts[name]
+    }
+    return {f"{name}: n^{exponents[name]:.2f}" if name in exponents else name: grown[name] for name in told}
+
+
+def _functions(test: TestResult) -> Counter[str]:
+    found = Counter[str]()
+    for metric in INSTRUCTION_TOTALS:
+        found.update(test.functions.get(metric.name, {}))
+    return found
+
+
+def _count(test: TestResult) -> int | None:
+    """Instructions of the project and of libraries; None where they vary or were not counted."""
+    found = [test.totals.get(metric.name) for metric in INSTRUCTION_TOTALS]
+    counts = [samples.low for samples in found if samples is not None and samples.is_constant]
+    return sum(counts) or None if len(counts) == len(found) else None
+
+
+def _why_not(item: pytest.Item, test: TestResult) -> str:
+    if _count(test) is None:
+        return "its Python instructions were not counted, or varied"
+    return (
+        f"of its sizes only {item.stash[PLAN].request.size}={_size(item):g} was counted in this process: run "
+        "all of them, with xdist under --dist loadfile"
+    )
+
+
+def _is_on_scaling(path: str) -> bool:
+    return parse_path(path, where="limits").metric is SCALING
+
+
+def _family(item: pytest.Item) -> _Family:
+    params = dict(_params(item))
+    params.pop(item.stash[PLAN].request.size, None)
+    others = tuple(sorted((name, repr(value)) for name, value in params.items()))
+    return _Family(function=item.nodeid.partition("[")[0], others=others)
+
+
+def _size(item: pytest.Item) -> float:
+    name = item.stash[PLAN].request.size
+    where = f"@pytest.mark.profile of {item.nodeid}"
+    if not name:
+        raise UsageError(f'{where}: a limit on {SCALING.name} needs the parameter that is the size: size="n"')
+    params = _params(item)
+    if name not in params:
+        known = ", ".join(params) or "none"
+        raise UsageError(f"{where}: size={name!r} is not a parameter of the test (there are: {known})")
+    value = params[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise UsageError(f"{where}: the size {name} is a number above 0, not {value!r}")
+    return float(value)
+
+
+def _params(item: pytest.Item) -> Mapping[str, Any]:
+    spec = getattr(item, "callspec", None)
+    return {} if spec is None else spec.params

@@ -1,0 +1,70 @@
+"""Growth with a size: work that grows too fast is over its limit, and the function that grows is named."""
+
+import pytest
+from e2e.project import Project
+
+WORK = """\
+    def searched(n):
+        known = []
+        for i in range(n):
+            if not any(i == other for other in known):
+                known.append(i)
+        return known
+
+    def counted(n):
+        return [i for i in range(n)]
+"""
+TESTS = """\
+    import pytest
+    from work import counted, searched
+
+    @pytest.mark.profile(size="n", limits=[{"python.scaling": "<= 1.2"}])
+    @pytest.mark.parametrize("n", [100, 200, 400])
+    @pytest.mark.parametrize("work", [counted, searched], ids=["counted", "searched"])
+    def test_grows(work, n):
+        work(n)
+"""
+
+
+@pytest.fixture
+def growing(project: Project) -> Project:
+    project.write("work.py", WORK)
+    project.write("test_it.py", TESTS)
+    return project
+
+
+def test_work_that_grows_too_fast_fails_at_its_largest_size(growing: Project) -> None:
+    session = growing.pytest("--opprof-save=main", env={"COLUMNS": "300"})
+    assert set(session.failures) == {"test_grows[searched-400]"}
+    section = session.failures["test_grows[searched-400]"]
+    assert "python.scaling is 2.0 in each step, and <= 1.2 is allowed" in section
+    assert "in searched.<locals>.<genexpr>, work.py: n^2.00" in section
+    (quadratic,) = [session.result(name).totals for name in session.failures]
+    assert 1_980 <= quadratic["python.scaling"].low <= 2_000
+    linear = session.result("test_grows[counted-400]").totals["python.scaling"].low
+    assert 950 <= linear <= 1_000
+    assert "python.scaling" not in session.result("test_grows[searched-200]").totals
+
+
+def test_a_size_alone_cannot_be_judged(growing: Project) -> None:
+    session = growing.pytest("-k", "counted and 400", env={"COLUMNS": "300"})
+    assert session.exit_code == 1
+    assert "of its sizes only n=400 was counted in this process" in session.stdout
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('size="n"', 'size="m"', "size='m' is not a parameter of the test (there are: work, n)"),
+        ('size="n", ', "", 'a limit on python.scaling needs the parameter that is the size: size="n"'),
+        ('size="n"', 'size="work"', "the size work is a number above 0, not <function counted"),
+        ('size="n"', "size=3", "size is a text, not 3"),
+    ],
+)
+def test_a_size_that_cannot_be_meant_is_refused(
+    growing: Project, before: str, after: str, words: str
+) -> None:
+    growing.replace("test_it.py", before, after)
+    session = growing.pytest()
+    assert session.exit_code == 4
+    assert words in session.stderr
