@@ -164,6 +164,24 @@ typedef struct op_device_work {
     uint8_t sync_type; /* CUpti_ActivityMemoryKind, CUpti_ActivitySynchronizationType */
 } op_device_work;
 
+/* Where the time of one device went in one window, nanoseconds. All but the first two times and
+ * `overlap_ns` add up to `span_ns`. */
+typedef struct op_device_span {
+    int64_t device; /* torch's number */
+    int64_t span_ns;
+    int64_t communication_ns;         /* collectives ran */
+    int64_t overlap_ns;               /* collectives and other kernels ran at once */
+    int64_t compute_ns;               /* kernels that are no collectives ran */
+    int64_t exposed_communication_ns; /* collectives ran, and no other kernel */
+    int64_t copy_ns;                  /* nothing but copies and fills ran */
+    /* Nothing ran: until the next work was launched its thread was inside of ops and calls, */
+    int64_t launch_bound_ns;
+    int64_t host_ns;        /* or in none, */
+    int64_t synchronize_ns; /* or in a call that waits for the device; */
+    int64_t queued_ns;      /* it was launched and had not begun; */
+    int64_t unknown_ns;     /* what came next, or who launched it, is not on record */
+} op_device_span;
+
 typedef struct op_memory_use {
     int64_t allocated, freed; /* bytes taken, and of these given back */
     int64_t peak;             /* the most of these bytes in use at once */
@@ -250,6 +268,15 @@ typedef struct op_device_use {
 } op_device_use;
 /* Of the rows that op_result_groups() gave last. Belongs to the result until that is asked again. */
 int op_result_device_use(op_result *result, op_device_use *out);
+/* Each device's spans of all windows, device by device; `bounds` are from and to of each window, from
+ * the trace's start. They belong to the result until the next call. */
+int op_result_device_spans(op_result *result, const int64_t *bounds, uint64_t windows,
+                           const op_device_span **spans, uint64_t *count);
+/* The rows of kernels in which ranks wait for each other, and that have a time. They belong to the
+ * result until the next call. */
+int op_result_collectives(op_result *result, const uint32_t **rows, uint64_t *count);
+/* Whether a kernel of this name is one of those. */
+int op_name_is_collective(const char *utf8, size_t length);
 /* FLOPs of each row of the last groups by inputs, by formula; negative: there is none. Rows made
  * from then on have sums of them. */
 int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_opprof.kinds import EventKind
+from pytest_opprof.capture.native import lib
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_opprof.traces.imported_recording import ImportedRecording
 
 # Kernels of NCCL and RCCL: `ncclKernel_AllReduce_RING_LL_Sum_float(...)`, `ncclDevKernel_AllGather_...`.
-_KERNEL: Final = re.compile(r"nccl(?:Dev)?Kernel_(\w+?)_|(?:nccl|mscclpp)\w*[Kk]ernel")
+_KERNEL: Final = re.compile(r"nccl(?:Dev)?Kernel_(\w+?)_")
 _BYTES: Final = {
     **dict.fromkeys(("byte", "char", "signed char", "int8", "uint8", "unsigned char", "bool"), 1),
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), 1),
@@ -81,18 +82,14 @@ class Collective:
 
 
 def is_collective(kernel_name: str) -> bool:
-    """Whether a kernel of this name is a collective, or a send or receive, of NCCL or RCCL."""
-    return "nccl" in kernel_name and _KERNEL.match(kernel_name) is not None
+    """Whether a kernel of this name is a collective, or a send or receive, of NCCL, RCCL or MSCCL++."""
+    text = kernel_name.encode("utf-8", "surrogatepass")
+    return bool(lib.op_name_is_collective(text, len(text)))
 
 
 def collectives(recording: ImportedRecording) -> list[Collective]:
     """The collectives of a trace, in the order in which they began."""
-    kernels = (event for event, kind in enumerate(bytes(recording.kind)) if kind == EventKind.KERNEL)
-    found = [
-        _collective(recording, event)
-        for event in kernels
-        if recording.duration_ns[event] >= 0 and is_collective(recording.name(event))
-    ]
+    found = [_collective(recording, event) for event in recording.collectives()]
     found.sort(key=lambda one: (one.start_ns, one.event))
     return found
 
@@ -100,7 +97,7 @@ def collectives(recording: ImportedRecording) -> list[Collective]:
 def _collective(recording: ImportedRecording, event: int) -> Collective:
     args = recording.args(event)
     launcher = recording.launcher[event]
-    ranks = _ranks(args.get("Process Group Ranks"))
+    ranks = _ranks(str(args.get("Process Group Ranks")))
     return Collective(
         event=event,
         step=recording.step[launcher if launcher >= 0 else event],
@@ -128,10 +125,11 @@ def _number(args: Mapping[str, Any], key: str, *, otherwise: int = 0) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
-def _ranks(told: object) -> tuple[int, ...]:
+@functools.lru_cache(maxsize=64)  # a group's ranks stand in each of its collectives
+def _ranks(told: str) -> tuple[int, ...]:
     """The ranks of a group; empty where the text is none, or was cut (``[0, 1, ..., 511]``)."""
     try:
-        ranks = json.loads(told) if isinstance(told, str) else told
+        ranks = json.loads(told)
     except ValueError:
         return ()
     if not isinstance(ranks, list) or not all(isinstance(rank, int) for rank in ranks):

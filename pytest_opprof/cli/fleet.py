@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_opprof.fleet.tables import Window
+    from pytest_opprof.results.fleet import Fleet
 
 _TABLES = ".opprof/fleet"
 
@@ -175,41 +176,37 @@ def _windows(args: argparse.Namespace, job: str) -> list[Window]:
 def _show(args: argparse.Namespace) -> int:
     from pytest_opprof.errors import UsageError  # noqa: PLC0415
     from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
-    from pytest_opprof.report.fleet import summary_lines  # noqa: PLC0415
-    from pytest_opprof.report.html.fleet import summary_page  # noqa: PLC0415
-    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
-    from pytest_opprof.results.fleet import summary_to_document  # noqa: PLC0415
 
     windows = {one.window: one for one in _windows(args, args.job)}
     name = args.window or max(windows)
     if name not in windows:
         raise UsageError(f"{args.job} has no window {name}: there are {', '.join(windows)}")
     summary = summarize(windows[name], expected=args.expect)
-    if args.html:
-        write_bytes(args.html, summary_page(summary).encode())
-    if args.json:
-        print(json.dumps(summary_to_document(summary)))
-    else:
-        print_lines(summary_lines(summary, width=width()))
+    _tell(summary, args, rows=0)
     return int(bool(summary.problems))
 
 
 def _diff(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.difference import compare, parse_gates  # noqa: PLC0415
-    from pytest_opprof.report.fleet import difference_lines  # noqa: PLC0415
-    from pytest_opprof.report.html.fleet import difference_page  # noqa: PLC0415
-    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
-    from pytest_opprof.results.fleet import difference_to_document  # noqa: PLC0415
 
     gates = parse_gates(args.fail_on)
     found = compare(_windows(args, args.base), _windows(args, args.head), gates=gates)
-    if args.html:
-        write_bytes(args.html, difference_page(found).encode())
-    if args.json:
-        print(json.dumps(difference_to_document(found)))
-    else:
-        print_lines(difference_lines(found, rows=args.rows, width=width()))
+    _tell(found, args, rows=args.rows)
     return int(bool(found.problems or found.failures))
+
+
+def _tell(found: Fleet, args: argparse.Namespace, *, rows: int) -> None:
+    from pytest_opprof.report.fleet import fleet_lines  # noqa: PLC0415
+    from pytest_opprof.report.html.fleet import fleet_page  # noqa: PLC0415
+    from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
+    from pytest_opprof.results.fleet import fleet_to_document  # noqa: PLC0415
+
+    if args.html:
+        write_bytes(args.html, fleet_page(found).encode())
+    if args.json:
+        print(json.dumps(fleet_to_document(found)))
+    else:
+        print_lines(fleet_lines(found, rows=rows, width=width()))
 
 
 def _sql(args: argparse.Namespace) -> int:

@@ -29,7 +29,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="?",
         type=Path,
         metavar="COMPARISON",
-        help="its document, of `opprof compare -o`, `opprof ab -o` or `--opprof-report=json:PATH`",
+        help="its file, of `opprof compare -o`, `opprof ab -o` or `--opprof-report=json:PATH`; for html also "
+        "that of `opprof fleet show --json`",
     )
     parser.add_argument(
         "--base", metavar="RUN", help="with --head: compare these two, in place of COMPARISON"
@@ -73,13 +74,28 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.results.files import write_bytes  # noqa: PLC0415
 
     render = renderer(args.format, where="--format")
-    comparison = comparison_of(args)
-    text = _page_with_history(comparison, args) if args.history else render(comparison)
+    text = _fleet_page(args)
+    if text is None:
+        comparison = comparison_of(args)
+        text = _page_with_history(comparison, args) if args.history else render(comparison)
     if args.output == _PRINTED:
         sys.stdout.write(text)
     else:
         write_bytes(args.output, text.encode("utf-8"))
     return 0
+
+
+def _fleet_page(args: argparse.Namespace) -> str | None:
+    """The page of a file of `opprof fleet`; None where it is not what was given."""
+    from pytest_opprof.report.html.fleet import fleet_page  # noqa: PLC0415
+    from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
+    from pytest_opprof.results.fleet import checked_fleet  # noqa: PLC0415
+
+    if args.comparison is None or args.format != _PAGE or args.history:
+        return None
+    where = str(args.comparison)
+    fleet = checked_fleet(parse(read_bytes(args.comparison), where=where), where=where)
+    return None if fleet is None else fleet_page(fleet)
 
 
 def _page_with_history(comparison: Judged, args: argparse.Namespace) -> str:

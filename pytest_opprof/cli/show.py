@@ -1,4 +1,4 @@
-"""``opprof show``: what a run or a comparison holds, as tables."""
+"""``opprof show``: what a run, a comparison or a file of `opprof fleet` holds, as tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="Example: opprof show main --test test_step --rows 20",
     )
     parser.add_argument(
-        "run", metavar="RUN", help="a run's or a comparison's file, a baseline, or NAME@COMMIT"
+        "run", metavar="RUN", help="a file of a run, a comparison or a fleet, a baseline, or NAME@COMMIT"
     )
     add_table_arguments(parser)
     add_store(parser)
@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
         OpprofError: There is nothing such, or it cannot be read.
     """
     from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
+    from pytest_opprof.report.fleet import fleet_lines  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
+    from pytest_opprof.results.fleet import checked_fleet  # noqa: PLC0415
     from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
 
     path = Path(args.run)
@@ -56,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
         document = parse(read_bytes(path), where=args.run)
         if contract_of(document, where=args.run) is Contract.COMPARISON:
             print_lines(_comparison_lines(path))
+            return 0
+        fleet = checked_fleet(document, where=args.run)
+        if fleet is not None:
+            print_lines(fleet_lines(fleet, rows=args.rows, width=width()))
             return 0
     found = find_run(args.run, store=store_of(args.store))
     print_lines(run_lines(found, args))

@@ -19,7 +19,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="Example: opprof validate run.json .opprof/accepted.json",
     )
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="a run's or a comparison's file, or accepted.json"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="of a run, a comparison or a fleet, or accepted.json",
     )
 
 
@@ -54,4 +58,8 @@ def _checked(path: Path) -> str:
             count, what = len(comparison_from_document(checked, where=str(path)).tests), "test"
         case Contract.ACCEPTED:
             count, what = len(accepted_from_document(checked, where=str(path))), "value"
+        case Contract.FLEET_SUMMARY:
+            count, what = len(checked["ranks"]), "rank"
+        case Contract.FLEET_DIFFERENCE:
+            count, what = len(checked["ops"]), "op"
     return f"{contract}, {counted(count, what)}"

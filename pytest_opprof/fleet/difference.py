@@ -12,6 +12,7 @@ from pytest_opprof.fleet.manifest import Status, missing_ranks
 from pytest_opprof.fleet.summary import file_problems
 from pytest_opprof.fleet.tables import Window
 from pytest_opprof.results.fleet import FleetDifference, OpChange, Spread
+from pytest_opprof.results.names import MAX_NAME, bounded, bounded_text
 from pytest_opprof.wording import counted
 
 # A job's time in a window is one sample: all of four are above all of four others by chance once in 70.
@@ -87,7 +88,7 @@ def compare(
         windows=(len(base), len(head)),
         ops=tuple(changed),
         same=len(ops) - len(changed),
-        problems=tuple(problems),
+        problems=tuple(map(bounded_text, problems)),
         notes=tuple(notes),
     )
 
@@ -156,15 +157,19 @@ def _change(
     elif (name, on_device) in slower:
         reason = f"slower in each window, by {_TIME_FLOOR:.0%} or more"
     return OpChange(
-        name=name,
+        name=bounded(name, length=MAX_NAME),
         on_device=on_device,
         base=base,
         head=head,
-        base_ns=Spread(p10=base_ns[0], p50=base_ns[1], p90=base_ns[2]),
-        head_ns=Spread(p10=head_ns[0], p50=head_ns[1], p90=head_ns[2]),
+        base_ns=_spread(base_ns),
+        head_ns=_spread(head_ns),
         ranks=more,
         reason=reason,
     )
+
+
+def _spread(ns: Sequence[float]) -> Spread:
+    return Spread(p10=round(ns[0]), p50=round(ns[1]), p90=round(ns[2]))
 
 
 def _slower(database: Database, base: str) -> set[tuple[str, bool]]:

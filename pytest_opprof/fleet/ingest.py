@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
@@ -171,6 +172,7 @@ def _unread(number: int, file: SourceFile) -> RankFile:
     )
 
 
+@functools.cache
 def _version() -> str:
     return importlib.metadata.version("pytest-opprof")
 

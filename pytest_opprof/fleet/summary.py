@@ -12,7 +12,8 @@ from pytest_opprof.fleet.manifest import RankFile, Status, missing_ranks
 from pytest_opprof.fleet.stragglers import FEWEST_RANKS, late_ranks
 from pytest_opprof.fleet.tables import Window
 from pytest_opprof.results.fleet import FleetSummary, RankSummary, Straggler
-from pytest_opprof.units import format_duration
+from pytest_opprof.results.names import MAX_NAME, bounded, bounded_text
+from pytest_opprof.units import EVERY_PPM, format_duration
 from pytest_opprof.wording import counted
 
 _NAMED_AT_MOST: Final = 20
@@ -65,13 +66,13 @@ def summarize(window: Window, *, expected: int | None = None) -> FleetSummary:
             Straggler(
                 rank=one.rank,
                 lateness_ns=round(one.lateness_ns),
-                share=one.lateness_ns / step_ns if step_ns else 0.0,
-                q=one.q,
-                arises=_arises(database, one.rank),
+                share_ppm=round(one.lateness_ns / step_ns * EVERY_PPM) if step_ns else 0,
+                q_ppm=round(one.q * EVERY_PPM),
+                arises=bounded_text(_arises(database, one.rank)),
             )
             for one in late
         ),
-        problems=tuple(problems),
+        problems=tuple(map(bounded_text, problems)),
         notes=tuple(notes),
     )
 
@@ -193,7 +194,7 @@ def _ranks(database: Database, clocks: _Clocks) -> list[RankSummary]:
     return [
         RankSummary(
             rank=rank,
-            host=host,
+            host=bounded(host, length=MAX_NAME),
             clock_offset_ns=clocks.offsets.get(rank, 0),
             lateness_ns=tuple(clocks.lateness.get((rank, step)) for step in clocks.steps),
             step_ns=round(step_ns),

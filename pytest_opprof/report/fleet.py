@@ -7,8 +7,8 @@ from statistics import median
 from typing import Final
 
 from pytest_opprof.report.text import Line, Style, escaped, table
-from pytest_opprof.results.fleet import FleetDifference, FleetSummary, OpChange, RankSummary
-from pytest_opprof.units import format_bytes, format_duration
+from pytest_opprof.results.fleet import Fleet, FleetDifference, FleetSummary, OpChange, RankSummary
+from pytest_opprof.units import EVERY_PPM, format_bytes, format_duration
 from pytest_opprof.wording import counted
 
 _STEP: Final = ("of a step", "median rank", "lowest", "highest", "at rank")
@@ -24,7 +24,14 @@ _TIMES: Final = {
 _OPS: Final = ("op", "calls", "ranks", "median", "p10 to p90", "change")
 
 
-def summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]:
+def fleet_lines(found: Fleet, *, rows: int, width: int) -> Iterator[Line | str]:
+    """A job, or two jobs with `rows` of the ops that changed; all of these when negative."""
+    if isinstance(found, FleetSummary):
+        return _summary_lines(found, width=width)
+    return _difference_lines(found, rows=rows, width=width)
+
+
+def _summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]:
     """A job: its problems, its stragglers, and where a step's time goes."""
     parts = [
         f"{len(summary.ranks)} of {counted(summary.world_size, 'rank')}",
@@ -46,7 +53,8 @@ def summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]:
         left = format_duration(summary.clock_skew_ns)
         yield f"clocks: {spread} apart, {left} once they are aligned by the ends of collectives"
     for one in summary.stragglers:
-        told = f"straggler: rank {one.rank}: {format_duration(one.lateness_ns)} late a step ({one.share:.1%})"
+        share = f"{one.share_ppm / EVERY_PPM:.1%}"
+        told = f"straggler: rank {one.rank}: {format_duration(one.lateness_ns)} late a step ({share})"
         yield Line(f"{told}: {escaped(one.arises)}", Style.WARN)
     if not summary.stragglers and not summary.problems and summary.collectives:
         yield "no stragglers"
@@ -62,12 +70,8 @@ def _row(ranks: Sequence[RankSummary], name: str) -> list[str]:
     return [_TIMES[name], *map(format_duration, times), str(values[-1][1])]
 
 
-def difference_lines(found: FleetDifference, *, rows: int, width: int) -> Iterator[Line | str]:
-    """Two jobs: what changed, failures first.
-
-    Args:
-        rows: How many ops; all of them when negative.
-    """
+def _difference_lines(found: FleetDifference, *, rows: int, width: int) -> Iterator[Line | str]:
+    """Two jobs: what changed, failures first."""
     windows = "windows: {} and {}".format(*found.windows)
     title = f"{escaped(found.base)} → {escaped(found.head)}: {counted(found.ranks, 'rank')}, {windows}"
     yield Line(title, Style.BOLD)

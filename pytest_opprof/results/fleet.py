@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TypeAlias
 
-SUMMARY_SCHEMA: Final = "pytest-opprof/fleet-summary"
-DIFFERENCE_SCHEMA: Final = "pytest-opprof/fleet-difference"
-_VERSION: Final = 1
+from pytest_opprof.results.members import Document, from_members, to_members
+from pytest_opprof.results.schema import Contract, contract_of, validate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +39,15 @@ class Straggler:
 
     Attributes:
         lateness_ns: In a step, the median over its steps.
-        share: Of a step of the median rank.
-        q: The share of false alarms among ranks that are named at this threshold.
+        share_ppm: The same, of a million parts of the median rank's step.
+        q_ppm: Of a million ranks that are named at this threshold, how many are false alarms.
         arises: Where its time goes that the others do not spend, in words.
     """
 
     rank: int
     lateness_ns: int
-    share: float
-    q: float
+    share_ppm: int
+    q_ppm: int
     arises: str
 
 
@@ -83,9 +81,9 @@ class FleetSummary:
 class Spread:
     """An op's time on its own in a step: quantiles over the ranks, nanoseconds."""
 
-    p10: float = 0.0
-    p50: float = 0.0
-    p90: float = 0.0
+    p10: int = 0
+    p50: int = 0
+    p90: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,22 +131,48 @@ class FleetDifference:
         return tuple(op for op in self.ops if op.reason)
 
 
-def summary_to_document(summary: FleetSummary) -> dict[str, Any]:
-    """A summary as JSON values."""
-    return {"schema": SUMMARY_SCHEMA, "schema_version": _VERSION, **asdict(summary)}
+Fleet: TypeAlias = FleetSummary | FleetDifference
 
 
-def difference_to_document(found: FleetDifference) -> dict[str, Any]:
-    """A difference as JSON values."""
-    return {"schema": DIFFERENCE_SCHEMA, "schema_version": _VERSION, **asdict(found)}
+def fleet_to_document(found: Fleet) -> Document:
+    """A job or two in the shape of fleet-summary.schema.json or fleet-difference.schema.json."""
+    is_one = isinstance(found, FleetSummary)
+    contract = Contract.FLEET_SUMMARY if is_one else Contract.FLEET_DIFFERENCE
+    return {"kind": contract.kind, "schema_version": contract.schema_version, **to_members(found)}
 
 
-def summary_from_document(document: Mapping[str, Any]) -> FleetSummary:
-    """A summary again."""
-    told = {one.name: document[one.name] for one in fields(FleetSummary)}
-    for name in ("steps", "problems", "notes"):
-        told[name] = tuple(told[name])
-    ranks = [{**rank, "lateness_ns": tuple(rank["lateness_ns"])} for rank in told["ranks"]]
-    told["ranks"] = tuple(RankSummary(**rank) for rank in ranks)
-    told["stragglers"] = tuple(Straggler(**one) for one in told["stragglers"])
-    return FleetSummary(**told)
+def fleet_from_document(document: Document) -> Fleet:
+    """The job, or the two, that a document holds.
+
+    Args:
+        document: What the schema of its kind accepted.
+    """
+    if document["kind"] == Contract.FLEET_SUMMARY.kind:
+        return from_members(
+            FleetSummary,
+            document,
+            ranks=tuple(from_members(RankSummary, rank) for rank in document["ranks"]),
+            stragglers=tuple(from_members(Straggler, one) for one in document["stragglers"]),
+        )
+    spreads = ("base_ns", "head_ns")
+    ops = tuple(
+        from_members(OpChange, op, **{name: from_members(Spread, op[name]) for name in spreads})
+        for op in document["ops"]
+    )
+    return from_members(FleetDifference, document, ops=ops)
+
+
+def checked_fleet(document: object, *, where: str) -> Fleet | None:
+    """The job, or the two, of a document that was parsed; None for one of another kind.
+
+    Args:
+        document: What the JSON parser gave.
+        where: What an error calls it: its file.
+
+    Raises:
+        DocumentError: Its schema refuses it, or it is not one of ours.
+    """
+    contract = contract_of(document, where=where)
+    if contract not in {Contract.FLEET_SUMMARY, Contract.FLEET_DIFFERENCE}:
+        return None
+    return fleet_from_document(validate(document, contract, where=where))

@@ -27,7 +27,7 @@ _TYPES: Mapping[str, type] = {
 _ANNOTATIONS = {"$schema", "$id", "$defs", "title", "description", "default"}
 _OF_STRINGS = {"minLength", "maxLength", "pattern"}
 _OF_INTEGERS = {"minimum", "maximum"}
-_OF_ARRAYS = {"items", "maxItems"}
+_OF_ARRAYS = {"items", "minItems", "maxItems"}
 _OF_OBJECTS = {"required", "properties", "additionalProperties", "propertyNames", "maxProperties"}
 _ANYWHERE = {"type", "enum", "const", "anyOf", "$ref"}
 _KNOWN = _ANNOTATIONS | _OF_STRINGS | _OF_INTEGERS | _OF_ARRAYS | _OF_OBJECTS | _ANYWHERE
@@ -85,9 +85,11 @@ class QuickCheck:
         return self._compiled[place]
 
     def _array_check(self, schema: Mapping[str, Any], *, home: str) -> Check:
-        most = schema.get("maxItems")
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
         item = self._check(schema["items"], home=home) if "items" in schema else _anything
-        return lambda value: (most is None or len(value) <= most) and all(map(item, value))
+        return lambda value: (
+            least <= len(value) and (most is None or len(value) <= most) and all(map(item, value))
+        )
 
     def _object_check(self, schema: Mapping[str, Any], *, home: str) -> Check:
         known = {name: self._check(part, home=home) for name, part in schema.get("properties", {}).items()}

@@ -38,6 +38,8 @@ class Contract(StrEnum):
     RUN = "run"
     COMPARISON = "comparison"
     ACCEPTED = "accepted"
+    FLEET_SUMMARY = "fleet-summary"
+    FLEET_DIFFERENCE = "fleet-difference"
 
     @property
     def kind(self) -> str:
@@ -47,7 +49,7 @@ class Contract(StrEnum):
     @property
     def schema_version(self) -> int:
         """The version that this release writes; it reads older ones too."""
-        return 1 if self is Contract.ACCEPTED else RUN_SCHEMA_VERSION
+        return RUN_SCHEMA_VERSION if self in {Contract.RUN, Contract.COMPARISON} else 1
 
 
 def contract_of(document: object, *, where: str) -> Contract:
@@ -218,6 +220,8 @@ def _sentence(error: ValidationError) -> str:
             told = f"is none of {', '.join(map(str, limit))}"
         case "maxLength" | "maxItems" | "maxProperties":
             return f"{len(value)} {_COUNTED[error.validator]} are more than {limit}"
+        case "minItems":
+            return f"{len(value)} entries are fewer than {limit}"
         case "required":
             return f"{next(name for name in limit if name not in value)!r} is missing"
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -94,6 +95,35 @@ class ImportedRecording(Recording):
         """The ``args`` of a ``record_function``; None where there were none."""
         text = self.args(event).get("args")
         return text if isinstance(text, str) else None
+
+    def device_spans(self, windows: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
+        """Where each device's time went in each window, device by device, as ``op_device_span`` names it.
+
+        Args:
+            windows: From and to of each, nanoseconds from the trace's start.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        bounds = ffi.new("int64_t[]", [moment for window in windows for moment in window])
+        spans = ffi.new("op_device_span **")
+        count = ffi.new("uint64_t *")
+        names = [name for name, _ in ffi.typeof("op_device_span").fields]
+        with self._lock:
+            check(lib.op_result_device_spans(self._result, bounds, len(windows), spans, count))
+            return [{name: getattr(spans[0][at], name) for name in names} for at in range(count[0])]
+
+    def collectives(self) -> list[int]:
+        """The kernels in which ranks of a job wait for each other, and that have a time.
+
+        Raises:
+            CollectorError: There is no memory to do so.
+        """
+        events = ffi.new("uint32_t **")
+        count = ffi.new("uint64_t *")
+        with self._lock:
+            check(lib.op_result_collectives(self._result, events, count))
+            return ffi.unpack(events[0], count[0]) if count[0] else []
 
     @property
     def metadata_text(self) -> bytes:

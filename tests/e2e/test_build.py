@@ -23,6 +23,8 @@ SHIPPED = (
     "pytest_opprof/schemas/run.schema.json",
     "pytest_opprof/schemas/comparison.schema.json",
     "pytest_opprof/schemas/accepted.schema.json",
+    "pytest_opprof/schemas/fleet-summary.schema.json",
+    "pytest_opprof/schemas/fleet-difference.schema.json",
     "pytest_opprof/report/html/page.html.j2",
     "pytest_opprof/report/html/page.css",
     "pytest_opprof/report/html/scripts/page.js",

@@ -21,7 +21,7 @@ from pytest_opprof.fleet.ingest import ingest
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.summary import summarize
 from pytest_opprof.fleet.tables import Window, windows_of
-from pytest_opprof.results.fleet import summary_from_document
+from pytest_opprof.results.fleet import checked_fleet
 
 RANKS = 16
 
@@ -64,7 +64,7 @@ def test_a_job_is_summed_up(tmp_path: Path, threads: Executor) -> None:
     assert summary.problems == ()
     (straggler,) = summary.stragglers
     assert (straggler.rank, straggler.lateness_ns) == (5, 2_000_000)
-    assert straggler.share == pytest.approx(0.2)
+    assert straggler.share_ppm == pytest.approx(200_000, rel=1e-4)
     assert straggler.arises == "computing, +1.5 ms a step, most in gemm (+150%)"
     offsets = [rank.clock_offset_ns for rank in summary.ranks]
     assert offsets == [7000 * rank - 52_500 for rank in range(RANKS)]
@@ -277,7 +277,8 @@ def test_options_of_commands_count(
     assert "3 steps" in told("fleet", "show", "a", "--tables", "tables", "--window", "1").splitlines()[0]
     assert "missing: 1 rank: 16" in told("fleet", "show", "a", "--tables", "tables", "--expect", "17", code=1)
     document = json.loads(told("fleet", "show", "a", "--tables", "tables", "--json"))
-    assert summary_from_document(document) == summarize(window(tmp_path))
+    assert checked_fleet(document, where="a.json") == summarize(window(tmp_path))
+    show = ("fleet", "show", "a", "--tables", "tables")
     diff = ("fleet", "diff", "a", "b", "--tables", "tables")
     assert "aten::mul  2 → 3" in told("fleet", "diff", "a", "b", "--tables", "tables", code=1)
     assert "0 of 16" not in told(*diff, "--rows", "-1", code=1)
@@ -290,6 +291,11 @@ def test_options_of_commands_count(
     told("fleet", "diff", "a", "b", "--tables", "tables", "--html", "diff.html", code=1)
     for page in ("a.html", "diff.html"):
         assert (tmp_path / page).read_text().startswith("<!doctype html>")
+    for kept, page, command in ((document, "a.html", show), (found, "diff.html", (*diff, "--rows", "10"))):
+        (tmp_path / "kept.json").write_text(json.dumps(kept))
+        assert told("show", "kept.json") == told(*command, code=int(kept is found))
+        assert told("report", "kept.json", "--format", "html") == (tmp_path / page).read_text()
+        assert told("validate", "kept.json").startswith(f"kept.json: ok ({kept['kind'][7:]}, 1")
     query = "SELECT count(DISTINCT job) FROM ops"
     assert told("fleet", "sql", query, "--tables", "tables").splitlines()[1] == "2"
     assert told("fleet", "sql", query, "--tables", "tables", "--job", "a").splitlines()[1] == "1"

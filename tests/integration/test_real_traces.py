@@ -16,7 +16,7 @@ from support.html.perfetto import perfetto
 
 from pytest_opprof import load_trace
 from pytest_opprof.analysis.collectives import collectives
-from pytest_opprof.analysis.device_time import DeviceTimes
+from pytest_opprof.analysis.device_time import device_times
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.kinds import EventKind
 from pytest_opprof.traces.imported_recording import ImportedRecording
@@ -243,7 +243,8 @@ def test_device_time_is_as_holistic_trace_analysis_breaks_it_down(traces: Path) 
     recording = load_trace(path).recording
     works = [event for event, kind in enumerate(recording.kind) if EventKind(kind) in WORK]
     ends = [recording.start_ns[event] + recording.duration_ns[event] for event in works]
-    time = DeviceTimes(recording).within(0, min(recording.start_ns[event] for event in works), max(ends))
+    window = min(recording.start_ns[event] for event in works), max(ends)
+    ((_, (time,)),) = device_times(recording, [window])
     assert time.compute_ns == told["compute_time(us)"] * 1000
     assert time.exposed_communication_ns + time.copy_ns == told["non_compute_time(us)"] * 1000
     assert time.idle_ns == told["idle_time(us)"] * 1000

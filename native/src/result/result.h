@@ -51,6 +51,8 @@ struct op_result {
     uint32_t *device_group; /* by event: its row of the last groups, or OP_NO_GROUP; NULL: no devices */
     uint64_t device_group_count;
     struct op_device_sums *device_sums; /* NULL: not asked for */
+    op_device_span *device_spans;       /* what was asked for last, as `collectives` */
+    uint32_t *collectives;
     int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
     int64_t *memory; /* four columns; NULL: not asked for yet */
     int64_t *retained; /* by row: bytes taken in it and left in use by its step; NULL: none recorded */

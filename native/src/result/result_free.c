@@ -18,6 +18,8 @@ void op_result_free(op_result *r) {
     free(r->all_paths);
     free(r->input_group);
     op_device_use_forget(r);
+    free(r->device_spans);
+    free(r->collectives);
     free(r->flops);
     free(r->memory);
     free(r->retained);

@@ -6,16 +6,11 @@ import html
 from collections.abc import Iterable
 from typing import Any
 
-from pytest_opprof.report.fleet import difference_lines, summary_lines
+from pytest_opprof.report.fleet import fleet_lines
 from pytest_opprof.report.html.packing import columns, script_json
 from pytest_opprof.report.html.policy import policy, script_text, style_text
 from pytest_opprof.report.text import Line, Style
-from pytest_opprof.results.fleet import (
-    FleetDifference,
-    FleetSummary,
-    difference_to_document,
-    summary_to_document,
-)
+from pytest_opprof.results.fleet import Fleet, FleetSummary, fleet_to_document
 
 _WIDTH = 120
 _TONES = {Style.BAD: "bad", Style.WARN: "warn", Style.GOOD: "good"}
@@ -44,18 +39,16 @@ _PAGE = """<!doctype html>
 """
 
 
-def summary_page(summary: FleetSummary) -> str:
-    """A job: ranks and steps as a heat map of lateness, and a table of ranks."""
-    document = summary_to_document(summary)
-    document["ranks"] = columns(document["ranks"])
-    title = f"{summary.job}, window {summary.window}"
-    return _page(title, summary_lines(summary, width=_WIDTH), {"summary": document})
-
-
-def difference_page(found: FleetDifference) -> str:
-    """Two jobs: the ops that changed, with quantiles over the ranks."""
-    lines = difference_lines(found, rows=len(found.failures), width=_WIDTH)
-    return _page(f"{found.base} → {found.head}", lines, {"difference": difference_to_document(found)})
+def fleet_page(found: Fleet) -> str:
+    """A job with a heat map of lateness and a table of ranks; or two, with the ops that changed."""
+    document = fleet_to_document(found)
+    if isinstance(found, FleetSummary):
+        document["ranks"] = columns(document["ranks"])
+        title, rows, data = f"{found.job}, window {found.window}", 0, {"summary": document}
+    else:
+        title, rows = f"{found.base} → {found.head}", len(found.failures)
+        data = {"difference": document}
+    return _page(title, fleet_lines(found, rows=rows, width=_WIDTH), data)
 
 
 def _page(title: str, lines: Iterable[Line | str], data: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from support.html.report_tabs import texts, written
 
 from benchmarks.browser import Browser, Tab
-from pytest_opprof.report.html.fleet import difference_page, summary_page
+from pytest_opprof.report.html.fleet import fleet_page
 from pytest_opprof.results.fleet import (
     FleetDifference,
     FleetSummary,
@@ -26,7 +26,7 @@ def large() -> FleetSummary:
         )
         for rank in range(RANKS)
     ]
-    late = Straggler(rank=1300, lateness_ns=9_000_000, share=0.09, q=0.0, arises=HOSTILE)
+    late = Straggler(rank=1300, lateness_ns=9_000_000, share_ppm=90_000, q_ppm=0, arises=HOSTILE)
     return FleetSummary(
         job=HOSTILE, window="0", world_size=RANKS, steps=(4, 5), collectives=9, clock_skew_ns=1,
         ranks=tuple(ranks), stragglers=(late,), problems=(),
@@ -34,7 +34,7 @@ def large() -> FleetSummary:
 
 
 def test_thousands_of_ranks_are_one_small_page(browser: Browser, tmp_path: Path) -> None:
-    page = summary_page(large())
+    page = fleet_page(large())
     assert len(page) < 15 << 20
     tab = Tab(browser)
     tab.open(written(tmp_path, page))
@@ -53,12 +53,12 @@ def test_thousands_of_ranks_are_one_small_page(browser: Browser, tmp_path: Path)
 
 def test_two_jobs_are_a_table_of_ops(browser: Browser, tmp_path: Path) -> None:
     op = OpChange(
-        name=HOSTILE, on_device=True, base=(2, 2), head=(2, 4), base_ns=Spread(p10=1e6, p50=2e6, p90=3e6),
+        name=HOSTILE, on_device=True, base=(2, 2), head=(2, 4), base_ns=Spread(p10=10**6, p50=2 * 10**6, p90=3 * 10**6),
         head_ns=Spread(), ranks=1, reason="runs more often",
     )  # fmt: skip
     found = FleetDifference(base="a", head="b", ranks=9, windows=(1, 1), ops=(op,), same=0, problems=())
     tab = Tab(browser)
-    tab.open(written(tmp_path, difference_page(found)))
+    tab.open(written(tmp_path, fleet_page(found)))
     assert texts(tab, "tbody th") == [f"{HOSTILE} (device)"]
     cells = ["runs more often", "2", "2 to 4", "1", "1.0 ms · 2.0 ms · 3.0 ms", "0 ns · 0 ns · 0 ns"]
     assert texts(tab, "tbody td") == cells

@@ -27,6 +27,8 @@ def collective(tmp_path: Path, name: str, **args: Any) -> Collective:
         ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)", True),
         ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", True),
         ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", True),
+        ("mscclppKernel_AllReduce(void*)", True),
+        ("ncclGroupStart(kernel)", False),
         ("void my_nccl_like_gemm(float*)", False),
         ("gemm", False),
     ],
@@ -71,6 +73,12 @@ def test_what_a_trace_does_not_say_is_unknown(tmp_path: Path) -> None:
     found = collective(tmp_path, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)")
     assert (found.name, found.nbytes, found.group_size, found.sequence) == ("allreduce", 0, 0, -1)
     assert found.bus_bandwidth == found.algorithm_bandwidth == 0
+
+
+@pytest.mark.parametrize("told", ["[0, 2]", [0, 2]], ids=["text", "list"])
+def test_ranks_are_text_or_a_list(tmp_path: Path, told: object) -> None:
+    found = collective(tmp_path, "ncclDevKernel_AllReduce_Sum(int)", **{"Process Group Ranks": told})
+    assert (found.ranks, found.group_size) == ((0, 2), 2)
 
 
 def test_a_cut_list_of_ranks_is_no_list(tmp_path: Path) -> None:

@@ -1,0 +1,75 @@
+"""Files of jobs: there and back, and what their schemas refuse."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from pytest_opprof.errors import DocumentError
+from pytest_opprof.results.fleet import (
+    Fleet,
+    FleetDifference,
+    FleetSummary,
+    OpChange,
+    RankSummary,
+    Spread,
+    Straggler,
+    checked_fleet,
+    fleet_to_document,
+)
+from pytest_opprof.results.schema import Contract, _quick_check, _validator
+
+SUMMARY = FleetSummary(
+    job="night", window="0", world_size=2, steps=(4, 5), collectives=9, clock_skew_ns=3,
+    ranks=(RankSummary(rank=0, lateness_ns=(-7, None)), RankSummary(rank=1, host="node1")),
+    stragglers=(Straggler(rank=1, lateness_ns=7, share_ppm=90_000, q_ppm=1, arises="computing"),),
+    problems=("missing: 1 rank: 2",), notes=("a note",),
+)  # fmt: skip
+DIFFERENCE = FleetDifference(
+    base="a", head="b", ranks=2, windows=(1, 4),
+    ops=(
+        OpChange(name="aten::mul", on_device=False, base=(2, 2), head=(2, 4), base_ns=Spread(p10=1, p50=2, p90=3),
+                 head_ns=Spread(), ranks=1, reason="runs more often"),
+    ),
+    same=5, problems=(),
+)  # fmt: skip
+
+
+def document_of(found: Fleet) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.dumps(fleet_to_document(found)))
+    return document
+
+
+@pytest.mark.parametrize("found", [SUMMARY, DIFFERENCE], ids=["one job", "two jobs"])
+def test_a_file_holds_all_of_it(found: Fleet) -> None:
+    assert checked_fleet(document_of(found) | {"added later": 1}, where="f.json") == found
+
+
+def test_another_kind_is_left_to_its_reader() -> None:
+    assert checked_fleet({"kind": Contract.RUN.kind}, where="f.json") is None
+
+
+@pytest.mark.parametrize(
+    ("found", "path", "value", "sentence"),
+    [
+        (SUMMARY, ("ranks",), [], "ranks: 0 entries are fewer than 1"),
+        (SUMMARY, ("ranks", 1, "step_ns"), 1.5, "ranks[1].step_ns: 1.5 is no integer"),
+        (SUMMARY, ("stragglers", 0, "q_ppm"), -1, "stragglers[0].q_ppm: -1 is less than 0"),
+        (DIFFERENCE, ("ops", 0, "head"), [1], "ops[0].head: 1 entries are fewer than 2"),
+        (DIFFERENCE, ("ops", 0, "base_ns"), {"p10": 1, "p90": 1}, "ops[0].base_ns: 'p50' is missing"),
+        (DIFFERENCE, ("schema_version",), 2, "schema version 2 is newer than 1"),
+    ],
+)
+def test_a_broken_file_is_refused(found: Fleet, path: tuple[Any, ...], value: Any, sentence: str) -> None:
+    document = document_of(found)
+    part: Any = document
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    contract = Contract.FLEET_SUMMARY if found is SUMMARY else Contract.FLEET_DIFFERENCE
+    assert not _quick_check(contract).accepts(document)
+    assert not _validator(contract).is_valid(document)
+    with pytest.raises(DocumentError) as raised:
+        checked_fleet(copy.deepcopy(document), where="f.json")
+    assert sentence in str(raised.value)
