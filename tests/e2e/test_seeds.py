@@ -142,7 +142,7 @@ LIBRARIES = """\
         CALLS.append((numpy.random.rand(), torch.rand(()).item()))
 
     def test_after():
-        assert len(CALLS) == 4
+        assert len(CALLS) == 4 + 2  # of these the instructions are counted
         assert len({*CALLS[1:]}) == 1
         assert CALLS[0] != CALLS[1] != (numpy.random.rand(), torch.rand(()).item())
     """

@@ -53,8 +53,8 @@ struct op_result {
     struct op_device_sums *device_sums; /* NULL: not asked for */
     op_device_span *device_spans;       /* what was asked for last, as `collectives` */
     uint32_t *collectives;
-    int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
-    int64_t *memory; /* four columns; NULL: not asked for yet */
+    int64_t *flops;    /* two columns: of the event, and what of it counts; NULL: not counted */
+    int64_t *memory;   /* four columns; NULL: not asked for yet */
     int64_t *retained; /* by row: bytes taken in it and left in use by its step; NULL: none recorded */
     op_memory_use *memory_use;
     op_work *work;      /* by row; NULL: not asked for */
