@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pytest_opprof.analysis.collectives import collectives
 from pytest_opprof.analysis.device_time import DeviceTime, device_times
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 TIMES: Final = tuple(one.name for one in fields(DeviceTime) if one.name != "span_ns")
 
-# Arrow's types by the columns of each table. Times count from the start of the rank's own trace: nanoseconds
-# since the epoch do not fit into a double, and DuckDB's median is one.
+# Arrow's types by the columns of each table; a trace has no `test`. Times count from the start of the rank's
+# own trace: nanoseconds since the epoch do not fit into a double, and DuckDB's median is one.
 COLUMNS: Final[dict[str, dict[str, str]]] = {
     "ops": {
         "name": "string",
+        "test": "string",
         "on_device": "bool",
         "is_annotation": "bool",
         "rank": "int32",
@@ -47,6 +48,7 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
         "rank": "int32",
         "step": "int64",
         "file": "int32",
+        "test": "string",
         "start_ns": "int64",
         "duration_ns": "int64",
         **dict.fromkeys(TIMES, "int64"),
@@ -56,23 +58,18 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
 TABLES: Final = tuple(COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class RankRows:
-    """The rows of one rank, by table: tuples in the order of `COLUMNS`."""
-
-    rows: dict[str, list[tuple[Any, ...]]]
+# The rows of one rank, by table: tuples in the order of `COLUMNS`.
+RankRows: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
 
 def rank_rows(trace: TraceFile, *, rank: int, file: int) -> RankRows:
     """What a trace has for each table."""
     recording = trace.recording
-    return RankRows(
-        {
-            "ops": _ops(recording, rank, file),
-            "collectives": _collectives(recording, rank, file),
-            "steps": _steps(recording, rank, file),
-        }
-    )
+    return {
+        "ops": _ops(recording, rank, file),
+        "collectives": _collectives(recording, rank, file),
+        "steps": _steps(recording, rank, file),
+    }
 
 
 def _numbers(recording: ImportedRecording) -> list[int]:
@@ -90,7 +87,7 @@ def _ops(recording: ImportedRecording, rank: int, file: int) -> list[tuple[Any, 
         times = group.steps[of_self] if has_steps else (group.sums[of_self],)
         for number, count, self_ns in zip(numbers, counts, times, strict=True):
             if count:
-                both = sums[group.name, is_device, group.is_user_annotation, rank, number, file]
+                both = sums[group.name, "", is_device, group.is_user_annotation, rank, number, file]
                 both[0] += count
                 both[1] += self_ns
     return sorted((*key, *both) for key, both in sums.items())
@@ -129,6 +126,6 @@ def _steps(recording: ImportedRecording, rank: int, file: int) -> list[tuple[Any
             for at, name in enumerate(TIMES):
                 of_step[at] += getattr(time, name)
     return [
-        (rank, number, file, *step, *of_step, peak.peak)
+        (rank, number, file, "", *step, *of_step, peak.peak)
         for number, step, of_step, peak in zip(_numbers(recording), steps, sums, peaks, strict=True)
     ]
