@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.fleet.rank_rows import TIMES, RankRows
+from pytest_opprof.fleet.rank_rows import TIMES, RankRows, summed
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import SELF_CPU_TIME_TOTAL
 from pytest_opprof.metrics.device import DEVICE_MEMORY_PEAK, SELF_DEVICE_TIME_TOTAL
@@ -20,6 +19,8 @@ from pytest_opprof.results.shards import RANK, WORLD_SIZE, is_number
 from pytest_opprof.units import NS_IN_S
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_opprof.fleet.manifest import RankFile
     from pytest_opprof.results.run import Run, TestResult
     from pytest_opprof.results.samples import Samples
@@ -51,9 +52,7 @@ def run_rows(run: Run, *, rank: int, file: int) -> RankRows:
     steps: list[tuple[Any, ...]] = []
     for test in tests:
         first = len(steps)
-        ops += [
-            (*key, rank, first + step, file, *both) for (*key, step), both in _ops(test).items() if both[0]
-        ]
+        ops += _ops(test, rank, first, file)
         whole = next((op.cpu_time_total_ns for op in test.ops if op.name == STEP_NAME), None)
         durations = _values(whole, steps=test.steps)
         peaks = _values(test.totals.get(DEVICE_MEMORY_PEAK.name), steps=test.steps)
@@ -61,7 +60,7 @@ def run_rows(run: Run, *, rank: int, file: int) -> RankRows:
             (rank, first + step, file, test.node_id, 0, duration, *itertools.repeat(0, len(TIMES)), peak)
             for step, (duration, peak) in enumerate(zip(durations, peaks, strict=True))
         ]
-    return {"ops": sorted(ops), "collectives": [], "steps": steps}
+    return {"ops": summed(ops), "collectives": [], "steps": steps}
 
 
 def _is_measured(test: TestResult) -> bool:
@@ -73,20 +72,15 @@ def _is_measured(test: TestResult) -> bool:
     return test.steps > 0
 
 
-def _ops(test: TestResult) -> dict[tuple[Any, ...], tuple[int, int]]:
-    """Calls and their time by op and step, but for the work of other threads."""
-    found: defaultdict[tuple[Any, ...], tuple[int, int]] = defaultdict(lambda: (0, 0))
+def _ops(test: TestResult, rank: int, first: int, file: int) -> Iterator[tuple[Any, ...]]:
+    """Each op in each step, but for the work of other threads."""
     for op in test.ops:
-        if op.background or op.name == STEP_NAME:
-            continue
-        of_self = SELF_DEVICE_TIME_TOTAL if op.kind.is_on_device else SELF_CPU_TIME_TOTAL
-        counts = _values(op.count, steps=test.steps)
-        times = _values(op.samples(of_self.name), steps=test.steps)
-        for step, (count, self_ns) in enumerate(zip(counts, times, strict=True)):
-            key = op.name, test.node_id, op.kind.is_on_device, op.kind is OpKind.RANGE, step
-            before = found[key]
-            found[key] = before[0] + count, before[1] + self_ns
-    return found
+        if not op.background and op.name != STEP_NAME:
+            of_self = SELF_DEVICE_TIME_TOTAL if op.kind.is_on_device else SELF_CPU_TIME_TOTAL
+            key = op.name, test.node_id, op.kind.is_on_device, op.kind is OpKind.RANGE, rank
+            samples = (_values(one, steps=test.steps) for one in (op.count, op.samples(of_self.name)))
+            for step, both in enumerate(zip(*samples, strict=True), first):
+                yield *key, step, file, *both
 
 
 def _values(samples: Samples | None, *, steps: int) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
-from pytest_opprof.fleet.extra import needed
+from pytest_opprof.extras import needed
 from pytest_opprof.fleet.manifest import SourceFile
 from pytest_opprof.results.document import RUN_KIND
 from pytest_opprof.results.files import run_from_bytes
