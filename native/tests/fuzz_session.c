@@ -21,9 +21,9 @@ static struct left {
 
 static void make_files(void) {
     static const char *const names[FILES] = {"pool", "names", "spill"};
-    const char *folder = getenv("TMPDIR");
+    const char *within = getenv("TMPDIR");
     char parent[512];
-    snprintf(parent, sizeof parent, "%s/opprof-fuzz-XXXXXX", folder ? folder : "/dev/shm");
+    snprintf(parent, sizeof parent, "%s/opprof-fuzz-XXXXXX", within ? within : "/dev/shm");
     CHECK(mkdtemp(parent) != NULL);
     for (int i = 0; i < FILES; i++) {
         snprintf(left[i].path, sizeof left[i].path, "%s/%s", parent, names[i]);

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import importlib
 import re
 import secrets
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
 from pytest_opprof.baselines.store import Change, Entry, Put
 from pytest_opprof.errors import DocumentError, StoreError, UsageError
+from pytest_opprof.extras import needed
 from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
 
 _OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
@@ -44,12 +44,7 @@ def open_remote(uri: str) -> RemoteStore:
         StoreError: It cannot be opened: some connect and log in at once.
     """
     place = shown(uri)
-    try:
-        fsspec = importlib.import_module("fsspec")
-    except ImportError as error:
-        raise UsageError(
-            f"--opprof-store={place}: a store at an address needs fsspec: pip install 'pytest-opprof[remote]'"
-        ) from error
+    fsspec = needed("fsspec", extra="remote", by=f"--opprof-store={place}: a store at an address")
     try:
         _check_scheme(fsspec, uri)
         filesystem, root = fsspec.core.url_to_fs(uri)

@@ -52,11 +52,11 @@ def _add_tables(parser: argparse.ArgumentParser) -> None:
 def _add_ingest(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "ingest",
-        help="read a trace per rank into tables; 1 when ranks are missing or failed",
+        help="read a trace or a run per rank into tables; 1 when ranks are missing or failed",
         epilog="Example: opprof fleet ingest traces --job night",
         description="Traces and tables are on disk or at any address of fsspec, such as s3://bucket/traces.",
     )
-    parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces")
+    parser.add_argument("source", metavar="SOURCE", help="a folder, pattern or address of traces or runs")
     parser.add_argument(
         "-o", "--output", default=_TABLES, metavar="TABLES", help="where tables go (default: %(default)s)"
     )

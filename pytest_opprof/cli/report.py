@@ -88,13 +88,10 @@ def run(args: argparse.Namespace) -> int:
 def _fleet_page(args: argparse.Namespace) -> str | None:
     """The page of a file of `opprof fleet`; None where it is not what was given."""
     from pytest_opprof.report.html.fleet import fleet_page  # noqa: PLC0415
-    from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
-    from pytest_opprof.results.fleet import checked_fleet  # noqa: PLC0415
+    from pytest_opprof.results.fleet import read_fleet  # noqa: PLC0415
 
-    if args.comparison is None or args.format != _PAGE or args.history:
-        return None
-    where = str(args.comparison)
-    fleet = checked_fleet(parse(read_bytes(args.comparison), where=where), where=where)
+    of_file = args.comparison is not None and args.format == _PAGE and not args.history
+    fleet = read_fleet(args.comparison) if of_file else None
     return None if fleet is None else fleet_page(fleet)
 
 

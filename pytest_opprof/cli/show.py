@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.baselines.resolve import find_run, is_path  # noqa: PLC0415
     from pytest_opprof.report.fleet import fleet_lines  # noqa: PLC0415
     from pytest_opprof.results.files import parse, read_bytes  # noqa: PLC0415
-    from pytest_opprof.results.fleet import checked_fleet  # noqa: PLC0415
+    from pytest_opprof.results.fleet import read_fleet  # noqa: PLC0415
     from pytest_opprof.results.schema import Contract, contract_of  # noqa: PLC0415
 
     path = Path(args.run)
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if contract_of(document, where=args.run) is Contract.COMPARISON:
             print_lines(_comparison_lines(path))
             return 0
-        fleet = checked_fleet(document, where=args.run)
+        fleet = read_fleet(path)
         if fleet is not None:
             print_lines(fleet_lines(fleet, rows=args.rows, width=width()))
             return 0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.errors import UsageError
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
 from pytest_opprof.events.recording_view import RecordingView
+from pytest_opprof.extras import needed
 from pytest_opprof.kinds import EventKind
 
 # The columns of a recording, by the `struct` code of their numbers.
@@ -63,7 +62,7 @@ def recordings_to_arrow(recordings: Sequence[RecordingView]) -> Any:
     Raises:
         UsageError: There is no pyarrow.
     """
-    arrow = _library("pyarrow", "to_arrow()")
+    arrow = needed("pyarrow", extra="frames", by="to_arrow()")
     tables = []
     for number, recording in enumerate(recordings):
         columns = {name: _arrow_numbers(arrow, recording, name) for name in _COLUMNS}
@@ -106,7 +105,7 @@ def recordings_to_pandas(recordings: Sequence[RecordingView]) -> Any:
     Raises:
         UsageError: There is no pandas.
     """
-    pandas, numpy = _library("pandas", "to_pandas()"), _library("numpy", "to_pandas()")
+    pandas, numpy = (needed(name, extra="frames", by="to_pandas()") for name in ("pandas", "numpy"))
     frames = []
     for number, recording in enumerate(recordings):
         columns = {name: numpy.asarray(getattr(recording, name)) for name in _COLUMNS}
@@ -134,7 +133,9 @@ def rows_to_arrow(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
     Raises:
         UsageError: There is no pyarrow.
     """
-    return _library("pyarrow", "to_arrow()").Table.from_pylist([_record(row) for row in rows])
+    return needed("pyarrow", extra="frames", by="to_arrow()").Table.from_pylist(
+        [_record(row) for row in rows]
+    )
 
 
 def rows_to_pandas(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
@@ -143,7 +144,7 @@ def rows_to_pandas(rows: Iterable[FunctionEvent | FunctionEventAvg]) -> Any:
     Raises:
         UsageError: There is no pandas.
     """
-    return _library("pandas", "to_pandas()").DataFrame([_record(row) for row in rows])
+    return needed("pandas", extra="frames", by="to_pandas()").DataFrame([_record(row) for row in rows])
 
 
 def _record(row: FunctionEvent | FunctionEventAvg) -> dict[str, Any]:
@@ -159,10 +160,3 @@ def _record(row: FunctionEvent | FunctionEventAvg) -> dict[str, Any]:
 def _printable(text: str) -> str:
     """A text that is valid UTF-8: a lone surrogate is written out."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _library(name: str, what: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(f"{what} needs {name}: pip install 'pytest-opprof[frames]'") from error

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
-from pytest_opprof.fleet.extra import needed
+from pytest_opprof.extras import needed
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.rank_rows import TABLES
 from pytest_opprof.fleet.tables import Window

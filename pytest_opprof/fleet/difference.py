@@ -62,22 +62,21 @@ def compare(
     problems = [
         f"{windows[0].job}: {told}" for windows in (base, head) for told in _problems(database, windows)
     ]
-    ((base_only, head_only, both),) = database.query(
-        "SELECT count(*) FILTER (b.rank IS NULL), count(*) FILTER (a.rank IS NULL), count(a.rank + b.rank) "
-        "FROM (SELECT DISTINCT rank FROM base_ranks) a FULL JOIN (SELECT DISTINCT rank FROM head_ranks) b "
-        "ON a.rank = b.rank"
-    )
+    base_only, head_only, both = _shared(database, "rank")
     if base_only or head_only:
         problems.append(
             f"other ranks: {counted(base_only, 'rank')} only of {base[0].job}, "
             f"{counted(head_only, 'rank')} only of {head[0].job}"
         )
+    gone, added, _ = _shared(database, "test")
+    if gone:
+        problems.append(f"missing: {head[0].job} lacks {counted(gone, 'test')} of {base[0].job}")
+    notes = [f"{counted(added, 'test')} only in {head[0].job}"] if added else []
     is_enough = min(len(base), len(head)) >= FEWEST_WINDOWS
     slower = _slower(database, base[0].job) if is_enough and Gate.TIME in gates else set()
     ops = [_change(row, gates=gates, slower=slower) for row in database.query(_COMPARED)]
     changed = [op for op in ops if op is not None]
     changed.sort(key=lambda op: (not op.reason, -abs(op.head_ns.p50 - op.base_ns.p50), op.name))
-    notes = []
     if not is_enough:
         fewest = f"{len(base)} and {len(head)} windows, {FEWEST_WINDOWS} of each are needed"
         notes.append(f"times are not gated: {fewest}")
@@ -104,47 +103,58 @@ def _problems(database: Database, windows: Iterable[Window]) -> Iterator[str]:
             yield f"window {window.window} has no rank that was read"
 
 
+def _shared(database: Database, column: str) -> tuple[int, int, int]:
+    """How many ranks or tests only BASE has, only HEAD, and both."""
+    ((base_only, head_only, both),) = database.query(
+        f"""SELECT count(*) FILTER (b.it IS NULL), count(*) FILTER (a.it IS NULL), count(a.it = b.it)
+        FROM (SELECT DISTINCT {column} AS it FROM base_ranks) a
+        FULL JOIN (SELECT DISTINCT {column} AS it FROM head_ranks) b ON a.it = b.it"""  # noqa: S608 - ours
+    )
+    return base_only, head_only, both
+
+
 def _sum_up(database: Database, side: str, windows: Sequence[Window]) -> None:
     """For each op and rank: the fewest and the most calls of any step, and its mean time in a step."""
     job = windows[0].job
     database.query(
         f"""CREATE OR REPLACE TEMP TABLE {side}_ranks AS
-        SELECT rank, sum(steps) AS steps FROM ranks WHERE status = 'ok' AND job = '{job}' GROUP BY rank"""  # noqa: S608 - a job's name has no quotes
+        SELECT rank, test, count(*) AS steps FROM steps WHERE job = '{job}' GROUP BY rank, test"""  # noqa: S608 - a job's name has no quotes
     )
     database.query(
         f"""CREATE OR REPLACE TEMP TABLE {side}_ops AS
         WITH summed AS (
-            SELECT name, on_device, rank, min(count) AS low, max(count) AS high, count(*) AS seen,
+            SELECT name, test, on_device, rank, min(count) AS low, max(count) AS high, count(*) AS seen,
                 sum(self_ns) AS ns
             FROM ops WHERE job = '{job}' AND NOT (is_annotation AND on_device)
-            GROUP BY name, on_device, rank)
-        SELECT name, on_device, rank, CASE WHEN seen < steps THEN 0 ELSE low END AS low, high,
+            GROUP BY name, test, on_device, rank)
+        SELECT name, test, on_device, rank, CASE WHEN seen < steps THEN 0 ELSE low END AS low, high,
             ns / steps AS ns
-        FROM summed JOIN {side}_ranks USING (rank)"""  # noqa: S608
+        FROM summed JOIN {side}_ranks USING (rank, test)"""  # noqa: S608
     )
 
 
 # A rank calls an op more often where its every step has more calls than each of the other job's.
 _COMPARED: Final = """
-    WITH shared AS (SELECT rank FROM base_ranks JOIN head_ranks USING (rank)),
-    of_base AS (SELECT * FROM base_ops JOIN shared USING (rank)),
-    of_head AS (SELECT * FROM head_ops JOIN shared USING (rank)),
+    WITH shared AS (SELECT rank, test FROM base_ranks JOIN head_ranks USING (rank, test)),
+    of_base AS (SELECT * FROM base_ops JOIN shared USING (rank, test)),
+    of_head AS (SELECT * FROM head_ops JOIN shared USING (rank, test)),
     pairs AS (
-        SELECT coalesce(a.name, b.name) AS name, coalesce(a.on_device, b.on_device) AS on_device,
+        SELECT coalesce(a.name, b.name) AS name, coalesce(a.test, b.test) AS test,
+            coalesce(a.on_device, b.on_device) AS on_device,
             coalesce(a.low, 0) AS a_low, coalesce(a.high, 0) AS a_high, coalesce(a.ns, 0) AS a_ns,
             coalesce(b.low, 0) AS b_low, coalesce(b.high, 0) AS b_high, coalesce(b.ns, 0) AS b_ns
         FROM of_base a FULL JOIN of_head b
-        ON a.name = b.name AND a.on_device = b.on_device AND a.rank = b.rank)
-    SELECT name, on_device, min(a_low), max(a_high), min(b_low), max(b_high),
+        ON a.name = b.name AND a.test = b.test AND a.on_device = b.on_device AND a.rank = b.rank)
+    SELECT name, test, on_device, min(a_low), max(a_high), min(b_low), max(b_high),
         count(*) FILTER (b_low > a_high), count(*) FILTER (b_high < a_low),
         quantile_cont(a_ns, [0.1, 0.5, 0.9]), quantile_cont(b_ns, [0.1, 0.5, 0.9])
-    FROM pairs GROUP BY name, on_device"""
+    FROM pairs GROUP BY name, test, on_device"""
 
 
 def _change(
-    row: tuple[Any, ...], *, gates: frozenset[Gate], slower: set[tuple[str, bool]]
+    row: tuple[Any, ...], *, gates: frozenset[Gate], slower: set[tuple[str, str, bool]]
 ) -> OpChange | None:
-    name, on_device, *counts, more, fewer, base_ns, head_ns = row
+    name, test, on_device, *counts, more, fewer, base_ns, head_ns = row
     base, head = (counts[0], counts[1]), (counts[2], counts[3])
     is_same = base == head and not more and not fewer
     if is_same and abs(head_ns[1] - base_ns[1]) < max(_TIME_FLOOR * base_ns[1], _TIME_FLOOR_NS):
@@ -154,10 +164,10 @@ def _change(
         reason = "runs more often"
     elif Gate.EXACT in gates and base[0] == base[1] and head[1] > base[1]:
         reason = "ranks or steps disagree, and agreed before"
-    elif (name, on_device) in slower:
+    elif (name, test, on_device) in slower:
         reason = f"slower in each window, by {_TIME_FLOOR:.0%} or more"
     return OpChange(
-        name=bounded(name, length=MAX_NAME),
+        name=bounded(f"{test}: {name}" if test else name, length=MAX_NAME),
         on_device=on_device,
         base=base,
         head=head,
@@ -172,25 +182,27 @@ def _spread(ns: Sequence[float]) -> Spread:
     return Spread(p10=round(ns[0]), p50=round(ns[1]), p90=round(ns[2]))
 
 
-def _slower(database: Database, base: str) -> set[tuple[str, bool]]:
+def _slower(database: Database, base: str) -> set[tuple[str, str, bool]]:
     """The ops whose time, the median over ranks, is longer in each window of the head than in any other.
 
     Collectives are left out: their time is other ranks'.
     """
     rows = database.query(
         f"""WITH of_rank AS (
-            SELECT job, "window", name, on_device, ops.rank, sum(self_ns) / any_value(steps) AS ns
-            FROM ops JOIN (SELECT job, "window", file, steps FROM ranks) USING (job, "window", file)
+            SELECT job, "window", name, test, on_device, ops.rank, sum(self_ns) / any_value(steps) AS ns
+            FROM ops JOIN (
+                SELECT job, "window", file, test, count(*) AS steps FROM steps GROUP BY ALL)
+                USING (job, "window", file, test)
             WHERE NOT is_annotation AND NOT contains(name, 'nccl') GROUP BY ALL),
         of_window AS (
-            SELECT job, "window", name, on_device, median(ns) AS ns FROM of_rank GROUP BY ALL),
+            SELECT job, "window", name, test, on_device, median(ns) AS ns FROM of_rank GROUP BY ALL),
         sides AS (
-            SELECT name, on_device, max(ns) FILTER (job = ?) AS base,
+            SELECT name, test, on_device, max(ns) FILTER (job = ?) AS base,
                 min(ns) FILTER (job <> ?) AS head
-            FROM of_window GROUP BY name, on_device)
-        SELECT name, on_device FROM sides
+            FROM of_window GROUP BY name, test, on_device)
+        SELECT name, test, on_device FROM sides
         WHERE head > base * {1 + _TIME_FLOOR} AND head > base + {_TIME_FLOOR_NS}""",  # noqa: S608
         base,
         base,
     )
-    return {(name, on_device) for name, on_device in rows}
+    return {(name, test, on_device) for name, test, on_device in rows}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.fleet.extra import needed
+from pytest_opprof.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

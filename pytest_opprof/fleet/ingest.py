@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_opprof.errors import StoreError
 from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
 from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
+from pytest_opprof.fleet.run_rows import run_rows, with_run
 from pytest_opprof.fleet.sources import list_files, read_file
 from pytest_opprof.fleet.tables import Window, checked_name
+from pytest_opprof.results.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -206,25 +208,36 @@ def map_batch(batch: Batch) -> list[RankFile]:
 
 
 def _read(number: int, file: SourceFile, part: str, rows: dict[str, list[tuple[Any, ...]]]) -> RankFile:
-    trace = read_file(file)
-    rank = file.named_rank if trace.rank is None else trace.rank
-    found = rank_rows(trace, rank=rank, file=number).rows
+    read = read_file(file)
+    one = _unread(number, file)
+    if isinstance(read, Run):
+        one = with_run(one, read)
+        found = run_rows(read, rank=one.rank, file=number)
+    else:
+        one = _with_trace(one, read)
+        found = rank_rows(read, rank=one.rank, file=number)
     for table in TABLES:
         rows[table] += found[table]
     return replace(
-        _unread(number, file),
+        one,
         part=part,
-        rank=rank,
+        peak_bytes=max((row[-1] for row in found["steps"]), default=0),
+        ops=len(found["ops"]),
+        collectives=len(found["collectives"]),
+        steps=len(found["steps"]),
+    )
+
+
+def _with_trace(one: RankFile, trace: TraceFile) -> RankFile:
+    return replace(
+        one,
+        rank=one.rank if trace.rank is None else trace.rank,
         world_size=trace.world_size or 0,
         job_key=_job_key(trace),
         host=str(trace.metadata.get("hostname", "")),
         trace_start_ns=trace.recording.trace_start_ns,
         duration_ns=trace.recording.trace_end_ns,
         events=len(trace.recording),
-        peak_bytes=max((row[-1] for row in found["steps"]), default=0),
-        ops=len(found["ops"]),
-        collectives=len(found["collectives"]),
-        steps=len(found["steps"]),
     )
 
 

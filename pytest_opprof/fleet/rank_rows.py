@@ -3,76 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pytest_opprof.analysis.collectives import collectives
 from pytest_opprof.analysis.device_time import DeviceTime, device_times
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from pytest_opprof.traces.imported_recording import ImportedRecording
     from pytest_opprof.traces.kineto import TraceFile
 
 TIMES: Final = tuple(one.name for one in fields(DeviceTime) if one.name != "span_ns")
 
-# Arrow's types by the columns of each table. Times count from the start of the rank's own trace: nanoseconds
-# since the epoch do not fit into a double, and DuckDB's median is one.
-COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "ops": {
-        "name": "string",
-        "on_device": "bool",
-        "is_annotation": "bool",
-        "rank": "int32",
-        "step": "int64",
-        "file": "int32",
-        "count": "int64",
-        "self_ns": "int64",
-    },
-    "collectives": {
-        "rank": "int32",
-        "step": "int64",
-        "file": "int32",
-        "name": "string",
-        "group_name": "string",
-        "group_first": "int32",
-        "group_size": "int32",
-        "instance": "int64",
-        "is_joint": "bool",
-        "start_ns": "int64",
-        "duration_ns": "int64",
-        "nbytes": "int64",
-    },
-    "steps": {
-        "rank": "int32",
-        "step": "int64",
-        "file": "int32",
-        "start_ns": "int64",
-        "duration_ns": "int64",
-        **dict.fromkeys(TIMES, "int64"),
-        "peak_bytes": "int64",
-    },
+_TYPES: Final = (
+    dict.fromkeys(("name", "test", "group_name"), "string")
+    | dict.fromkeys(("on_device", "is_annotation", "is_joint"), "bool")
+    | dict.fromkeys(("rank", "file", "group_first", "group_size"), "int32")
+)
+_NAMES: Final = {
+    "ops": "name test on_device is_annotation rank step file count self_ns",
+    "collectives": "rank step file name group_name group_first group_size instance is_joint "
+    "start_ns duration_ns nbytes",
+    "steps": f"rank step file test start_ns duration_ns {' '.join(TIMES)} peak_bytes",
+}
+# Arrow's types by the columns of each table; a trace has no `test`. Times count from the start of the rank's
+# own trace: nanoseconds since the epoch do not fit into a double, and DuckDB's median is one.
+COLUMNS: Final = {
+    table: {name: _TYPES.get(name, "int64") for name in names.split()} for table, names in _NAMES.items()
 }
 TABLES: Final = tuple(COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class RankRows:
-    """The rows of one rank, by table: tuples in the order of `COLUMNS`."""
-
-    rows: dict[str, list[tuple[Any, ...]]]
+# The rows of one rank, by table: tuples in the order of `COLUMNS`.
+RankRows: TypeAlias = dict[str, list[tuple[Any, ...]]]
 
 
 def rank_rows(trace: TraceFile, *, rank: int, file: int) -> RankRows:
     """What a trace has for each table."""
     recording = trace.recording
-    return RankRows(
-        {
-            "ops": _ops(recording, rank, file),
-            "collectives": _collectives(recording, rank, file),
-            "steps": _steps(recording, rank, file),
-        }
-    )
+    return {
+        "ops": summed(_ops(recording, rank, file)),
+        "collectives": _collectives(recording, rank, file),
+        "steps": _steps(recording, rank, file),
+    }
 
 
 def _numbers(recording: ImportedRecording) -> list[int]:
@@ -80,20 +56,26 @@ def _numbers(recording: ImportedRecording) -> list[int]:
     return [step.number for step in recording.steps] or [0]
 
 
-def _ops(recording: ImportedRecording, rank: int, file: int) -> list[tuple[Any, ...]]:
+def summed(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows of the table ``ops`` in its order: calls and times of one op in one step are added up."""
     sums: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for *key, count, self_ns in rows:
+        if count:
+            both = sums[tuple(key)]
+            both[0] += count
+            both[1] += self_ns
+    return sorted((*key, *both) for key, both in sums.items())
+
+
+def _ops(recording: ImportedRecording, rank: int, file: int) -> Iterator[tuple[Any, ...]]:
     numbers, has_steps = _numbers(recording), bool(recording.steps)
     for group in recording.groups():
         is_device = bool(group.device_type)
         of_self = "self_device_ns" if is_device else "self_ns"
         counts = group.steps["count"] if has_steps else (group.count,)
         times = group.steps[of_self] if has_steps else (group.sums[of_self],)
-        for number, count, self_ns in zip(numbers, counts, times, strict=True):
-            if count:
-                both = sums[group.name, is_device, group.is_user_annotation, rank, number, file]
-                both[0] += count
-                both[1] += self_ns
-    return sorted((*key, *both) for key, both in sums.items())
+        for number, *both in zip(numbers, counts, times, strict=True):
+            yield group.name, "", is_device, group.is_user_annotation, rank, number, file, *both
 
 
 def _collectives(recording: ImportedRecording, rank: int, file: int) -> list[tuple[Any, ...]]:
@@ -123,12 +105,11 @@ def _steps(recording: ImportedRecording, rank: int, file: int) -> list[tuple[Any
     of_steps, whole = recording.memory_use(on_device=True)
     peaks = of_steps if steps else [whole]
     steps = steps or [(0, recording.trace_end_ns)]
-    sums = [[0] * len(TIMES) for _ in steps]
-    for _, times in device_times(recording):
-        for of_step, time in zip(sums, times, strict=True):
-            for at, name in enumerate(TIMES):
-                of_step[at] += getattr(time, name)
+    devices = [times for _, times in device_times(recording)] or [[DeviceTime()] * len(steps)]
+    sums = [
+        [sum(getattr(one, name) for one in each) for name in TIMES] for each in zip(*devices, strict=True)
+    ]
     return [
-        (rank, number, file, *step, *of_step, peak.peak)
+        (rank, number, file, "", *step, *of_step, peak.peak)
         for number, step, of_step, peak in zip(_numbers(recording), steps, sums, peaks, strict=True)
     ]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.errors import StoreError, UsageError
-from pytest_opprof.fleet.extra import needed
+from pytest_opprof.extras import needed
 from pytest_opprof.fleet.manifest import SourceFile
+from pytest_opprof.results.document import RUN_KIND
+from pytest_opprof.results.files import run_from_bytes
+from pytest_opprof.results.run import Run
 from pytest_opprof.traces.byte_stream import pieces_of_file
 from pytest_opprof.traces.kineto import TraceFile, read_trace
 
 _SUFFIXES: Final = (".json", ".json.gz")
 _RANK: Final = re.compile(r"(?:rank|worker)[-_.]?(\d{1,7})", re.IGNORECASE)
+_KIND_WITHIN: Final = 256  # bytes of a run; in these it says that it is one
 _NUMBER: Final = re.compile(r"(\d{1,7})")
 
 
@@ -63,14 +68,21 @@ def _named_rank(path: str) -> int:
     return int(told[1]) if told else -1
 
 
-def read_file(file: SourceFile) -> TraceFile:
-    """A trace, streamed from wherever it is.
+def read_file(file: SourceFile) -> TraceFile | Run:
+    """A trace, streamed from wherever it is, or a run.
 
     Raises:
         OSError: It cannot be read.
-        DocumentError: It is no trace, or a damaged one.
+        DocumentError: It is neither, or a damaged one.
     """
-    return read_trace(_pieces(file.path), where=Path(file.path.removeprefix("file://")))
+    where = file.path.removeprefix("file://")
+    pieces = _pieces(file.path)
+    start = b""
+    while len(start) < _KIND_WITHIN and (piece := next(pieces, b"")):
+        start += piece
+    if RUN_KIND.encode() in start[:_KIND_WITHIN]:
+        return run_from_bytes(start + b"".join(pieces), where=where)
+    return read_trace(itertools.chain([start], pieces), where=Path(where))
 
 
 def _pieces(path: str) -> Iterator[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.metadata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pytest_opprof.addresses import shown
 from pytest_opprof.errors import DocumentError, ForgeError, ForgePermissionError, UsageError
+from pytest_opprof.extras import needed
 from pytest_opprof.forge.fields import Fields
 from pytest_opprof.forge.retry import RetryPolicy, is_busy
 from pytest_opprof.results.files import parse
@@ -85,7 +85,7 @@ class Api:
     def __init__(
         self, url: str, *, name: str, headers: Mapping[str, str], retry: RetryPolicy | None = None
     ) -> None:
-        self._httpx = _httpx()
+        self._httpx = needed("httpx", extra="github", by="opprof comment")
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
             raise UsageError(
                 f"{shown(url)!r} is no address of {name}'s API: write it like https://api.github.com"
@@ -211,15 +211,8 @@ class Api:
             return Answer(status=response.status_code, headers=headers, body=bytes(body), asked=asked)
 
 
-def _httpx() -> Any:
-    try:
-        return importlib.import_module("httpx")
-    except ImportError as error:
-        raise UsageError("opprof comment needs httpx: pip install 'pytest-opprof[github]'") from error
-
-
 @functools.cache
 def _tls() -> SSLContext:
     """Whom to trust: read from disk once a process, which takes longer than a request."""
-    context: SSLContext = _httpx().create_ssl_context()
+    context: SSLContext = needed("httpx", extra="github", by="opprof comment").create_ssl_context()
     return context

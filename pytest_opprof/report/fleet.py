@@ -39,9 +39,10 @@ def _summary_lines(summary: FleetSummary, *, width: int) -> Iterator[Line | str]
         counted(summary.collectives, "collective"),
     ]
     yield Line(f"{escaped(summary.job)}, window {escaped(summary.window)}: {', '.join(parts)}", Style.BOLD)
-    yield from table(
-        _STEP, [_row(summary.ranks, name) for name in _TIMES], width=width, names=0, right=_STEP[1:]
-    )
+    rows = [
+        _row(summary.ranks, name) for name in _TIMES if any(getattr(rank, name) for rank in summary.ranks)
+    ]
+    yield from table(_STEP, rows, width=width, names=0, right=_STEP[1:])
     if any(rank.peak_bytes for rank in summary.ranks):
         most = max(summary.ranks, key=lambda rank: rank.peak_bytes)
         middle = median(rank.peak_bytes for rank in summary.ranks)

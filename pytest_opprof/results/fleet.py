@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
+from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.schema import Contract, contract_of, validate
 
@@ -136,8 +138,7 @@ Fleet: TypeAlias = FleetSummary | FleetDifference
 
 def fleet_to_document(found: Fleet) -> Document:
     """A job or two in the shape of fleet-summary.schema.json or fleet-difference.schema.json."""
-    is_one = isinstance(found, FleetSummary)
-    contract = Contract.FLEET_SUMMARY if is_one else Contract.FLEET_DIFFERENCE
+    contract = Contract.FLEET_SUMMARY if isinstance(found, FleetSummary) else Contract.FLEET_DIFFERENCE
     return {"kind": contract.kind, "schema_version": contract.schema_version, **to_members(found)}
 
 
@@ -162,16 +163,14 @@ def fleet_from_document(document: Document) -> Fleet:
     return from_members(FleetDifference, document, ops=ops)
 
 
-def checked_fleet(document: object, *, where: str) -> Fleet | None:
-    """The job, or the two, of a document that was parsed; None for one of another kind.
-
-    Args:
-        document: What the JSON parser gave.
-        where: What an error calls it: its file.
+def read_fleet(path: Path) -> Fleet | None:
+    """The job, or the two, that a file holds; None where it holds another kind of document.
 
     Raises:
+        StoreError: The file cannot be read.
         DocumentError: Its schema refuses it, or it is not one of ours.
     """
+    document, where = parse(read_bytes(path), where=shown(path)), shown(path)
     contract = contract_of(document, where=where)
     if contract not in {Contract.FLEET_SUMMARY, Contract.FLEET_DIFFERENCE}:
         return None

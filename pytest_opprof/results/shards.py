@@ -44,7 +44,7 @@ class Part:
     def rank(self) -> int:
         """Which of the ranks measured it; 0 where there are none."""
         text = self.run.environment.details.get(RANK, "")
-        return int(text) if _is_number(text) else 0
+        return int(text) if is_number(text) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,16 +211,17 @@ def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[st
 def _place(text: str) -> tuple[int, int]:
     """``2 of 4`` as numbers; zeros for what says no place."""
     number, _, count = text.partition(" of ")
-    return (int(number), int(count)) if _is_number(number) and _is_number(count) else (0, 0)
+    return (int(number), int(count)) if is_number(number) and is_number(count) else (0, 0)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a detail of an environment is a rank, or how many there are."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
 
 
 def _missing_ranks(parts: Sequence[Part]) -> Iterator[str]:
     sizes = [part.run.environment.details.get(WORLD_SIZE, "") for part in parts]
-    size = max((int(text) for text in sizes if _is_number(text)), default=1)
+    size = max((int(text) for text in sizes if is_number(text)), default=1)
     found = {part.rank for part in parts}
     yield from (f"rank {rank} of {size}" for rank in range(min(size, _MOST_PLACES)) if rank not in found)
 

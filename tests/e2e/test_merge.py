@@ -1,10 +1,16 @@
 """``opprof merge``: the runs of real sessions that shared a project's tests."""
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from e2e.project import Project
 
+from pytest_opprof.fleet.difference import compare
+from pytest_opprof.fleet.ingest import ingest
+from pytest_opprof.fleet.manifest import Status
+from pytest_opprof.fleet.tables import windows_of
 from pytest_opprof.results.files import read_run
 
 TEST = """\
@@ -81,6 +87,27 @@ def test_ranks_that_disagree_are_said(project: Project) -> None:
     assert test.unstable == ("ranges.count", "python.instructions", "work.count")
     alone = merge(project, "rank-1.json", "-o", "all.json")
     assert alone.stdout.splitlines()[0] == "missing: rank 0 of 2"
+
+
+def test_ranks_are_a_job_of_the_fleet(project: Project, tmp_path: Path) -> None:
+    project.write("test_it.py", TEST)
+    for job, more in (("base", "0"), ("head", "1")):
+        for rank in ("0", "1"):
+            project.pytest(
+                f"--opprof-json={job}/rank-{{rank}}.json",
+                env={"RANK": rank, "WORLD_SIZE": "2", "MORE": more if rank == "1" else "0"},
+                writes_run=False,
+            )
+        with ThreadPoolExecutor(1) as executor:
+            files = ingest(str(project.folder / job), str(tmp_path / "tables"), job=job, executor=executor)
+        assert [(one.rank, one.status, one.steps) for one in files] == [
+            (rank, Status.OK, 6) for rank in (0, 1)
+        ]
+    found = compare(*(windows_of(str(tmp_path / "tables"), job) for job in ("base", "head")))
+    assert found.problems == ()
+    assert sorted((op.name, op.base, op.head, op.ranks) for op in found.failures) == [
+        (f"test_it.py::test_it[{n}]: work", (n, n), (n, n + 1), 1) for n in (1, 2, 3)
+    ]
 
 
 def test_what_does_not_join_is_refused(sharded: Project) -> None:

@@ -21,7 +21,7 @@ from pytest_opprof.fleet.ingest import ingest
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.summary import summarize
 from pytest_opprof.fleet.tables import Window, windows_of
-from pytest_opprof.results.fleet import checked_fleet
+from pytest_opprof.results.fleet import fleet_from_document
 
 RANKS = 16
 
@@ -277,7 +277,7 @@ def test_options_of_commands_count(
     assert "3 steps" in told("fleet", "show", "a", "--tables", "tables", "--window", "1").splitlines()[0]
     assert "missing: 1 rank: 16" in told("fleet", "show", "a", "--tables", "tables", "--expect", "17", code=1)
     document = json.loads(told("fleet", "show", "a", "--tables", "tables", "--json"))
-    assert checked_fleet(document, where="a.json") == summarize(window(tmp_path))
+    assert fleet_from_document(document) == summarize(window(tmp_path))
     show = ("fleet", "show", "a", "--tables", "tables")
     diff = ("fleet", "diff", "a", "b", "--tables", "tables")
     assert "aten::mul  2 → 3" in told("fleet", "diff", "a", "b", "--tables", "tables", code=1)

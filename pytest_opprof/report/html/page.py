@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
-from pytest_opprof.errors import UsageError
+from pytest_opprof.extras import needed
 from pytest_opprof.report.html.details import test_details
 from pytest_opprof.report.html.index import page_index
 from pytest_opprof.report.html.packing import packed_json, script_json
@@ -88,10 +88,7 @@ def _markup(text: str) -> Any:
 
 @functools.cache
 def _template() -> Any:
-    try:
-        import jinja2  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise UsageError("the HTML report needs jinja2: pip install 'pytest-opprof[report]'") from error
+    jinja2 = needed("jinja2", extra="report", by="the HTML report")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False, keep_trailing_newline=True
     )

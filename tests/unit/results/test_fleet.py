@@ -1,7 +1,7 @@
 """Files of jobs: there and back, and what their schemas refuse."""
 
-import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +15,8 @@ from pytest_opprof.results.fleet import (
     RankSummary,
     Spread,
     Straggler,
-    checked_fleet,
     fleet_to_document,
+    read_fleet,
 )
 from pytest_opprof.results.schema import Contract, _quick_check, _validator
 
@@ -36,18 +36,24 @@ DIFFERENCE = FleetDifference(
 )  # fmt: skip
 
 
+def read(tmp_path: Path, document: object) -> Fleet | None:
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps(document))
+    return read_fleet(path)
+
+
 def document_of(found: Fleet) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(json.dumps(fleet_to_document(found)))
     return document
 
 
 @pytest.mark.parametrize("found", [SUMMARY, DIFFERENCE], ids=["one job", "two jobs"])
-def test_a_file_holds_all_of_it(found: Fleet) -> None:
-    assert checked_fleet(document_of(found) | {"added later": 1}, where="f.json") == found
+def test_a_file_holds_all_of_it(tmp_path: Path, found: Fleet) -> None:
+    assert read(tmp_path, document_of(found) | {"added later": 1}) == found
 
 
-def test_another_kind_is_left_to_its_reader() -> None:
-    assert checked_fleet({"kind": Contract.RUN.kind}, where="f.json") is None
+def test_another_kind_is_left_to_its_reader(tmp_path: Path) -> None:
+    assert read(tmp_path, {"kind": Contract.RUN.kind}) is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,9 @@ def test_another_kind_is_left_to_its_reader() -> None:
         (DIFFERENCE, ("schema_version",), 2, "schema version 2 is newer than 1"),
     ],
 )
-def test_a_broken_file_is_refused(found: Fleet, path: tuple[Any, ...], value: Any, sentence: str) -> None:
+def test_a_broken_file_is_refused(
+    tmp_path: Path, found: Fleet, path: tuple[Any, ...], value: Any, sentence: str
+) -> None:
     document = document_of(found)
     part: Any = document
     for key in path[:-1]:
@@ -71,5 +79,5 @@ def test_a_broken_file_is_refused(found: Fleet, path: tuple[Any, ...], value: An
     assert not _quick_check(contract).accepts(document)
     assert not _validator(contract).is_valid(document)
     with pytest.raises(DocumentError) as raised:
-        checked_fleet(copy.deepcopy(document), where="f.json")
+        read(tmp_path, document)
     assert sentence in str(raised.value)

@@ -1,4 +1,4 @@
-"""The libraries of the extra ``fleet``, imported when a command needs them."""
+"""The libraries of extras, imported when somebody needs them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from pytest_opprof.errors import UsageError
 
 
-def needed(module: str) -> Any:
-    """A library of the extra.
+def needed(module: str, *, extra: str = "fleet", by: str = "opprof fleet") -> Any:
+    """A library of an extra, which `by` needs.
 
     Raises:
         UsageError: It is not installed.
@@ -18,6 +18,4 @@ def needed(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         library = module.partition(".")[0]
-        raise UsageError(
-            f"fleet commands need {library}, which is not installed: pip install 'pytest-opprof[fleet]'"
-        ) from error
+        raise UsageError(f"{by} needs {library}: pip install 'pytest-opprof[{extra}]'") from error
