@@ -77,12 +77,12 @@ def read_file(file: SourceFile) -> TraceFile | Run:
     """
     where = file.path.removeprefix("file://")
     pieces = _pieces(file.path)
-    start = b""
-    while len(start) < _KIND_WITHIN and (piece := next(pieces, b"")):
-        start += piece
-    if RUN_KIND.encode() in start[:_KIND_WITHIN]:
-        return run_from_bytes(start + b"".join(pieces), where=where)
-    return read_trace(itertools.chain([start], pieces), where=Path(where))
+    first = list(itertools.islice(pieces, 2))  # what is not gzip begins with two bytes
+    if RUN_KIND.encode() in b"".join(piece[:_KIND_WITHIN] for piece in first):
+        return run_from_bytes(b"".join(itertools.chain(first, pieces)), where=where)
+    # Popped, so that the reader's buffer is free for the next piece.
+    popped = (first.pop(0) for _ in range(len(first)))
+    return read_trace(itertools.chain(popped, pieces), where=Path(where))
 
 
 def _pieces(path: str) -> Iterator[bytes]:
