@@ -86,6 +86,11 @@ def test_a_device_that_was_never_idle_has_no_idle_share() -> None:
     assert totals["device.idle_fraction"] == Samples.constant(0, steps=2)
 
 
+def test_a_step_without_a_device_has_no_idle_share() -> None:
+    totals = measured(device=use(whole={"span_ns": (4, 0), "idle_ns": (1, 0)})).totals
+    assert totals["device.idle_fraction"] == Samples.of([250_000, 0])
+
+
 def test_nothing_ran_is_zero_where_devices_were_listened_to() -> None:
     totals = with_measurement(CUDA, [cycle(op("aten::mul", 1, 1))]).totals
     assert totals["syncs.count"] == totals["device.busy_time"] == Samples.constant(0, steps=2)
