@@ -33,6 +33,7 @@ WITHOUT_HEADER = frozenset(
         "session/source",
         "session/thread",
         "session/tree",
+        "sources/code_names",
         "sources/itt",
         "sources/nvtx",
     }

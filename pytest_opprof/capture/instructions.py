@@ -42,9 +42,9 @@ class Instructions:
     doubt: str = ""
 
     @property
-    def totals(self) -> tuple[int, int]:
+    def rows(self) -> tuple[Mapping[str, int], ...]:
         """Of the project, and of libraries."""
-        return sum(self.project.values()), sum(self.libraries.values())
+        return self.project, self.libraries
 
 
 class InstructionCounter:

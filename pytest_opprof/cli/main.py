@@ -22,13 +22,15 @@ GROUPS = {
     "set up": ("init", "doctor", "prepare", "env"),
     "compare runs": ("show", "compare", "accept", "report", "view", "comment"),
     "keep runs": ("baseline", "history", "merge", "import-benchmarks", "validate"),
-    "measure": ("run", "ab", "bisect", "attach", "trace", "recover"),
+    "measure": ("run", "ab", "replay", "bisect", "attach", "trace", "recover"),
     "judge jobs of many ranks": ("fleet",),
     "serve": ("mcp",),
 }
 COMMANDS = tuple(command for commands in GROUPS.values() for command in commands)
 # What needs the collector. Without it all others work.
-_RECORDING = frozenset({"ab", "attach", "bisect", "env", "fleet", "prepare", "recover", "run", "trace"})
+_RECORDING = frozenset(
+    {"ab", "attach", "bisect", "env", "fleet", "prepare", "recover", "replay", "run", "trace"}
+)
 _SIGNALLED = 128
 _SIGPIPE = 13  # Windows does not name it
 

@@ -58,7 +58,9 @@ def traded(totals: Sequence[Change], base: TestResult, head: TestResult) -> list
 
 def unless_moved(change: Change, base: TestResult, head: TestResult) -> Change:
     """Instructions that moved from the project into libraries, or the other way round, are CHANGED."""
-    other = _INSTRUCTIONS[change.metric]
+    other = _INSTRUCTIONS.get(change.metric)
+    if other is None:
+        return change
     before, now = (_constant(test, other.name) for test in (base, head))
     if change.verdict not in {Verdict.REGRESSED, Verdict.IMPROVED} or before is None or now is None:
         return change

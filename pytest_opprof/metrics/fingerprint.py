@@ -9,6 +9,8 @@ from types import MappingProxyType
 COMPILE_CACHE = "compile_cache"
 # The field of a test whose instructions were counted: which libraries it ran.
 LIBRARIES = "libraries"
+# The field of a test whose machine instructions were counted: the CPU that QEMU showed it, and the C library.
+GUEST = "guest"
 
 # The fields, and how each is called in a sentence.
 FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
@@ -37,10 +39,11 @@ FINGERPRINT_FIELDS: Mapping[str, str] = MappingProxyType(
         "threads": "threads of torch",
         "tracer": "trace function",
         LIBRARIES: "installed libraries",
+        GUEST: "CPU of opprof replay",
     }
 )
 # What code may set while tests run: each test has them as they were when it ended.
-SETTINGS = frozenset({"determinism", "precision", "compile", "threads", "tracer", LIBRARIES})
+SETTINGS = frozenset({"determinism", "precision", "compile", "threads", "tracer", LIBRARIES, GUEST})
 # What Python code alone decides.
 RANGE_FIELDS = frozenset({"python", "implementation"})
 COUNT_FIELDS = RANGE_FIELDS | {
@@ -68,4 +71,4 @@ MEMORY_FIELDS = COUNT_FIELDS | PYTHON_MEMORY_FIELDS | MALLOC_FIELDS | {"threads"
 OF_PACKAGES = NUMPY_FIELDS | {"torch", "triton", "cpu_capability"}
 # Scratch memory of libraries goes by how many multiprocessors there are.
 DEVICE_MEMORY_FIELDS = COUNT_FIELDS | {"gpu_model"}
-TIME_FIELDS = frozenset(FINGERPRINT_FIELDS) - {LIBRARIES}
+TIME_FIELDS = frozenset(FINGERPRINT_FIELDS) - {LIBRARIES, GUEST}

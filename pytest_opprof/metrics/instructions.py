@@ -1,16 +1,19 @@
-"""Work of Python code that no op shows: the bytecodes of a further call of the test, by its own thread."""
+"""Work that no op shows: the instructions of a further call of the test, Python's and the machine's."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from pytest_opprof.metrics.fingerprint import LIBRARIES
-from pytest_opprof.metrics.metric import Slack, Source, total
+from pytest_opprof.metrics.fingerprint import GUEST, LIBRARIES
+from pytest_opprof.metrics.metric import Family, Slack, Source, total
 from pytest_opprof.units import Unit
 
 # A call of a new function takes some ten: refactorings of short tests come and go below this.
 _LEAST: Final = 200
+# What a short call may take more where the heap lies otherwise.
+_LEAST_NATIVE: Final = 2_000
 
+# Bytecodes, by the thread of the test.
 PYTHON_INSTRUCTIONS = total(
     "python.instructions",
     "Python instructions",
@@ -31,5 +34,15 @@ LIBRARY_INSTRUCTIONS = total(
 # For limits: less constant work beside the loop raises it too.
 SCALING = total(
     "python.scaling", "growth", Unit.THOUSANDTHS, Source.SCALING, is_free=True, fields=frozenset({LIBRARIES})
+)
+# Of all code, the interpreter's and its libraries' too, under `opprof replay`.
+NATIVE_INSTRUCTIONS = total(
+    "native.instructions",
+    "machine instructions",
+    Unit.COUNT,
+    Source.REPLAY,
+    family=Family.BOUNDED,
+    slack=Slack(percent=2, least=_LEAST_NATIVE),
+    fields=frozenset({LIBRARIES, GUEST}),
 )
 INSTRUCTION_TOTALS: Final = (PYTHON_INSTRUCTIONS, LIBRARY_INSTRUCTIONS)

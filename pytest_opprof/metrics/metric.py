@@ -66,6 +66,7 @@ class Source(StrEnum):
     TENSORS_CUDA = "memory-cuda-tensors"  # of devices: what torch's allocators give out
     FLOPS = "flops"
     INSTRUCTIONS = "instructions"  # bytecodes of a further call
+    REPLAY = "replay"  # machine instructions of a further call
     SCALING = "scaling"  # bytecodes of other sizes of a test too
     COMPILE = "compile"  # what torch.compile did
     WORK = "work"  # what torch's ops are given, and add to autograd's graph
@@ -81,6 +82,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.MEMORY_CUDA: frozenset({Source.MEMORY_CUDA, Source.TENSORS_CUDA}),
         Source.FLOPS: frozenset({Source.FLOPS}),
         Source.INSTRUCTIONS: frozenset({Source.INSTRUCTIONS}),
+        Source.REPLAY: frozenset({Source.REPLAY}),
         Source.SCALING: frozenset({Source.SCALING}),
         Source.COMPILE: frozenset({Source.COMPILE}),
         Source.WORK: frozenset({Source.WORK}),

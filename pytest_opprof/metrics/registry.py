@@ -16,7 +16,7 @@ from pytest_opprof.metrics.host import (
     MEMORY_RETAINED,
     VIEWS,
 )
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, SCALING
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS, SCALING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +41,7 @@ TOTALS: Mapping[str, Metric] = _by_name(
         MEMORY_RETAINED,
         *COMPILE_TOTALS,
         *INSTRUCTION_TOTALS,
+        NATIVE_INSTRUCTIONS,
         SCALING,
         *HOST_TIMES,
         *TOTAL_TIMES,

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import pytest
 
+from pytest_opprof.capture.replay import Replay
 from pytest_opprof.children import send, started
 from pytest_opprof.errors import MeasurementError, OpprofError
 from pytest_opprof.experiment.place import Place
@@ -211,6 +212,8 @@ def _fixtures(info: Any, name: str) -> Sequence[Any]:
 def _hash_seed(number: int) -> str:
     """Of the process with this number: two by turns, neither of them this process's own."""
     own = os.environ.get(_HASH_SEED)
+    if own is not None and Replay.here():
+        return own  # machine instructions follow the order of each set
     return [seed for seed in ("1", "2", "3") if seed != own][number % 2]
 
 
@@ -303,7 +306,9 @@ def _fresh_process(
 
 def _command(config: pytest.Config, node_ids: Sequence[str], *, cache: str) -> list[str]:
     """The same options once more, with these tests in this order."""
+    replay = Replay.here()
     return [
+        *(replay.command if replay else ()),
         *(sys.executable, "-m", "pytest"),
         *fresh_arguments(config, cache=cache),
         *(as_argument(config, node_id) for node_id in node_ids),

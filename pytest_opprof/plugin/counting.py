@@ -1,51 +1,124 @@
-"""Calls whose bytecodes are counted, with nothing else recorded meanwhile."""
+"""Calls whose instructions are counted, Python's or the machine's, with nothing else recorded meanwhile."""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final
+from typing import Final, Protocol
 
 from _pytest.outcomes import Exit, OutcomeException
 
-from pytest_opprof.capture.instructions import InstructionCounter, Instructions
+from pytest_opprof.capture.instructions import InstructionCounter
 from pytest_opprof.errors import CaptureUnavailableError
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
+from pytest_opprof.metrics.metric import Metric, Source
 from pytest_opprof.plugin.calls import Calls
 from pytest_opprof.results.run import TestResult
 
 # Caches may fill in the first calls; what does not settle in so many varies.
 _MOST_CALLS: Final = 4
+# Python makes code faster once it has been called so often (PEP 659). Longer calls do it by themselves.
+_WARM_CALLS: Final = 8
+_LONG_CALL: Final = 100_000_000  # machine instructions
+
+
+class Counted(Protocol):
+    """What a call ran."""
+
+    @property
+    def rows(self) -> tuple[Mapping[str, int], ...]:
+        """For each metric, by function."""
+
+    @property
+    def doubt(self) -> str:
+        """Why it may differ the next time; empty where nothing says so."""
+
+
+class Counter(Protocol):
+    """What counts."""
+
+    def start(self) -> None:
+        """Count from here on."""
+
+    def stop(self) -> Counted:
+        """Count no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What is counted, and by whom.
+
+    Attributes:
+        metrics: The totals.
+        source: The word for it in documents.
+        counter: Makes what counts; it raises `CaptureUnavailableError` where that cannot be had.
+        apart: By how many thousandths two calls that agree may differ.
+        least: By how much they may in any case.
+        warms_up: Whether short calls count only once Python has specialized their code.
+    """
+
+    metrics: tuple[Metric, ...]
+    source: Source
+    counter: Callable[[], Counter]
+    apart: int = 0
+    least: int = 0
+    warms_up: bool = False
+
+    def agree(self, one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+        """Whether two calls say the same."""
+        pairs = zip(one, other, strict=True)
+        return all(abs(a - b) <= max(self.least, self.apart * max(a, b) // 1_000) for a, b in pairs)
+
+
+def _machine_counter() -> Counter:
+    from pytest_opprof.capture.machine_instructions import MachineInstructionCounter  # noqa: PLC0415  # few need it
+
+    return MachineInstructionCounter()
+
+
+PYTHON: Final = Kind(metrics=INSTRUCTION_TOTALS, source=Source.INSTRUCTIONS, counter=InstructionCounter)
+# Addresses are in the hashes of objects, and so in how often a table is searched.
+MACHINE: Final = Kind(
+    metrics=(NATIVE_INSTRUCTIONS,),
+    source=Source.REPLAY,
+    counter=_machine_counter,
+    apart=2,
+    least=500,
+    warms_up=True,
+)
 
 
 class CountedCalls:
-    """Counts the bytecodes of calls of a test after those that its schedule takes.
+    """Counts the instructions of calls of a test after those that its schedule takes.
 
     Two calls in a row must agree, or one must say what is expected: then nothing varies. Garbage is collected
     before each, and not during it, as a collection runs finalizers at a moment that nobody chose.
 
     Args:
-        is_wanted: Whether to count at all.
+        kind: Which instructions.
         expected: The totals of a certified baseline; None where there is none.
 
     Attributes:
+        kind: Which instructions.
         reason: Why nothing was counted; "" where nothing stood in the way.
     """
 
-    def __init__(self, *, is_wanted: bool, expected: tuple[int, int] | None = None) -> None:
-        self.is_wanted = is_wanted
+    def __init__(self, kind: Kind, *, expected: tuple[int, ...] | None = None) -> None:
+        self.kind = kind
         self.reason = ""
         self._expected = expected
-        self._counter: InstructionCounter | None = None
-        self._counts: list[Instructions] = []
+        self._counter: Counter | None = None
+        self._counts: list[Counted] = []
         self._collects = False
 
     @property
-    def counts(self) -> list[Instructions]:
+    def counts(self) -> list[Counted]:
         """One where the calls agree, else all of them; none where there is a reason."""
         if self.reason or not self._counts:
             return []
-        return self._counts[-1:] if self._has_settled else self._counts
+        return self._counts[-1:] if self._has_settled else self._counts[self._warm_calls :]
 
     @property
     def has_been_asked(self) -> bool:
@@ -54,13 +127,11 @@ class CountedCalls:
 
     def calls(self) -> Calls:
         """What to hold open around each further call of a test that is called once per step."""
-        if not self.is_wanted:
-            return
         try:
-            self._counter = InstructionCounter()
+            self._counter = self.kind.counter()
         except CaptureUnavailableError as error:
             self.reason = str(error)
-        while not (self.reason or self._has_settled or len(self._counts) >= _MOST_CALLS):
+        while not (self.reason or self._has_settled or len(self._counts) >= self._warm_calls + _MOST_CALLS):
             yield _CountedCall(self)
 
     def begin(self) -> None:
@@ -78,9 +149,13 @@ class CountedCalls:
         """It is over: what it ran counts, unless it raised."""
         if not self.reason:
             assert self._counter is not None, "calls() made it"
-            counted = self._counter.stop()
-            self.reason = counted.doubt
-            self._counts.append(counted)
+            try:
+                counted = self._counter.stop()
+            except CaptureUnavailableError as fault:
+                self.reason = str(fault)
+            else:
+                self.reason = counted.doubt
+                self._counts.append(counted)
         if self._collects:
             gc.enable()
         if error is not None:
@@ -90,8 +165,18 @@ class CountedCalls:
     def _has_settled(self) -> bool:
         if not self._counts:
             return False
-        last = self._counts[-1].totals
-        return last == self._expected or (len(self._counts) > 1 and last == self._counts[-2].totals)
+        last = totals_of(self._counts[-1])
+        if self._expected is not None and self.kind.agree(last, self._expected):
+            return True
+        if len(self._counts) < max(self._warm_calls, 2):
+            return False
+        return self.kind.agree(last, totals_of(self._counts[-2]))
+
+    @property
+    def _warm_calls(self) -> int:
+        """How many calls count only where they say what is expected."""
+        is_short = self.kind.warms_up and all(sum(totals_of(one)) < _LONG_CALL for one in self._counts)
+        return _WARM_CALLS if is_short else 0
 
 
 class _CountedCall:
@@ -113,9 +198,13 @@ class _CountedCall:
         return is_own and not isinstance(error, Exit)
 
 
-def certified_counts(test: TestResult) -> tuple[int, int] | None:
+def totals_of(counted: Counted) -> tuple[int, ...]:
+    """For each metric, the sum of its rows."""
+    return tuple(sum(row.values()) for row in counted.rows)
+
+
+def certified_counts(test: TestResult, kind: Kind) -> tuple[int, ...] | None:
     """What a baseline's processes agreed on; None where they did not, or counted nothing."""
-    project, libraries = (test.totals.get(metric.name) for metric in INSTRUCTION_TOTALS)
-    if project is None or libraries is None or not (project.is_constant and libraries.is_constant):
-        return None
-    return project.low, libraries.low
+    found = [test.totals.get(metric.name) for metric in kind.metrics]
+    steady = [samples.low for samples in found if samples is not None and samples.is_constant]
+    return tuple(steady) if len(steady) == len(found) else None

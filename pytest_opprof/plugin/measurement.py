@@ -11,11 +11,11 @@ from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.instructions import installed_libraries
 from pytest_opprof.capture.recording import Recording
+from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.metrics import WALL_TIME, Source
-from pytest_opprof.metrics.fingerprint import LIBRARIES
-from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS
-from pytest_opprof.plugin.counting import CountedCalls
+from pytest_opprof.metrics.fingerprint import GUEST, LIBRARIES
+from pytest_opprof.plugin.counting import MACHINE, CountedCalls, Kind, totals_of
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.build import most_of, with_measurement
@@ -42,32 +42,38 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
         looks.append(last)
     found, *others = (settled(look, last) for look in looks)
     found = functools.reduce(functools.partial(repeated, fresh_process=False), others, found)
-    return _with_instructions(found, stepping.instructions)
+    return functools.reduce(_with_instructions, stepping.counted, found)
 
 
 def _with_instructions(test: TestResult, calls: CountedCalls) -> TestResult:
     """The test with the instructions of its counted calls, or why there are none."""
+    kind = calls.kind
     if calls.reason:
-        test = replace(test, unheard={**test.unheard, Source.INSTRUCTIONS: calls.reason[:_LONGEST]})
+        test = replace(test, unheard={**test.unheard, kind.source: calls.reason[:_LONGEST]})
     counts = calls.counts
     if not (counts and test.steps and test.is_usable):
         return test
-    last = counts[-1]
-    of_functions = zip(INSTRUCTION_TOTALS, (last.project, last.libraries), strict=True)
+    values = list(zip(*map(totals_of, counts), strict=True))
+    measured_of = dict(zip(kind.metrics, values, strict=True))
+    functions = zip(kind.metrics, counts[-1].rows, strict=True)
     return replace(
         test,
-        sources=(*test.sources, Source.INSTRUCTIONS.value),
-        settings={**test.settings, LIBRARIES: installed_libraries()},
+        sources=(*test.sources, kind.source.value),
+        settings={**test.settings, **_settings(kind)},
         totals=dict(test.totals)
-        | {
-            metric.name: Samples.ranging([count.totals[at] for count in counts], steps=test.steps)
-            for at, metric in enumerate(INSTRUCTION_TOTALS)
-        },
+        | {metric.name: Samples.ranging(found, steps=test.steps) for metric, found in measured_of.items()},
         functions={
             **test.functions,
-            **{metric.name: most_of(counts) for metric, counts in of_functions if counts},
+            **{metric.name: most_of(counts) for metric, counts in functions if counts},
         },
     )
+
+
+def _settings(kind: Kind) -> dict[str, str]:
+    """What its counts depend on beside the code."""
+    found = {LIBRARIES: installed_libraries()}
+    replay = Replay.here() if kind is MACHINE else None
+    return found | {GUEST: replay.guest} if replay else found
 
 
 def unmeasured(test: TestResult, status: MeasurementStatus, reason: str) -> TestResult:

@@ -20,6 +20,7 @@ from pytest_opprof.capture import environment
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.cuda import CUDA
+from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.speed import Speed
 from pytest_opprof.capture.torch_source import WORK
 from pytest_opprof.compare.comparison import Comparison, TestComparison
@@ -30,7 +31,7 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
 from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
-from pytest_opprof.plugin.counting import CountedCalls, certified_counts
+from pytest_opprof.plugin.counting import MACHINE, PYTHON, CountedCalls, certified_counts
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.heap import RestingHeap
@@ -205,12 +206,17 @@ class OpprofSession:
         }
         return Stepping(request, keep_events=self.traces.kept_events(request), **common)
 
-    def _counted_calls(self, item: pytest.Item) -> CountedCalls:
+    def _counted_calls(self, item: pytest.Item) -> list[CountedCalls]:
+        if "cpu" not in item.stash[PLAN].request.activities:
+            return []
         before = self.before.get(canonical_node_id(item.nodeid))
         least = 1 if first_run(self.config) is not None else CERTIFICATE
-        expected = certified_counts(before) if before is not None and before.processes >= least else None
-        is_wanted = self.options.instructions and "cpu" in item.stash[PLAN].request.activities
-        return CountedCalls(is_wanted=is_wanted, expected=expected)
+        is_certified = before is not None and before.processes >= least
+        return [
+            CountedCalls(kind, expected=certified_counts(before, kind) if before and is_certified else None)
+            for kind in (PYTHON, MACHINE)
+            if (self.options.instructions if kind is PYTHON else Replay.here())
+        ]
 
     @property
     def _sources(self) -> frozenset[str]:

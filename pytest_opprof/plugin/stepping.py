@@ -47,7 +47,7 @@ class Stepping:
         looks: Requests for less than `request`, which are tried first, in order.
         answers: Whether what was measured of one of these is enough.
         timed: Steps to time, without a profiler, after those of the schedule.
-        counted: Calls whose Python instructions are counted, before those.
+        counted: Calls whose instructions are counted, before those.
         quiet: Waits for an undisturbed moment before each recorded step.
         seeds: Have each call draw the same random numbers.
         keep_events: Of a cycle that has more events only the sums stay; 0 for no limit.
@@ -65,7 +65,7 @@ class Stepping:
         again: The second measurement, where there was reason for one.
         compile_cache: Whether torch.compile made code for the test anew or found it in a cache.
         timed: The steps without a profiler.
-        instructions: The calls whose Python instructions were counted.
+        counted: The calls whose instructions were counted.
         has_failed_parts: A subtest failed in the first call, for which pytest fails the test later.
         unheard: Why sources were left out from the start, by source: a window forgets what nobody asks of it.
     """
@@ -79,14 +79,14 @@ class Stepping:
         looks: Sequence[ProfileRequest] = (),
         answers: Callable[[Stepping], bool] = lambda _: False,
         timed: TimedSteps | None = None,
-        counted: CountedCalls | None = None,
+        counted: Sequence[CountedCalls] = (),
         quiet: QuietMachine | None = None,
         seeds: Seeds | None = None,
         keep_events: int = 0,
     ) -> None:
         self.request = request
         self.timed = timed or TimedSteps(0)
-        self.instructions = counted or CountedCalls(is_wanted=False)
+        self.counted = counted
         self.recordings: list[Recording] = []
         self.one_step: list[Recording] = []
         self.problem: str | None = None
@@ -189,7 +189,8 @@ class Stepping:
     def is_as_seen(self) -> bool:
         """Whether nothing was measured or found out since somebody last looked at the recordings."""
         is_final = self.problem is None and self.again is None
-        added = self.compile_cache or self.timed.durations_ns or self.instructions.has_been_asked
+        has_counted = any(calls.has_been_asked for calls in self.counted)
+        added = self.compile_cache or self.timed.durations_ns or has_counted
         return is_final and not added
 
     # ---- the test's calls --------------------------------------------------------------------
@@ -229,7 +230,8 @@ class Stepping:
         if self.request.steps_itself:
             self.timed.end()
         elif self._is_sound():
-            yield from self.instructions.calls()
+            for counted in self.counted:
+                yield from counted.calls()
             yield from self.timed.calls()
 
     @contextlib.contextmanager

@@ -127,9 +127,11 @@ def _widened(row: OpRow, other: OpRow | None, *, zero: Samples) -> tuple[OpRow, 
 
 
 def _disagree(one: Samples, other: Samples, metric: Metric) -> bool:
-    """Whether two measurements contradict each other; of a peak by more than its gate tolerates."""
+    """Whether two measurements contradict each other; of what is bounded by more than that tolerates."""
     if one is other or metric.family is Family.TIME:
         return False
-    percent = BOUNDED_PERCENT if metric.family is Family.BOUNDED else 0
+    is_bounded = metric.family is Family.BOUNDED
+    percent = BOUNDED_PERCENT if is_bounded else 0
+    least = metric.slack.least if is_bounded and metric.slack else 0
     apart = max(abs(other.low - one.low), abs(other.high - one.high))
-    return 100 * apart > percent * one.high
+    return apart > least and 100 * apart > percent * one.high

@@ -29,7 +29,10 @@ from pytest_opprof.plugin.marker import ARGUMENTS
 from pytest_opprof.plugin.option_table import OPTIONS
 
 # What our own processes tell each other.
-OUR_OWN = {"OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED", "OPPROF_USUAL_PROBE_NS"}
+OUR_OWN = {
+    *("OPPROF_ITT_ARMED", "OPPROF_LIST_TO", "OPPROF_NVTX_ARMED", "OPPROF_USUAL_PROBE_NS"),
+    *("OPPROF_REPLAY_COMMAND", "OPPROF_REPLAY_COUNTS", "OPPROF_REPLAY_CPU"),
+}
 
 
 def cells(lines: Iterator[str]) -> list[list[str]]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ import pytest
 
 from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Run, TestResult
+
+PYTEST = ("pytest",)
 
 INI = """\
 [pytest]
@@ -188,6 +190,7 @@ class Project:
         cwd: str = ".",
         writes_run: bool = True,
         timeout: float = 120,
+        program: Sequence[str] = PYTEST,
     ) -> Session:
         """Run pytest; it writes a run document and a JUnit report.
 
@@ -198,8 +201,11 @@ class Project:
             cwd: Where it starts.
             writes_run: Whether it is asked for a document of its run.
             timeout: Seconds after which it hangs.
+            program: The module that is run, and its first arguments.
         """
-        process = self.start(*arguments, plugins=plugins, env=env, cwd=cwd, writes_run=writes_run)
+        process = self.start(
+            *arguments, plugins=plugins, env=env, cwd=cwd, writes_run=writes_run, program=program
+        )
         return self.ended(process, timeout=timeout)
 
     def start(
@@ -209,6 +215,7 @@ class Project:
         env: Mapping[str, str] | None = None,
         cwd: str = ".",
         writes_run: bool = True,
+        program: Sequence[str] = PYTEST,
     ) -> "Process":
         """Run pytest, and do not wait."""
         self._sessions += 1
@@ -222,7 +229,7 @@ class Project:
         if writes_run:
             own.append(f"--opprof-json={document}")
         popen = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *loaded, *own, *arguments],
+            [sys.executable, "-m", *program, *loaded, *own, *arguments],
             cwd=self.folder / cwd,
             env=environment(env),
             stdin=subprocess.DEVNULL,

@@ -247,6 +247,8 @@ OF_VIEW = {
 }
 # Of `mcp`, the test that starts a server with both.
 OF_MCP = {"mcp folder", "mcp --store"}
+# In tests/e2e/test_replay.py.
+OF_REPLAY = {"replay --cpu"}
 OF_FLEET = {
     *(f"fleet ingest {name}" for name in ("source", "--output", "--job", "--window", "--expect", "--engine")),
     *(f"fleet show {name}" for name in ("job", "--window", "--expect", "--json", "--html", "--tables")),
@@ -487,6 +489,7 @@ def test_every_argument_has_its_proof() -> None:
         | OF_ACCEPT
         | OF_PREPARE
         | OF_ALL_COMMANDS
+        | OF_REPLAY
         | OF_AB.keys()
         | OF_VIEW.keys()
         | OF_COMMENT.keys()

@@ -3,10 +3,11 @@
 import gc
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import pytest
 
-from pytest_opprof.plugin.counting import CountedCalls
+from pytest_opprof.plugin.counting import MACHINE, PYTHON, CountedCalls, totals_of
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12) and sys.gettrace() is not None, reason="coverage holds the trace function"
@@ -28,36 +29,36 @@ def called(calls: CountedCalls, work: Callable[[int], object]) -> int:
 
 
 def test_two_calls_that_agree_are_enough() -> None:
-    calls = CountedCalls(is_wanted=True)
+    calls = CountedCalls(PYTHON)
     assert called(calls, lambda _: turns(5)) == 2
     assert len(calls.counts) == 1
 
 
 def test_one_call_is_enough_beside_a_certified_count() -> None:
-    first = CountedCalls(is_wanted=True)
+    first = CountedCalls(PYTHON)
     called(first, lambda _: turns(5))
-    again = CountedCalls(is_wanted=True, expected=first.counts[0].totals)
+    again = CountedCalls(PYTHON, expected=totals_of(first.counts[0]))
     assert called(again, lambda _: turns(5)) == 1
-    assert again.counts[0].totals == first.counts[0].totals
+    assert again.counts[0].rows == first.counts[0].rows
 
 
 def test_calls_that_warm_up_may_differ() -> None:
-    calls = CountedCalls(is_wanted=True)
+    calls = CountedCalls(PYTHON)
     assert called(calls, lambda number: turns(50 if number == 0 else 5)) == 3
     assert len(calls.counts) == 1
 
 
 def test_what_never_agrees_is_kept_as_a_range() -> None:
-    calls = CountedCalls(is_wanted=True)
+    calls = CountedCalls(PYTHON)
     assert called(calls, turns) == 4
-    assert len({counted.totals for counted in calls.counts}) == 4
+    assert len({totals_of(counted) for counted in calls.counts}) == 4
 
 
 def test_a_call_that_raises_leaves_a_reason() -> None:
     def fail(number: int) -> None:
         raise FileExistsError(number)
 
-    calls = CountedCalls(is_wanted=True)
+    calls = CountedCalls(PYTHON)
     assert called(calls, fail) == 1
     assert calls.counts == []
     assert calls.reason == "counted call 1 raised FileExistsError"
@@ -68,17 +69,72 @@ def test_an_interrupt_is_not_kept() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        called(CountedCalls(is_wanted=True), stop)
+        called(CountedCalls(PYTHON), stop)
 
 
 def test_no_garbage_is_collected_meanwhile() -> None:
     seen: list[bool] = []
-    called(CountedCalls(is_wanted=True), lambda _: seen.append(gc.isenabled()))
+    called(CountedCalls(PYTHON), lambda _: seen.append(gc.isenabled()))
     assert seen == [False, False]
     assert gc.isenabled()
 
 
-def test_nothing_is_called_unless_asked_for() -> None:
-    calls = CountedCalls(is_wanted=False)
-    assert called(calls, turns) == 0
-    assert not calls.has_been_asked
+@dataclass(frozen=True)
+class _Scripted:
+    """Counts as a list says, as QEMU's do: a little apart."""
+
+    left: list[int]
+    doubt: str = ""
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> "_Scripted":
+        return self
+
+    @property
+    def rows(self) -> tuple[dict[str, int], ...]:
+        return ({"work, libwork.so": self.left[0]},)
+
+
+def scripted(*counts: int, expected: int | None = None) -> tuple[CountedCalls, int]:
+    """Machine instructions of calls that take so many, and how many calls there were."""
+    left = list(counts)
+    found: list[_Scripted] = []
+
+    class Next(_Scripted):
+        def stop(self) -> _Scripted:
+            found.append(_Scripted([left.pop(0)]))
+            return found[-1]
+
+    kind = replace(MACHINE, counter=lambda: Next([]))
+    calls = CountedCalls(kind, expected=None if expected is None else (expected,))
+    return calls, called(calls, lambda _: None)
+
+
+def values(calls: CountedCalls) -> list[int]:
+    return [totals_of(counted)[0] for counted in calls.counts]
+
+
+def test_short_calls_count_once_python_has_specialized_them() -> None:
+    calls, number = scripted(*[900_000] * 4, *[800_000] * 6)
+    assert number == 8
+    assert values(calls) == [800_000]
+
+
+def test_long_calls_need_no_warm_up() -> None:
+    calls, number = scripted(900_000_000, 900_100_000, 1)
+    assert number == 2
+    assert values(calls) == [900_100_000]
+
+
+def test_machine_instructions_near_the_baseline_need_one_call() -> None:
+    calls, number = scripted(1_001_000, 1, expected=1_000_000)
+    assert number == 1
+    assert values(calls) == [1_001_000]
+
+
+def test_machine_instructions_that_never_settle_are_a_range_without_the_warm_up() -> None:
+    calls, number = scripted(*range(10_000, 1_000_000, 50_000))
+    assert number == 12
+    assert len(values(calls)) == 4

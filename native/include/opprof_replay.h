@@ -1,0 +1,9 @@
+/* What only a mark has as its first argument, and the second of the two. */
+#ifndef OPPROF_REPLAY_H
+#define OPPROF_REPLAY_H
+
+#define OP_REPLAY_MAGIC 0x6f7070726f66u
+#define OP_REPLAY_BEGIN 1
+#define OP_REPLAY_END 2
+
+#endif

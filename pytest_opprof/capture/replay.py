@@ -1,0 +1,95 @@
+"""Processes under QEMU's user mode, which counts the machine instructions that they run: `opprof replay`."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_opprof.capture.observer_build import library_folder
+from pytest_opprof.errors import CaptureUnavailableError
+
+CPU: Final = "Haswell-v4"  # with AVX2, as most machines of the last ten years
+# A system has these, and a process under QEMU cannot see them: without this each start warns of them.
+_NOT_EMULATED: Final = "-pcid,-x2apic,-tsc-deadline,-invpcid,-spec-ctrl"
+QEMU: Final = "qemu-x86_64"
+COUNTS: Final = "OPPROF_REPLAY_COUNTS"
+_COMMAND: Final = "OPPROF_REPLAY_COMMAND"
+_GUEST: Final = "OPPROF_REPLAY_CPU"
+_NO_RANDOM_ADDRESSES: Final = 0x0040000  # of personality(2)
+_ONE_THREAD: Final = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_NEEDED: Final = (
+    "It takes QEMU's user mode, 4.2 to 8.2, with plugins, as Debian 12 has it (apt install qemu-user): "
+    "elsewhere run it in a container such as python:3.13-bookworm"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """How processes are run under QEMU.
+
+    Attributes:
+        command: What comes before a program and its arguments.
+        cpu: The model of a CPU that they see.
+    """
+
+    command: tuple[str, ...]
+    cpu: str
+
+    @classmethod
+    def here(cls) -> Replay | None:
+        """How this process was started; None where it was not by `opprof replay`."""
+        text = os.environ.get(_COMMAND)
+        return cls(command=tuple(shlex.split(text)), cpu=os.environ.get(_GUEST, "")) if text else None
+
+    @classmethod
+    def on(cls, cpu: str) -> Replay:
+        """Prepare to run programs on this model of a CPU.
+
+        Raises:
+            CaptureUnavailableError: This machine has no QEMU that can do it.
+        """
+        if (found := platform.machine()) != "x86_64":
+            raise CaptureUnavailableError(f"opprof replay runs on x86-64 alone, and this machine is {found}")
+        program = shutil.which(QEMU)
+        if program is None:
+            raise CaptureUnavailableError(f"opprof replay needs {QEMU}, which was not found. {_NEEDED}")
+        plugin = str(library_folder() / "_replay.so").replace(",", ",,")
+        command = (program, "-cpu", f"{cpu},{_NOT_EMULATED}", "-plugin", plugin)
+        nothing = shutil.which("true") or "/bin/true"
+        trial = subprocess.run([*command, nothing], capture_output=True, text=True, check=False)
+        if trial.returncode:
+            said = next(iter(trial.stderr.splitlines()), f"it ended with {trial.returncode}")
+            raise CaptureUnavailableError(
+                f"{program} cannot count the instructions of the CPU {cpu!r}: {said}. {_NEEDED}"
+            )
+        return cls(command=command, cpu=cpu)
+
+    @property
+    def guest(self) -> str:
+        """What machine instructions depend on beside the code: the CPU, and the C library."""
+        return f"{self.cpu}, {' '.join(platform.libc_ver())}"
+
+    def environment(self) -> dict[str, str]:
+        """What its processes need in their environment: for this, and to count the same each time."""
+        return {
+            COUNTS: f"{tempfile.gettempdir()}/opprof-replay",
+            _COMMAND: shlex.join(self.command),
+            _GUEST: self.cpu,
+            "PYTHONHASHSEED": "0",
+            **dict.fromkeys(_ONE_THREAD, "1"),
+        }
+
+
+def keep_addresses() -> None:
+    """Have the programs that this process runs from now on use the same addresses each time, if allowed."""
+    libc = ctypes.CDLL(None)
+    now = libc.personality(0xFFFFFFFF)
+    if now >= 0:
+        libc.personality(now | _NO_RANDOM_ADDRESSES)

@@ -1,0 +1,40 @@
+"""``opprof replay``: pytest under QEMU's user mode, so that a marked test counts its machine instructions."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from pytest_opprof.capture.replay import CPU, Replay, keep_addresses
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Tell the command line of this command."""
+    parser = subparsers.add_parser(
+        "replay",
+        help="run pytest under QEMU, which counts the machine instructions of each marked test",
+        allow_abbrev=False,
+        description="All takes many times as long, and the counts are those of one CPU on every machine. "
+        "Save a baseline with --opprof-save, compare with --opprof-baseline: pytest gets its arguments. "
+        "Needs x86-64 and QEMU's user mode with plugins (Debian 12: apt install qemu-user).",
+        epilog="Example: opprof replay tests/test_model.py --opprof-baseline=native",
+    )
+    parser.add_argument(
+        "--cpu", default=CPU, metavar="MODEL", help="the CPU that the tests see (default: %(default)s)"
+    )
+    parser.set_defaults(pytest_args=[])
+
+
+def run(args: argparse.Namespace) -> int:
+    """Become pytest under QEMU.
+
+    Raises:
+        CaptureUnavailableError: This machine has no QEMU that can do it.
+    """
+    replay = Replay.on(args.cpu)
+    keep_addresses()
+    sys.stdout.flush()
+    command = [*replay.command, sys.executable, "-m", "pytest", *args.pytest_args]
+    environment = {**os.environ, **replay.environment()}
+    os.execve(command[0], command, environment)  # noqa: S606 - signals and exit code are pytest's own

@@ -1,0 +1,53 @@
+"""What code at an address of this process is called."""
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from pytest_opprof.capture.machine_instructions import MachineInstructionCounter
+from pytest_opprof.capture.names import name_text
+from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.errors import CaptureUnavailableError
+
+
+def names_of(addresses: list[int]) -> list[tuple[str, str]]:
+    files, functions = (ffi.new("uint32_t[]", len(addresses)) for _ in range(2))
+    assert lib.op_code_names(ffi.new("uint64_t[]", addresses), len(addresses), files, functions) == 0
+    return [
+        (name_text(function), Path(name_text(file)).name if file else "")
+        for file, function in zip(files, functions, strict=True)
+    ]
+
+
+def address_of(library: ctypes.CDLL, name: str) -> int:
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def test_each_address_has_its_function_and_file() -> None:
+    python, libc = ctypes.pythonapi, ctypes.CDLL("libc.so.6")
+    wanted = {
+        address_of(python, "PyList_New"): "PyList_New",
+        address_of(python, "PyDict_New") + 1: "PyDict_New",
+        address_of(libc, "getenv"): "getenv",
+    }
+    found = names_of(sorted(wanted))
+    assert [function for function, _ in found] == [wanted[address] for address in sorted(wanted)]
+    assert {file for function, file in found if function == "getenv"} == {"libc.so.6"}
+
+
+def test_what_is_no_code_has_no_name() -> None:
+    kept = ctypes.create_string_buffer(64)  # of the heap, which belongs to no file
+    assert names_of([16, ctypes.addressof(kept)]) == [("", ""), ("", "")]
+
+
+def test_a_process_without_qemu_says_that_nothing_counted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPPROF_REPLAY_COUNTS", str(tmp_path / "counts"))
+    counter = MachineInstructionCounter()
+    counter.start()
+    with pytest.raises(CaptureUnavailableError, match="this process does not run under QEMU"):
+        counter.stop()
