@@ -96,3 +96,10 @@ def test_packed_documents_are_read_as_well(store: Archive) -> None:
 def test_differences_are_those_that_matter_to_counts() -> None:
     assert differences_of_counts(OLD, NEW) == "torch 2.12.0 -> 2.13.0"
     assert differences_of_counts(OLD, replace(OLD, fingerprint={"cpu_model": "b"})) == ""
+
+
+@pytest.mark.parametrize(("foreign", "passed"), [(MOST_RUNS - 1, MOST_RUNS - 1), (MOST_RUNS, None)])
+def test_so_many_runs_are_looked_into(store: Archive, foreign: int, passed: int | None) -> None:
+    unlike, like = at(python="3.11", triton="3.0"), at(python="3.11", triton="3.1")
+    save(store, *[unlike] * foreign, like)
+    assert found(store, like) == passed

@@ -64,3 +64,13 @@ def test_a_lock_that_another_made_meanwhile_is_put_back(
 
 def test_another_complaint_of_git_names_no_lock() -> None:
     assert not remove_stale_lock(b"fatal: reference is not a tree", ref=REF)
+
+
+@pytest.mark.parametrize(("now_s", "is_gone"), [(1600.0, False), (1601.0, True)])
+def test_a_lock_is_old_after_ten_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now_s: float, is_gone: bool
+) -> None:
+    lock = locked(tmp_path)
+    os.utime(lock, (1000, 1000))
+    monkeypatch.setattr("time.time", lambda: now_s)
+    assert remove_stale_lock(said(lock), ref=REF) is is_gone

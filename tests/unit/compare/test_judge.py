@@ -13,6 +13,7 @@ from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.sessions import Policy, compare_runs, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import VIEWS_COUNT
 from pytest_opprof.results.run import (
     CaptureStats,
     Environment,
@@ -588,3 +589,20 @@ def test_limits_hold_without_a_baseline() -> None:
     assert compare_test(kept, None, base=None, head=simple_run(kept)).verdict is Verdict.PASS
     unlimited = replace(head, limits={})
     assert compare_test(unlimited, None, base=None, head=simple_run(unlimited)).verdict is None
+
+
+def test_what_stands_in_the_way_of_rows_that_did_not_change_is_told_once() -> None:
+    test = simple_test({"aten::item": 2, "aten::mul": 1})
+    found = compared(test, test, environment=TORCH_212)
+    told = [change for change in found.changes if change.verdict is Verdict.INCONCLUSIVE]
+    assert told
+    assert all(change.op is None for change in told)
+
+
+def test_a_watched_op_that_no_longer_runs_is_better_beside_a_base_that_counts_views_too() -> None:
+    base = simple_test({"aten::item": 2, "aten::mul": 1})
+    head = simple_test({"aten::mul": 1})
+    views = Samples.constant(0, steps=head.steps)
+    found = compared(base, replace(head, totals={**head.totals, VIEWS_COUNT.name: views}))
+    (item,) = (change for change in found.changes if change.op == "aten::item")
+    assert item.verdict is Verdict.IMPROVED

@@ -111,3 +111,12 @@ def test_ops_that_another_process_alone_saw_are_left_out() -> None:
         collected=Collected(node_ids=frozenset({"b.py::test_x"}), whole_paths=frozenset({"."})),
     )
     assert suggested(found, "b.py::test_x") == "looks like a.py::test_x, which is gone (it runs the same ops)"
+
+
+def test_nine_of_ten_ops_are_nearly_the_same() -> None:
+    nine = dict(list(NEARLY.items())[1:])
+    found = compared({"a.py::test_x": NEARLY}, {"b.py::test_y": nine})
+    assert suggested(found, "a.py::test_x").startswith("looks like b.py::test_y")
+    eight = dict(list(NEARLY.items())[2:])
+    found = compared({"a.py::test_x": NEARLY}, {"b.py::test_y": eight})
+    assert "looks like" not in suggested(found, "a.py::test_x")

@@ -31,3 +31,14 @@ def test_missing_values_are_told_with_their_place() -> None:
         FIELDS.items()
     with pytest.raises(ForgeError, match=r"^answer\.a\.list\[0\]: there is no text at n$"):
         FIELDS.items("a", "list")[0].text("n")
+
+
+@pytest.mark.parametrize("number", [0, 10**18 - 1])
+def test_numbers_have_18_digits_at_most(number: int) -> None:
+    assert Fields({"id": number}, where="answer").number("id") == number
+
+
+@pytest.mark.parametrize("number", [-1, 10**18])
+def test_other_numbers_are_refused(number: int) -> None:
+    with pytest.raises(ForgeError, match="there is no number at id"):
+        Fields({"id": number}, where="answer").number("id")

@@ -208,3 +208,10 @@ def test_sources_are_what_the_activities_leave(make_item: MakeItem) -> None:
     assert Stepping(cpu, sources=session).sources == {"ranges", "ops"}
     cuda = replace(cpu, activities=("cuda",))
     assert Stepping(cuda, sources=RANGES | {"ops"}).sources == RANGES | {"cuda"}
+
+
+def test_what_was_seen_is_final_unless_something_was_added(make_item: MakeItem) -> None:
+    stepping = run(make_item("@pytest.mark.profile\ndef test_it(): pass\n"))
+    assert stepping.is_as_seen
+    stepping.compile_cache = "warm"
+    assert not stepping.is_as_seen

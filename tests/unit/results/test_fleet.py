@@ -1,5 +1,6 @@
 """Files of jobs: there and back, and what their schemas refuse."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -81,3 +82,12 @@ def test_a_broken_file_is_refused(
     with pytest.raises(DocumentError) as raised:
         read(tmp_path, document)
     assert sentence in str(raised.value)
+
+
+def test_what_a_rank_does_not_say_is_nothing() -> None:
+    rank = RankSummary(rank=3)
+    amounts = {
+        field.name: getattr(rank, field.name) for field in dataclasses.fields(rank) if field.type == "int"
+    }
+    assert amounts.pop("rank") == 3
+    assert set(amounts.values()) == {0}

@@ -70,3 +70,9 @@ def test_one_change_gets_one_answer(run: Run, data: st.DataObject) -> None:
 def test_unknown_rules_are_not_skipped(rule: dict[str, Any]) -> None:
     with pytest.raises((AssertionError, KeyError)):
         QuickCheck({"$id": "x", **rule}, others={})
+
+
+@pytest.mark.parametrize(("value", "is_accepted"), [("a", True), ("b", False), (None, False)])
+def test_every_rule_of_a_schema_holds(value: object, is_accepted: bool) -> None:
+    check = QuickCheck({"$id": "x", "type": "string", "enum": ["a", None]}, others={})
+    assert check.accepts(value) is is_accepted

@@ -1,0 +1,49 @@
+"""The last lines of a session."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support.documents.compared import mixed
+
+from pytest_opprof.compare.comparison import Comparison
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.plugin.closing import summarize
+
+ADVICE = "intended? opprof accept"
+
+
+def lines_of(comparison: Comparison, *, verbosity: int) -> list[str]:
+    """What a session with this comparison prints."""
+    found: list[str] = []
+    config = SimpleNamespace(get_verbosity=lambda: verbosity)
+    session: Any = SimpleNamespace(
+        comparison=comparison,
+        config=config,
+        width=100,
+        notes={},
+        failures=[],
+        printed=[],
+        fails=lambda test: test.verdict is Verdict.REGRESSED,
+    )
+    reporter = SimpleNamespace(
+        write_line=lambda text, **_: found.append(text), section=lambda title, **_: found.append(title)
+    )
+    summarize(session, cast("pytest.TerminalReporter", reporter))
+    return found
+
+
+def test_a_quiet_session_says_whose_its_lines_are() -> None:
+    lines = lines_of(mixed(), verbosity=-1)
+    assert lines
+    assert all(line.startswith("opprof: ") for line in lines)
+
+
+def test_what_was_compared_can_be_accepted() -> None:
+    assert any(ADVICE in line for line in lines_of(mixed(), verbosity=0))
+
+
+def test_without_a_baseline_there_is_nothing_to_accept() -> None:
+    alone = replace(mixed(), base=None)
+    assert not any(ADVICE in line for line in lines_of(alone, verbosity=0))
