@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import shared
 from pytest_opprof.results.names import bounded_notes
@@ -22,6 +23,7 @@ RANK = "rank"
 WORLD_SIZE = "world_size"
 SHARD = "shard"
 _RUN_ID_LENGTH = 16
+_INSTRUCTIONS = frozenset(metric.name for metric in (*INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS))
 _NAMED_AT_MOST = 10
 # A document may be anybody's: it may not say that there are more places than can be named.
 _MOST_PLACES = 100_000
@@ -187,12 +189,18 @@ def _compared(
             why = "was not measured" if other is None else other.measurement.reason or f"{other.outcome}"
             lacking.append(f"{node_id} on rank {rank}: it {why}")
             continue
-        tests[node_id] = repeated(test, other, fresh_process=False)
+        tests[node_id] = repeated(test, _without_instructions(other), fresh_process=False)
         how = _disagreement(test, tests[node_id])
         if how:
             notes.append(f"{node_id} on rank 0 and rank {rank}: {how}")
     more = [node_id for node_id in measured if node_id not in tests]
     return notes, lacking + [f"{node_id} on rank 0: rank {rank} has it" for node_id in more]
+
+
+def _without_instructions(test: TestResult) -> TestResult:
+    """A rank may run more Python code than another, such as the one that logs."""
+    totals = {name: value for name, value in test.totals.items() if name not in _INSTRUCTIONS}
+    return replace(test, totals=totals)
 
 
 def _missing_shards(shards: Sequence[Part], expected: int | None) -> Iterator[str]:

@@ -13,6 +13,7 @@ from support.documents.strategies import simple_run, simple_test
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.document import run_from_document, run_to_document
 from pytest_opprof.results.run import Commit, Environment, MeasurementStatus, Outcome, TestResult
+from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.results.shards import Joined, Part, gaps_of, join
 
@@ -141,6 +142,11 @@ def ranks(*muls: int, **others: Any) -> list[Part]:
     ]
 
 
+def with_instructions(test: TestResult, more: int) -> TestResult:
+    counted = Samples.constant(1_000 + more, steps=test.steps)
+    return replace(test, totals={**test.totals, "python.instructions": counted})
+
+
 def test_ranks_that_agree_are_one_test() -> None:
     joined = join(ranks(2, 2, 2))
     (test,) = joined.run.tests
@@ -155,6 +161,17 @@ def test_rank_that_disagrees_makes_the_metric_unstable() -> None:
     assert test.totals["ops.count"].high == 3
     (note,) = joined.notes
     assert note.startswith("t.py::a on rank 0 and rank 2: they disagree")
+
+
+def test_a_rank_that_logs_has_instructions_of_its_own() -> None:
+    parts = [
+        replace(part, run=replace(part.run, tests=(with_instructions(part.run.tests[0], more),)))
+        for part, more in zip(ranks(2, 2), (300, 0), strict=True)
+    ]
+    joined = join(parts)
+    (test,) = joined.run.tests
+    assert (test.unstable, joined.notes) == ((), ())
+    assert test.totals["python.instructions"].low == 1_300
 
 
 def test_missing_ranks_and_tests_of_ranks_are_named() -> None:
