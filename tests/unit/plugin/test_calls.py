@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pytest_opprof.plugin.calls import Calls, replaced
+from pytest_opprof.plugin.calls import Calls, _is_unittest, replaced
 
 MakeItem = Callable[[str], pytest.Item]
 
@@ -86,3 +86,17 @@ def test_a_wrapper_looks_like_what_it_wraps(make_item: MakeItem) -> None:
         after = function_of(item)
     assert inspect.signature(after) == inspect.signature(before)
     assert (after.__doc__, after.__name__) == ("What it shows.", "test_it")
+
+
+@pytest.mark.parametrize(
+    ("source", "is_unittest"),
+    [
+        ("def test_it(): pass", False),
+        ("class TestIt:\n    def test_it(self): pass", False),
+        ("import unittest\nclass TestIt(unittest.TestCase):\n    def test_it(self): pass", True),
+    ],
+)
+def test_tests_of_unittest_are_known(make_item: MakeItem, source: str, is_unittest: bool) -> None:
+    item = make_item(source)
+    assert isinstance(item, pytest.Function)
+    assert _is_unittest(item) is is_unittest

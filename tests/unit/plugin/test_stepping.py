@@ -215,3 +215,12 @@ def test_what_was_seen_is_final_unless_something_was_added(make_item: MakeItem) 
     assert stepping.is_as_seen
     stepping.compile_cache = "warm"
     assert not stepping.is_as_seen
+
+
+def test_a_measurement_that_failed_is_not_looked_at_again(make_item: MakeItem) -> None:
+    item = make_item(
+        "CALLS = []\n@pytest.mark.profile\ndef test_it():\n    CALLS.append(1)\n    assert len(CALLS) < 3\n"
+    )
+    stepping = run(item, fails=lambda _: pytest.fail("nobody should ask"))
+    assert stepping.problem is not None
+    assert not stepping.is_repeatable
