@@ -66,6 +66,32 @@ def test_kernels_are_under_the_op_that_launched_them(major: int) -> None:
     assert said["supported"] == ["CPU", "CUDA"]
 
 
+def test_a_range_with_many_inside_lasts_on_the_device_as_long_as_all_of_them() -> None:
+    said = answer(
+        """
+    with profile(activities=[CPU, CUDA]) as prof:
+        with record_function("outer"):
+            cuda.launch("first", ns=1_000)
+            for number in range(40):
+                with record_function(f"inner {number}"):
+                    cuda.launch("more", ns=1_000)
+            cuda.launch("last", ns=1_000)
+        cuda.synchronize()
+    recording = prof.cycles[0].recording
+    rows = [row for row in range(len(recording)) if recording.name(row) == "outer"]
+    kernels = [row for row in range(len(recording)) if recording.name(row) in {"first", "last"}]
+    said(
+        spans=[[recording.start_ns[row], recording.start_ns[row] + recording.duration_ns[row]] for row in rows],
+        first=min(recording.start_ns[row] for row in kernels),
+        last=max(recording.start_ns[row] + recording.duration_ns[row] for row in kernels),
+    )
+    """
+    )
+    on_host, on_device = said["spans"]
+    assert on_device == [said["first"], said["last"]]
+    assert on_host != on_device
+
+
 def test_a_kernel_is_of_the_step_that_launched_it() -> None:
     said = answer(
         """
