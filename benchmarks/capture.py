@@ -134,7 +134,7 @@ def _sides() -> dict[str, Callable[[], contextlib.AbstractContextManager[Any]]]:
 
     @contextlib.contextmanager
     def off() -> Iterator[None]:
-        with ours():  # what opening and closing a window does to the caches is no op's cost
+        with ours():  # what opening and closing a window does to the caches is not an op's cost
             pass
         yield
 

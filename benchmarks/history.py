@@ -49,7 +49,7 @@ def rows(*, quick: bool) -> list[Row]:
         wrote_ns = time.perf_counter_ns() - start
         size = sum(segment.size for segment in log.segments())
         json_ns = _json_ns(log)
-        shifts([1.0] * 20)  # ruptures is imported where it is used: that is no part of it
+        shifts([1.0] * 20)  # ruptures is imported where it is used: that is not part of it
         what = f"{count:,} runs of {_TESTS} tests"
         read = f"json reads the {size / 2**20:.0f} MiB {nanoseconds(json_ns)}"
         anew_ns = _asked_ns(log)

@@ -19,5 +19,5 @@ html_show_sourcelink = False
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
-# Shells and tests show prompts and outputs; what is no language stays as it is.
+# Shells and tests show prompts and outputs; what is not a language stays as it is.
 highlight_language = "text"

@@ -8,7 +8,7 @@ from urllib.parse import unquote, unquote_plus
 
 _HIDDEN: Final = "***"
 _END: Final = r"\s'\"<>"
-# https://user:password@host, and https://token@host; the user of other schemes alone is no secret.
+# https://user:password@host, and https://token@host; the user of other schemes alone is not a secret.
 _LOGIN: Final = re.compile(
     rf"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/?#:@{_END}]*)(?P<password>:[^/{_END}]*)?@"
 )

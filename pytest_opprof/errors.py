@@ -3,7 +3,7 @@
 ::
 
     OpprofError                      3   anything of ours that went wrong
-    ├── UsageError                   2   an option, a limit or a path that cannot be meant
+    ├── UsageError                   2   an option, a limit or a path that is invalid
     ├── CollectorError               3   the native collector failed
     │   ├── CaptureBusyError         3   another window is open in this process
     │   └── CaptureUnavailableError  3   this machine cannot capture what was asked for
@@ -32,7 +32,7 @@ class OpprofError(Exception):
 
 
 class UsageError(OpprofError):
-    """An option, marker argument, limit, gate or path that cannot be meant."""
+    """An option, marker argument, limit, gate or path that is invalid."""
 
     exit_code: ClassVar[int] = 2
 

@@ -177,7 +177,7 @@ def parse_duration_ns(text: str) -> int:
     """``"1.5 ms"`` as nanoseconds.
 
     Raises:
-        UsageError: ``text`` is no time; a time needs its unit.
+        UsageError: ``text`` is not a time; a time needs its unit.
     """
     return _parse(text, units=_TIME_UNITS, kind="time", example="1.5 ms")
 
@@ -186,7 +186,7 @@ def parse_bytes(text: str) -> int:
     """``"64 MiB"`` as bytes; KiB, MiB, GiB are powers of 1024, and KB, MB, GB of 1000.
 
     Raises:
-        UsageError: ``text`` is no size.
+        UsageError: ``text`` is not a size.
     """
     return _parse(text, units=_BYTE_UNITS | {"": 1}, kind="size", example="64 MiB")
 
@@ -195,7 +195,7 @@ def parse_count(text: str) -> int:
     """``"12"`` or ``"3 k"`` as a count.
 
     Raises:
-        UsageError: ``text`` is no count.
+        UsageError: ``text`` is not a count.
     """
     return _parse(text, units=_COUNT_UNITS, kind="count", example="12")
 
@@ -204,7 +204,7 @@ def parse_quantity(text: str, *, unit: Unit) -> int:
     """A value of ``unit`` as an integer in that unit.
 
     Raises:
-        UsageError: ``text`` is no such value.
+        UsageError: ``text`` is not such a value.
     """
     match unit:
         case Unit.NS:
@@ -234,7 +234,7 @@ def parse_percent(text: str, *, where: str) -> Fraction:
 
     match = _PERCENT.fullmatch(text)
     if match is None:
-        raise UsageError(f"{where}: {text!r} is no percentage: write it like '2%'")
+        raise UsageError(f"{where}: {text!r} is not a percentage: write it like '2%'")
     return Fraction(match[1]) / 100
 
 
@@ -251,7 +251,7 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
     if isinstance(limit, int) and not isinstance(limit, bool):
         return _bound(Comparator.AT_MOST, limit, unit=unit)
     if not isinstance(limit, str):
-        msg = f"{limit!r} is no limit: give an integer, or text such as {_example(unit)!r}"
+        msg = f"{limit!r} is not a limit: give an integer, or text such as {_example(unit)!r}"
         raise UsageError(msg)
     match = _LIMIT.fullmatch(limit)
     assert match is not None, "every text matches"
@@ -261,7 +261,7 @@ def parse_limit(limit: object, *, unit: Unit) -> Bound:
 
 def _bound(comparator: Comparator, value: int, *, unit: Unit) -> Bound:
     if value < 0:
-        msg = f"{value} is no limit: a limit is 0 or more"
+        msg = f"{value} is not a limit: a limit is 0 or more"
         raise UsageError(msg)
     return Bound(comparator=comparator, value=value, unit=unit)
 
@@ -274,7 +274,7 @@ def _parse(text: str, *, units: dict[str, int], kind: str, example: str) -> int:
     match = _QUANTITY.fullmatch(text)
     scale = units.get(match[2]) or units.get(match[2].lower()) if match else None
     if match is None or scale is None:
-        msg = f"{text.strip()!r} is no {kind}: write it like {example!r}"
+        msg = f"{text.strip()!r} is not a {kind}: write it like {example!r}"
         raise UsageError(msg)
     return int((Decimal(match[1].replace("_", "")) * scale).to_integral_value())
 

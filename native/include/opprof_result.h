@@ -171,7 +171,7 @@ typedef struct op_device_span {
     int64_t span_ns;
     int64_t communication_ns;         /* collectives ran */
     int64_t overlap_ns;               /* collectives and other kernels ran at once */
-    int64_t compute_ns;               /* kernels that are no collectives ran */
+    int64_t compute_ns;               /* kernels that are not collectives ran */
     int64_t exposed_communication_ns; /* collectives ran, and no other kernel */
     int64_t copy_ns;                  /* nothing but copies and fills ran */
     /* Nothing ran: until the next work was launched its thread was inside of ops and calls, */

@@ -29,7 +29,7 @@ static inline const char *name_of(const op_result *r, int64_t row) {
     return op_name_text(columns_of(r).name[row], &length);
 }
 
-/* The only row of this name that is no range as a device saw it. */
+/* The only row of this name that is not a range as a device saw it. */
 static inline int64_t the(const op_result *r, const char *name) {
     op_columns c = columns_of(r);
     int64_t found = -1;

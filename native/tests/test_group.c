@@ -265,7 +265,7 @@ static void overloads_are_rows_when_asked_for(void) {
     m.threads[0].words[MADE_WORDS - t->arg_words] = OP_ARGS_HEADER(OP_ARGS_TORCH, 2);
     op_result *r = build(&m);
     CHECK_EQ(group(r, OP_GROUP_BY_NAME).count, 1);
-    CHECK_EQ(group(r, OP_GROUP_BY_SHAPES).count, 1); /* an overload is no input */
+    CHECK_EQ(group(r, OP_GROUP_BY_SHAPES).count, 1); /* an overload is not an input */
     rows g = group(r, OP_GROUP_BY_SHAPES | OP_GROUP_BY_OVERLOAD);
     CHECK_EQ(g.count, 3);
     CHECK_EQ(row_named(&g, "add", 0)->count, 2);

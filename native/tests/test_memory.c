@@ -158,7 +158,7 @@ static void steps_know_their_peak(void) {
     CHECK_EQ(use[0].peak, 140);
     CHECK_EQ(use[0].allocations, 3);
     CHECK_EQ(use[1].allocated, 30);
-    CHECK_EQ(use[1].freed, 0); /* what the step before took is no part of it */
+    CHECK_EQ(use[1].freed, 0); /* what the step before took is not part of it */
     CHECK_EQ(use[1].peak, 30);
     CHECK_EQ(use[2].allocated, 220);
     CHECK_EQ(use[2].freed, 150);

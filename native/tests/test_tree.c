@@ -247,7 +247,7 @@ static void time_is_converted_piece_by_piece(void) {
     op_result_free(r);
 }
 
-/* What an op gave back is no event: the op has it. */
+/* What an op gave back is not an event: the op has it. */
 static void outputs_belong_to_their_op(void) {
     memset(&m, 0, sizeof m);
     made_thread *t = &m.threads[0];

@@ -42,7 +42,7 @@ static void what_copies_is_none(void) {
     op_result_free(r);
 }
 
-/* A range, a call of Python and memory are no ops. What runs in the first two runs in what is around.
+/* A range, a call of Python and memory are not ops. What runs in the first two runs in what is around.
  */
 static void what_is_no_op_passes_on_what_ran_in_it(void) {
     made_thread *t = start_over();

@@ -218,7 +218,7 @@ bool write_number(InputWriter &w, op_input_tag tag, int64_t bits) {
     return true;
 }
 
-// What is no tensor. Whether a list is one of tensors torch tells from its type, which takes a call.
+// What is not a tensor. Whether a list is one of tensors torch tells from its type, which takes a call.
 bool write_other(InputWriter &w, const c10::IValue &v) {
     if (v.isNone())
         return w.put(token_of(OP_INPUT_NONE, 0, 0));

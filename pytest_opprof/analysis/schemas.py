@@ -19,7 +19,7 @@ class Schemas:
         self._known: dict[tuple[str, tuple[str, ...]], tuple[bool, ...] | None] = {}
 
     def written(self, name: str, inputs: Inputs) -> tuple[bool, ...] | None:
-        """For each input whether it may be written to; None for what is no op of torch's."""
+        """For each input whether it may be written to; None for what is not an op of torch's."""
         key = (name, tuple(inputs.dtypes))
         if key not in self._known:
             self._known[key] = _look_up(name, inputs)

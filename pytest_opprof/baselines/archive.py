@@ -194,7 +194,7 @@ class Archive:
         return gone
 
     def prune(self, name: str, *, keep: int, is_gone: Callable[[str], bool]) -> tuple[Entry, ...]:
-        """Let the oldest runs of each environment family go, and those of commits that are no more.
+        """Let the oldest runs of each environment family go, and those of commits that no longer exist.
 
         A run that is newer than every run of a commit that is known stays: its commit may not be fetched yet.
 

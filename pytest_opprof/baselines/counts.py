@@ -32,7 +32,7 @@ _EXACT = frozenset(
 )
 # Without these no memory of NumPy's was measured: its build and its CPU features say nothing of the counts.
 _OF_PYTHON = frozenset({Source.MEMORY_PYTHON, Source.MEMORY_MALLOC})
-# Of what the collector says, what a comparison asks for; how much it recorded on the way is no promise.
+# Of what the collector says, what a comparison asks for; how much it recorded on the way is not a promise.
 _NOT_COMPARED = ("events", "threads", "unmatched_ends", "crash_recovery")
 
 

@@ -100,7 +100,7 @@ class Git:
         try:
             return datetime.fromtimestamp(int(told), tz=UTC) if told else None
         except (ValueError, OverflowError, OSError):
-            return None  # a year that no clock has, or what is no commit
+            return None  # a year that no clock has, or what is not a commit
 
     def has_commit(self, commit: str) -> bool:
         """Whether a commit is in the repository, and whole."""
@@ -141,7 +141,9 @@ class Git:
         try:
             done = run_git(self._folder, *arguments)
         except FileNotFoundError:
-            self.problem = "git is not installed" if self._folder.is_dir() else f"{self._folder} is no folder"
+            self.problem = (
+                "git is not installed" if self._folder.is_dir() else f"{self._folder} is not a folder"
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             self.problem = f"git does not answer ({type(error).__name__})"
         else:
@@ -151,7 +153,7 @@ class Git:
             if done.returncode < 0:
                 self.problem = f"git does not answer (ended by signal {-done.returncode})"
             elif "not a git repository" in told:
-                self.problem = "this is no git repository"
+                self.problem = "this is not a git repository"
             elif "dubious ownership" in told:
                 self.problem = "the repository belongs to another user (git config safe.directory)"
         return None
@@ -169,7 +171,7 @@ class CommitsAtHand:
     problem: str
 
     def lacks(self, commit: str) -> bool:
-        """Whether a commit is no more; not while git does not answer."""
+        """Whether a commit no longer exists; not while git does not answer."""
         # Git is asked first: whether it had a problem shows after that.
         return not self.problem and not self.git.has_commit(commit) and not self.git.problem
 

@@ -45,7 +45,7 @@ _REASONS = {
     "Permission denied": "permission denied. Make it writable, or choose another store",
     "insufficient permission": "permission denied. Make it writable, or choose another store",
     "Read-only file system": "the file system is read-only. Choose another store",
-    "not a git repository": "this is no git repository. Run `git init`, or choose another store",
+    "not a git repository": "this is not a git repository. Run `git init`, or choose another store",
     "dubious ownership": "the repository belongs to another user (git config safe.directory)",
 }
 
@@ -79,7 +79,7 @@ class GitRefStore:
         return self._commits(self.refs)
 
     def _commits(self, pattern: str) -> dict[str, str]:
-        # Who may push may have pushed a ref whose name is no UTF-8.
+        # Who may push may have pushed a ref whose name is not UTF-8.
         told = self.ask("for-each-ref", "--format=%(refname) %(objectname) %(symref)", pattern)
         lines = told.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
         found = {
@@ -134,7 +134,7 @@ class GitRefStore:
         try:
             return run_git(self.folder, *arguments, given=given, environment=os.environ | _IDENTITY)
         except (OSError, subprocess.TimeoutExpired) as error:
-            what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is no folder"
+            what = "git is not installed" if self.folder.is_dir() else f"{self.folder} is not a folder"
             what = (
                 what if isinstance(error, FileNotFoundError | NotADirectoryError) else "git does not answer"
             )

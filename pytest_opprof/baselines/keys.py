@@ -42,7 +42,7 @@ def is_name(name: str) -> bool:
 
 
 def check_name(name: str, *, where: str) -> None:
-    """Refuse what is no name.
+    """Refuse what is not a name.
 
     Raises:
         UsageError: It is none.
@@ -55,7 +55,7 @@ def check_name(name: str, *, where: str) -> None:
 
 
 def is_key(text: str) -> bool:
-    """Whether a run may be kept under it: what is no key was not written by us."""
+    """Whether a run may be kept under it: what is not a key was not written by us."""
     return _KEY.fullmatch(text) is not None
 
 

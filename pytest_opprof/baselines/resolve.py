@@ -20,7 +20,7 @@ from pytest_opprof.results.files import read_run
 from pytest_opprof.results.run import Environment, Run
 from pytest_opprof.wording import counted
 
-# How a run stands to HEAD that is no ancestor of it, as far as anybody knows.
+# How a run stands to HEAD that is not an ancestor of it, as far as anybody knows.
 LATEST = "latest"
 _SHORT = 7
 _OF_NO_PROJECT = "it was stored by a release that did not keep projects apart"
@@ -186,7 +186,7 @@ def find_base(
     """The run that a command compares another with, and notes on how it was found.
 
     Of a baseline named like a branch it is the run of the commit that the other's began from, as for a
-    session: later commits of the branch are no base. Else it is `find_run`'s.
+    session: later commits of the branch are not a base. Else it is `find_run`'s.
 
     Args:
         text: A file, a baseline's name, or ``name@commit``.
@@ -278,7 +278,7 @@ def _no_ancestor(entry: Entry, of_what: str) -> str:
     if entry.key == REVIEWED:
         return "it was taken over from a counts: store, and is of no commit"
     which = f"the commit {entry.commit[:_SHORT]}" if entry.commit else "the time"
-    return f"{which} it was stored under is no ancestor of {of_what}"
+    return f"{which} it was stored under is not an ancestor of {of_what}"
 
 
 def _cut_off(git: Git) -> str:

@@ -1,7 +1,7 @@
 """Traces of tests, kept so that a regression can be looked at: its base's beside the baseline, and pairs.
 
 What a save measured is kept in the folder of the store, as ``traces/saved/<test>.<run>.json.gz``, or in the
-project's where the store is no folder. What a failed gate is shown with is a pair in the project's,
+project's where the store is not a folder. What a failed gate is shown with is a pair in the project's,
 ``.opprof/traces/<test>.{base,head}.json.gz``. Each kind has so much room at most, goes into no store, and is
 ignored by git.
 """

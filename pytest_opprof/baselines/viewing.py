@@ -70,7 +70,7 @@ def is_document(path: Path) -> bool:
     except OSError as error:
         raise store_error(path, "cannot be read", error) from error
     if head.lstrip()[:1] not in {b"{", b"["}:
-        raise UsageError(f"{shown(path)}: this is no trace, no run and no comparison")
+        raise UsageError(f"{shown(path)}: this is not a trace, a run or a comparison")
     return _KIND.match(head) is not None
 
 

@@ -104,7 +104,7 @@ class Collector:
                 was given, and the nodes that it added to autograd's graph.
 
         Raises:
-            UsageError: A source is unknown, or a setting in the environment cannot be meant.
+            UsageError: A source is unknown, or a setting in the environment is invalid.
             CollectorError: There is no memory for the pool.
         """
         refuse_unknown(sources)
@@ -255,7 +255,7 @@ class Collector:
             text: At most `LONGEST_NOTE` bytes of it are kept; empty for nothing.
 
         Raises:
-            UsageError: A setting in the environment cannot be meant.
+            UsageError: A setting in the environment is invalid.
             CollectorError: There is no memory for the pool.
         """
         if not lib.op_session_is_open():

@@ -21,7 +21,7 @@ def end_with(ending: _Ending, future: Any) -> Any:
         A future of the same kind with the same outcome, which it has after the range's end.
 
     Raises:
-        TypeError: It is no such future.
+        TypeError: It is not such a future.
     """
     if isinstance(future, concurrent.futures.Future):
         return _of_threads(ending, future)

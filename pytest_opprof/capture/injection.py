@@ -37,7 +37,7 @@ class Injection:
 
         Returns:
             None when done, else the sentence why not: it is too late, another tool was named before, or there
-            is no library.
+            is not a library.
         """
         try:
             ours = str(library_path())

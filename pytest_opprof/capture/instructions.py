@@ -77,7 +77,7 @@ class InstructionCounter:
             _MONITORING.set_events(self._tool, _MONITORING.events.INSTRUCTION)
 
     def stop(self) -> Instructions:
-        """Count no more."""
+        """Stop counting."""
         if _MONITORING is not None:
             _MONITORING.set_events(self._tool, 0)
             _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, None)

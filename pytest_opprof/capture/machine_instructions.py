@@ -51,7 +51,7 @@ class MachineInstructionCounter:
         lib.op_replay_mark(_BEGIN)
 
     def stop(self) -> MachineInstructions:
-        """Count no more.
+        """Stop counting.
 
         Raises:
             CaptureUnavailableError: Nothing counted: the process does not run under QEMU.

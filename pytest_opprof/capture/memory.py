@@ -32,7 +32,7 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUse:
-    """The memory that one step took, or a whole window. What was taken before is no part of it.
+    """The memory that one step took, or a whole window. What was taken before is not part of it.
 
     Attributes:
         allocated: Bytes taken.

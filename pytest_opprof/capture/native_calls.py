@@ -22,7 +22,7 @@ def check(code: int) -> None:
     Raises:
         CaptureBusyError: A window is open already.
         CaptureUnavailableError: This process does not let it be recorded.
-        RecoveryError: A file is no session file of this version.
+        RecoveryError: A file is not a session file of this version.
         CollectorError: Anything else, such as no memory.
     """
     if code == lib.OP_OK:

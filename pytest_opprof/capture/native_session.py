@@ -16,7 +16,7 @@ def open_native_session() -> None:
     """Open it in the first folder that takes its file, else in anonymous memory.
 
     Raises:
-        UsageError: ``OPPROF_MAX_BYTES`` is no number of bytes.
+        UsageError: ``OPPROF_MAX_BYTES`` is not a number of bytes.
         CollectorError: There is no memory for the pool.
     """
     spill = os.fsencode(spill_folder())
@@ -45,7 +45,7 @@ def _byte_budget() -> int:
     """The most bytes that one window may record; 0 for the collector's own 2 GiB.
 
     Raises:
-        UsageError: ``OPPROF_MAX_BYTES`` is no number of bytes.
+        UsageError: ``OPPROF_MAX_BYTES`` is not a number of bytes.
     """
     text = os.environ.get("OPPROF_MAX_BYTES")
     if not text:

@@ -24,7 +24,7 @@ class OpGroup:
     Attributes:
         name: The op's; all ``ProfilerStep#k`` are ``ProfilerStep*``.
         first_event: Index of the earliest event.
-        background: Run during steps, by threads that are no part of them.
+        background: Run during steps, by threads that are not part of them.
         is_async: The earliest event ended out of order or on another thread.
         total_ns: Sum of durations, those of nested events of the same name included.
         self_ns: The same less what was spent in the events inside.

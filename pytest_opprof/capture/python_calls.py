@@ -29,7 +29,7 @@ _DISPLACED: Final = (
 class PythonCalls:
     """Records the calls of all threads while it is enabled, or those of torch modules alone.
 
-    Calls that are open when it is enabled are no events: they stand below the stacks of what is.
+    Calls that are open when it is enabled are not events: they stand below the stacks of what is.
     """
 
     def __init__(self, *, modules_only: bool, with_modules: bool) -> None:

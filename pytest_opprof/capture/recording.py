@@ -393,7 +393,7 @@ class Recording:
             metadata: Top-level members of the trace; values are JSON text.
 
         Raises:
-            ValueError: A metadata value is no JSON.
+            ValueError: A metadata value is not JSON.
             OSError: The file cannot be written; an existing file is unchanged.
         """
         _ = self._cpp_stacks  # whose frames are named by one thread alone

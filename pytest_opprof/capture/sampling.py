@@ -20,7 +20,7 @@ def parse_sampling(given: object, *, where: str) -> float:
         where: What an error begins with.
 
     Raises:
-        UsageError: It is no share that can be drawn.
+        UsageError: It is not a share that can be drawn.
     """
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
     if is_number and LEAST_SAMPLING <= given <= EVERY_OP:  # type: ignore[operator]  # a number, and no NaN

@@ -43,7 +43,7 @@ def read_session_file(path: Path) -> SessionFile:
     """Look at a session file, of a living process or a dead one.
 
     Raises:
-        RecoveryError: It is no session file of this user and this release.
+        RecoveryError: It is not a session file of this user and this release.
         CollectorError: It cannot be opened, as when it is gone by now.
     """
     left = ffi.new("op_left *")

@@ -30,4 +30,4 @@ def stack_sources(given: object, *, where: str) -> frozenset[str]:
     """
     if isinstance(given, bool | str) and given in _SOURCES:
         return _SOURCES[given]
-    raise UsageError(f"{where}: with_stack is True or False, 'python', 'cpp' or 'all', not {given!r}")
+    raise UsageError(f"{where}: with_stack must be True or False, 'python', 'cpp' or 'all', not {given!r}")

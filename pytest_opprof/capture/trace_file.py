@@ -29,7 +29,7 @@ def json_members(metadata: Mapping[str, str]) -> str:
     """The members of a trace's object, from their JSON texts.
 
     Raises:
-        ValueError: A value is no JSON.
+        ValueError: A value is not JSON.
     """
     return ", ".join(f"{json.dumps(key)}: {_checked(key, value)}" for key, value in metadata.items())
 
@@ -69,7 +69,7 @@ def _checked(key: str, value: str) -> str:
         # What a browser's JSON.parse does not take (NaN) is written anew as what it does.
         return json.dumps(json.loads(value, parse_constant=str))
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"metadata {key!r}: {value!r:.80} is no JSON: {error}") from error
+        raise ValueError(f"metadata {key!r}: {value!r:.80} is not JSON: {error}") from error
 
 
 @contextlib.contextmanager

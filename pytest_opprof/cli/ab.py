@@ -182,4 +182,4 @@ class _Terminal:
 
 def _check_between(option: str, value: float | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
-        raise UsageError(f"{option}={value}: it is a number from {least} to {most}")
+        raise UsageError(f"{option}={value}: it must be a number from {least} to {most}")

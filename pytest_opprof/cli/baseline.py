@@ -178,7 +178,7 @@ def _all_of(run: Run, *, where: Path) -> Collected:
 
     # The tests of a shard that is missing would be taken for deleted ones, and be NEW the next time: green.
     if gaps := gaps_of(run):
-        raise UsageError(f"{where} is no run of all tests: it lacks {gaps[0]}. Save it without --whole")
+        raise UsageError(f"{where} is not a run of all tests: it lacks {gaps[0]}. Save it without --whole")
     return Collected(node_ids=frozenset(test.node_id for test in run.tests), whole_paths=frozenset({"."}))
 
 

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Search, and print each measurement and the answer.
 
     Raises:
-        OpprofError: What was asked for cannot be meant, or not be measured.
+        OpprofError: What was asked for is invalid, or not be measured.
     """
     from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
     from pytest_opprof.report.text import escaped  # noqa: PLC0415

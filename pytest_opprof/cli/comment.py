@@ -100,11 +100,13 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         UsageError: There are some.
     """
     if not args.from_event and (args.baseline or args.output):
-        raise UsageError("--baseline and --output are of --from-event")
+        raise UsageError("--baseline and --output need --from-event")
     if args.from_event and (args.comparison or args.base or args.head):
         raise UsageError("--from-event compares what was uploaded: leave out COMPARISON, --base and --head")
     if args.from_event and args.forge == _GITLAB:
-        raise UsageError("--from-event is of GitHub: in GitLab CI comment from the job that compares")
+        raise UsageError(
+            "--from-event works on GitHub alone: in GitLab CI comment from the job that compares"
+        )
 
 
 def _of_comparison(args: argparse.Namespace, wish: Wish) -> Done:

@@ -54,7 +54,7 @@ def compare_now(
         renames: Those of ``--rename``.
 
     Raises:
-        OpprofError: A run cannot be found or read, or an option or the configuration cannot be meant.
+        OpprofError: A run cannot be found or read, or an option or the configuration is invalid.
     """
     from pytest_opprof.baselines.resolve import find_run  # noqa: PLC0415
 

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Extend the files, and say what was done.
 
     Raises:
-        UsageError: A file cannot be extended safely, or the store's URI cannot be meant.
+        UsageError: A file cannot be extended safely, or the store's URI is invalid.
         StoreError: A file cannot be written; it is unchanged.
     """
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415

@@ -104,7 +104,7 @@ class Project:
     def _text(self, key: str) -> str:
         value = self.values.get(key) or ""
         if not isinstance(value, str):
-            raise UsageError(f"{self.where}: {key} is {value!r}: write it as a text")
+            raise UsageError(f"{self.where}: {key} is {value!r}: write it as a string")
         return value
 
     def _lines(self, key: str) -> list[str]:
@@ -112,7 +112,7 @@ class Project:
         value = self.values.get(key) or ""
         lines = value.splitlines() if isinstance(value, str) else value
         if not (isinstance(lines, list) and all(isinstance(line, str) for line in lines)):
-            raise UsageError(f"{self.where}: {key} is {value!r}: write it as a list of texts")
+            raise UsageError(f"{self.where}: {key} is {value!r}: write it as a list of strings")
         return [line.strip() for line in lines if line.strip()]
 
 
@@ -131,7 +131,7 @@ def place_of(given: str | None) -> tuple[str, Path]:
             from its root folder on.
 
     Raises:
-        UsageError: Pytest's configuration cannot be read, or what it says of the store is no text.
+        UsageError: Pytest's configuration cannot be read, or what it says of the store is not a text.
     """
     if given is not None:
         return given, Path.cwd()
@@ -155,7 +155,7 @@ def store_of(given: str | None) -> Archive:
     """The store itself.
 
     Raises:
-        UsageError: See `place_of`; or the URI cannot be meant.
+        UsageError: See `place_of`; or the URI is invalid.
         StoreError: It cannot be opened.
     """
     from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415

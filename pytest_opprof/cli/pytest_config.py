@@ -153,7 +153,7 @@ def _read_ini(path: Path, text: str, *, title: str) -> Section:
     try:
         parser.read_string(text, source=str(path))
     except configparser.Error as error:
-        raise UsageError(f"{path} is no ini file: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{path} is not an ini file: {' '.join(str(error).split())}") from error
     exists = parser.has_section(title)
     values = dict(parser.items(title)) if exists else {}
     return Section(path=path, title=title, text=text, values=values, exists=exists)
@@ -163,7 +163,7 @@ def _read_toml(path: Path, text: str, *, tables: tuple[str, ...]) -> Section:
     try:
         table: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
+        raise UsageError(f"{path} is not TOML: {error}") from error
     exists = True
     for name in tables:
         exists = exists and isinstance(table, dict) and name in table

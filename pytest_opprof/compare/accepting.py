@@ -99,7 +99,7 @@ def accepted_of(
     if metric is not None and metric not in failed:
         others = f" (what failed: {', '.join(failed)})"
         told = _near(metric, failed) or others
-        raise UsageError(f"{metric!a} is no gate of {node_id} that failed in the last comparison{told}")
+        raise UsageError(f"{metric!a} is not a gate of {node_id} that failed in the last comparison{told}")
     return tuple(
         new(
             op=change.op,

@@ -1,7 +1,7 @@
-"""Work of threads from before the steps: it belongs to no step, and so is no gate; but it did not go away.
+"""Work of threads from before the steps: no step has it, so it is not a gate; but it did not go away.
 
-A test that hands its work to a pool of threads has less in its steps. That is no improvement while there is
-more in the background.
+A test that hands its work to a pool of threads has less in its steps. That is not an improvement while
+there is more in the background.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _parse_rule(rule: str, *, path: str, where: str) -> Rule:
     if text in {RuleKind.EXACT, RuleKind.ADVISORY, RuleKind.OFF}:
         return Rule(kind=RuleKind(text), is_asked_for=True)
     if not text.endswith("%"):
-        raise UsageError(f"{where}: {path}: {rule!r} is no rule: it is exact, off, advisory, or like '2%'")
+        raise UsageError(f"{where}: {path}: {rule!r} is not a rule: it is exact, off, advisory, or like '2%'")
     return Rule(
         kind=RuleKind.TOLERANCE, tolerance=parse_percent(text, where=f"{where}: {path}"), is_asked_for=True
     )

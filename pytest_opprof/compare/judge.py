@@ -1,8 +1,8 @@
 """The exact gate: what changed between two sides of one test, and what that means.
 
 A test is REGRESSED when one of its totals rises, or a watched op does and its family too. Another op's
-rise alone is CHANGED: ten `mul` replaced by one `addcmul` are no regression. Both sides must be the same in
-every step, or nothing is judged.
+rise alone is CHANGED: one `addcmul` in place of ten `mul` is not a regression. Both sides must be the same
+in every step, or nothing is judged.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Comparer:
             is_refused = metric.source in self.head.unheard
             if metric.slack and head is None and not (is_asked_for or is_refused):
                 continue  # nobody wanted to know, or not yet
-            # What the base could not see is no gate yet; what the head lacks is one that did not run.
+            # What the base could not see is not a gate yet; what the head lacks is one that did not run.
             is_no_gate = base is None and not (is_asked_for and self._unheard(metric))
             if is_no_gate or (metric.family is Family.TIME and not is_asked_for):
                 continue
@@ -334,7 +334,7 @@ class _Comparer:
         return objection or ("it was not measured in this run" if is_lost else "")
 
     def _instability(self, change: Change, before: int, head: Samples) -> str:
-        """What a value that can be no gate any more was, and is."""
+        """What a value was and is that can no longer be a gate."""
         what = "became nondeterministic"
         if self.base.processes < CERTIFICATE:
             what = "not the same each time (nor was the base certified)"

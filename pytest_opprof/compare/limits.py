@@ -61,7 +61,7 @@ def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ())
         The budgets by path, presets written out, every one of them checked: what `TestResult.limits` holds.
 
     Raises:
-        UsageError: No such preset, metric or op, or a limit that cannot be meant.
+        UsageError: No such preset, metric or op, or a limit that is invalid.
     """
     if isinstance(limits, str | Mapping):
         limits = [limits]

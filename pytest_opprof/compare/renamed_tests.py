@@ -54,7 +54,7 @@ def parse_renames(texts: Iterable[str], *, where: str) -> tuple[Renamed, ...]:
     for text in texts:
         sides = [side.strip() for side in text.split(_ARROW)]
         if len(sides) != _SIDES or not all(sides):
-            raise UsageError(f"{where}: {text!r} is no renaming: write it like 'test_a.py -> test_b.py'")
+            raise UsageError(f"{where}: {text!r} is not a renaming: write it like 'test_a.py -> test_b.py'")
         renames.append(Renamed(old=sides[0], new=sides[1]))
     return tuple(renames)
 

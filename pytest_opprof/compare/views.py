@@ -37,7 +37,7 @@ def is_guessed(base: TestResult, head: TestResult) -> bool:
 def with_views_as_in(base: TestResult, head: TestResult) -> TestResult:
     """A base that counts views as ops, with them told apart.
 
-    Of each op, as many calls as in the head are no views. An op that the head does not run stays an op.
+    Of each op, as many calls as in the head are not views. An op that the head does not run stays an op.
 
     Args:
         base: The test in the baseline; it comes back as it is where it tells its views.

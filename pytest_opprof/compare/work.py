@@ -1,7 +1,7 @@
 """Totals that are judged beside another one: work of ops, and Python instructions.
 
 Ops that are new bring their bytes along, and fewer ops may be given more: a loop that became one padded op.
-So rows tell of work only where it rose while the ops did not, and a rise is no regression where the ops
+So rows tell of work only where it rose while the ops did not, and a rise is not a regression where the ops
 fell by at least the same share. Instructions may move between the project and its libraries.
 """
 

@@ -137,7 +137,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
 def event_metadata(kineto_args: Mapping[str, str]) -> EventMetadata | None:
     """The fields that Kineto's arguments of an event name; None where they name none.
 
-    A text that is no value of its field, as a foreign file may have it, is not known.
+    A text that is not a value of its field, as a foreign file may have it, is not known.
 
     Args:
         kineto_args: Kineto's key and the value's JSON text.

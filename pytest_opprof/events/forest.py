@@ -25,8 +25,8 @@ class EventForest:
     """One recording's trees of events.
 
     Nothing is made before it is asked for, and nothing is kept that nobody holds: a recording of ten million
-    events costs a Python program its columns and no more. What an op's memory is made of is no event here:
-    it is in the op's numbers. Memory taken or given back outside of all ops is.
+    events costs a Python program its columns and no more. What an op's memory is made of is not an event
+    here: it is in the op's numbers. Memory taken or given back outside of all ops is.
     """
 
     def __init__(self, recording: RecordingView) -> None:

@@ -50,7 +50,7 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
         """Add an event that ran directly inside it; `set_cpu_parent` is the other half.
 
         Raises:
-            AssertionError: One of them is no event of the host. Torch raises the same.
+            AssertionError: One of them is not an event of the host. Torch raises the same.
         """
         _expect_on_host(self, "device_type")
         _expect_on_host(child, "child device_type")
@@ -62,7 +62,7 @@ class FunctionEvent(EventFacts, FormattedTimesMixin):
         """Name the event that it ran directly inside.
 
         Raises:
-            AssertionError: One of them is no event of the host. Torch raises the same.
+            AssertionError: One of them is not an event of the host. Torch raises the same.
         """
         _expect_on_host(self, "device_type")
         _expect_on_host(parent, "parent device_type")

@@ -34,7 +34,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         flops: Sum of their floating-point operations, with what ran inside them.
         counted_flops: What of these is not also in another op's: these add up to the whole.
         counters: Sums of what was counted in them, what ran inside them included; empty where nothing was.
-        is_background: They ran during steps, on threads that are no part of them.
+        is_background: They ran during steps, on threads that are not part of them.
         self_cpu_percent: Its share in the last table that showed it, as text; -1 before.
         total_cpu_percent: The same of `cpu_time_total`.
         total_device_percent: The same of `self_device_time_total`.

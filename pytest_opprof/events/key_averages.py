@@ -31,7 +31,7 @@ class Grouping:
         shapes: The shapes of the inputs.
         stack_depth: So many innermost entries of the stack.
         overloads: The overload of the op.
-        background: Running on a thread that is no part of a step.
+        background: Running on a thread that is not part of a step.
     """
 
     shapes: bool = False

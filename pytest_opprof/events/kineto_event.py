@@ -256,5 +256,5 @@ _HOST_KINDS: Final = {
 
 
 def _whose(number: int) -> DeviceType:
-    """Whose memory a trace tells of; what is no number of torch's is a device's, as the sums have it."""
+    """Whose memory a trace tells of; what is not a number of torch's is a device's, as the sums have it."""
     return DeviceType(number) if number in DeviceType.__members__.values() else DeviceType.PrivateUse1

@@ -65,7 +65,7 @@ class KinetoRecording:
             rows = list(_rows(result, begin_ns))
         except AttributeError as error:
             raise UsageError(
-                f"{type(result).__name__}.events() gave something that is no event of Kineto's: {error}; "
+                f"{type(result).__name__}.events() gave something that is not an event of Kineto's: {error}; "
                 "give what torch's profile.kineto_results is"
             ) from error
         lanes = {lane: place for place, lane in enumerate(dict.fromkeys(row.lane for row in rows))}

@@ -22,7 +22,7 @@ _MODULE: Final = "nn.Module: "
 
 
 class StackTree:
-    """Stacks that share what they have in common: a node is a stack's innermost entry, and -1 is no stack.
+    """Stacks that share what they have in common: a node is a stack's innermost entry, and -1 is not a stack.
 
     A stack takes room for its own entry only, however deep it is.
     """

@@ -1,7 +1,7 @@
 """The op table: torch.profiler's columns, widths and units, to the letter.
 
 With ``compat="torch"`` two slips of torch's are kept as well: under ``Source Location`` and ``Total FLOPs``
-each shows the other's values, and an annotation on a device shows a share of a total it is no part of.
+each shows the other's values, and an annotation on a device shows a share of a total it is not a part of.
 """
 
 from __future__ import annotations

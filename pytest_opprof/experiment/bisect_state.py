@@ -59,7 +59,7 @@ class BisectState:
             asked = Question(**document["question"])
             known = {str(commit): _measured(found) for commit, found in document["measured"].items()}
         except (KeyError, TypeError, AttributeError) as error:
-            msg = f"{shown(self._path)} is no state of opprof bisect. Leave --resume out to begin anew"
+            msg = f"{shown(self._path)} is not a state of opprof bisect. Leave --resume out to begin anew"
             raise DocumentError(msg) from error
         if asked != self._question:
             was, now = asdict(asked), asdict(self._question)
@@ -90,5 +90,5 @@ class BisectState:
 def _measured(found: Any) -> Measured:
     value = found["value"]
     if not (value is None or isinstance(value, int)):
-        raise TypeError(f"{value!r} is no value of an exact metric")
+        raise TypeError(f"{value!r} is not a value of an exact metric")
     return Measured(value=value, reason=str(found["reason"]))

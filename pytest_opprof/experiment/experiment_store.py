@@ -151,9 +151,9 @@ class Kept:
         try:
             deaths = [Death(**death) for death in document]
         except TypeError as error:
-            raise _not_ours(path, "list of processes that died") from error
+            raise _not_ours(path, "list of crashed processes") from error
         if not all(map(_can_be_a_death, deaths)):
-            raise _not_ours(path, "list of processes that died")
+            raise _not_ours(path, "list of crashed processes")
         return deaths
 
     def bury(self, death: Death) -> None:
@@ -196,7 +196,7 @@ class Kept:
             try:
                 hold(descriptor, limit_s=0)
             except OSError as error:
-                raise UsageError(f"{shown(self.folder)}: another process goes on with it now") from error
+                raise UsageError(f"{shown(self.folder)}: another process is already resuming it") from error
             yield
         finally:
             os.close(descriptor)
@@ -283,7 +283,9 @@ def _can_be_a_death(death: Any) -> bool:
 
 
 def _not_ours(path: Path, what: str) -> DocumentError:
-    return DocumentError(f"{shown(path)}: this is no {what} of this release. The file was not used")
+    return DocumentError(
+        f"{shown(path)}: this is not a {what} that this release can read. The file was not used"
+    )
 
 
 def _all(home: Path) -> list[Path]:

@@ -111,13 +111,15 @@ class ProcessDiedError(Exception):
 
 
 def check_timeout(seconds: float | None) -> None:
-    """Refuse what is no time to wait for a process.
+    """Refuse what is not a time to wait for a process.
 
     Raises:
         UsageError: It is none.
     """
     if seconds is not None and not 0 < seconds <= _MOST_S:
-        raise UsageError(f"--timeout={seconds:g}: it is a number of seconds above 0, and at most {_MOST_S}")
+        raise UsageError(
+            f"--timeout={seconds:g}: it must be a number of seconds above 0, and at most {_MOST_S}"
+        )
 
 
 def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:

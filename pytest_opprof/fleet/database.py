@@ -100,7 +100,7 @@ class Database:
         """The rows that a statement answers with.
 
         Raises:
-            UsageError: It is no statement that DuckDB can run.
+            UsageError: It is not a statement that DuckDB can run.
             StoreError: A part cannot be read.
         """
         return self.rows(text, *values)[1]

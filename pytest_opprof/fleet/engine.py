@@ -38,7 +38,7 @@ def engine(spec: str = "local", *, workers: int | None = None) -> Iterator[Engin
         workers: Processes of a local engine; default: one for each core.
 
     Raises:
-        UsageError: It is no such address, or nobody answers there.
+        UsageError: It is not such an address, or nobody answers there.
     """
     if spec != "local" and not spec.startswith(_ADDRESS):
         raise UsageError(f"--engine {spec}: give local, or a Dask scheduler such as dask:tcp://node7:8786")

@@ -77,12 +77,12 @@ def _refuse_directory(data: bytes, *, where: str) -> None:
     if len(data) > MAX_ARTIFACT_BYTES:
         raise _refusal(where, f"it has more than {MAX_ARTIFACT_BYTES} bytes")
     if len(data) < _END.size:
-        raise _refusal(where, "it is no zip")
+        raise _refusal(where, "it is not a zip")
     signature, size, comment = _END.unpack(data[-_END.size :])
     # With a comment, or a second record for more than 4 GiB, two readers may see two lists.
     before = data[-_END.size - _ZIP64_BYTES : -_END.size]
     if signature != _END_SIGNATURE or comment or before.startswith(_ZIP64_SIGNATURE):
-        raise _refusal(where, "it is no zip as GitHub's upload-artifact makes them")
+        raise _refusal(where, "it is not a zip as GitHub's upload-artifact makes them")
     if size > _LONGEST_DIRECTORY:
         raise _refusal(where, "it holds many files, and one is expected")
 
@@ -99,7 +99,7 @@ def _only_member(archive: zipfile.ZipFile, *, name: str, where: str) -> zipfile.
 
 
 def _refuse_member(info: zipfile.ZipInfo, *, where: str) -> None:
-    """Refuse what is no plain file, or what would be too large."""
+    """Refuse what is not a plain file, or what would be too large."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in {0, stat.S_IFREG} or info.is_dir():
         raise _refusal(where, f"{info.filename} is a link, a folder or a device")

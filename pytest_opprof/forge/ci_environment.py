@@ -159,7 +159,7 @@ def _gitlab_token(environment: Mapping[str, str]) -> Mapping[str, str]:
 def _needed(environment: Mapping[str, str], name: str, *, whose: str) -> str:
     value = environment.get(name)
     if not value:
-        raise UsageError(f"{name} is not set: this is no job of {whose}. To look at the comment: --dry-run")
+        raise UsageError(f"{name} is not set: this is not a job of {whose}. To see the comment: --dry-run")
     return value
 
 

@@ -88,7 +88,7 @@ class Api:
         self._httpx = needed("httpx", extra="github", by="opprof comment")
         if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
             raise UsageError(
-                f"{shown(url)!r} is no address of {name}'s API: write it like https://api.github.com"
+                f"{shown(url)!r} is not an address of {name}'s API: write it like https://api.github.com"
             )
         self.name = name
         self._url = url.rstrip("/")

@@ -149,7 +149,7 @@ def _pull_request_of(api: Api, event: Completed) -> PullRequest | NoResult:
     """
     owner = event.head_repository.partition("/")[0]
     if not owner or not event.branch:
-        return NoResult(reason="the branch that was measured is there no more")
+        return NoResult(reason="the measured branch no longer exists")
     found = [
         each
         for each in open_pull_requests(api, event.repository, owner=owner, branch=event.branch)

@@ -45,7 +45,7 @@ def check_repository(name: str, *, where: str) -> str:
         ForgeError: It cannot be one.
     """
     if not _REPOSITORY.fullmatch(name) or not _DOTS.isdisjoint(name.split("/")):
-        raise ForgeError(f"{where}: {name[:80]!a} is no repository")
+        raise ForgeError(f"{where}: {name[:80]!a} is not a repository")
     return name
 
 
@@ -56,7 +56,7 @@ def check_commit(text: str, *, where: str) -> str:
         ForgeError: It cannot be one.
     """
     if not _COMMIT.fullmatch(text):
-        raise ForgeError(f"{where}: {text[:80]!a} is no commit")
+        raise ForgeError(f"{where}: {text[:80]!a} is not a commit")
     return text
 
 

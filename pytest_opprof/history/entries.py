@@ -20,7 +20,7 @@ from pytest_opprof.results.run import Commit
 _DEFINITION = re.compile(rb'\{"define":"([0-9a-f]{16})","as":(.+)\}')
 _DEFINES = b'{"define":"'
 _DIGEST = slice(len(_DEFINES), len(_DEFINES) + DIGEST_LENGTH)
-# What json, the classes above it and int() raise for what is no entry of ours.
+# What json, the classes above it and int() raise for what is not an entry of ours.
 _NO_ENTRY = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
@@ -162,7 +162,7 @@ def _defined(digest: str, text: str) -> DefinitionEntry:
 
 def _run(document: Any) -> RunEntry:
     tests, commit, committed = document["tests"], document["commit"], document["committed"]
-    array("q", chain.from_iterable(tests.values()))  # refuses, at C speed, what is no integer of 64 bits
+    array("q", chain.from_iterable(tests.values()))  # refuses, at C speed, what is not an integer of 64 bits
     branch = None if commit is None else commit["branch"]
     head = RunHead(
         run_id=str(document["run"]),

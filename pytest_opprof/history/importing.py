@@ -13,7 +13,7 @@ from pytest_opprof.results.files import read_run, shown
 from pytest_opprof.results.run import Run
 
 _SUFFIXES = (".json", ".json.gz")
-# What else is kept beside a store: processes of A/Bs, which are no runs of their own, and traces.
+# What else is kept beside a store: processes of A/Bs, which are not runs of their own, and traces.
 _NO_RUNS = frozenset({"ab", "crashes", "traces"})
 
 

@@ -17,13 +17,13 @@ _FOLDER = "history"
 
 
 def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryLog:
-    """The history beside a store; that of a store which is no ``dir:`` lies in ``.opprof``.
+    """The history beside a store; that of a store which is not ``dir:`` lies in ``.opprof``.
 
     Projects that share a folder have logs of their own in it, by repository and rootdir. Where the folder is
     inside a project, that project's log has no such name.
 
     Args:
-        uri: The store's, ``dir:PATH`` or a path alone; whether it can be meant is for the store to say.
+        uri: The store's, ``dir:PATH`` or a path alone; the store says whether it is valid.
         root: The folder that a relative path starts from.
         project: Pytest's rootdir; None where it is ``root``.
     """

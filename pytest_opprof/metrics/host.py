@@ -33,7 +33,7 @@ OPS_COUNT = total(
     Source.OPS,
     summed=RowSum(metric=COUNT.name, less=VIEWS.name, kind=OpKind.OP),
 )
-# Ops that launch and copy nothing: what they give back is what they were given. They are no part of the ops.
+# Ops that launch and copy nothing: what they give back is what they were given. They are not part of the ops.
 VIEWS_COUNT = total(
     "views.count", "views", Unit.COUNT, Source.OPS, is_free=True, summed=RowSum(metric=VIEWS.name)
 )

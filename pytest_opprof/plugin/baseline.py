@@ -132,7 +132,7 @@ def save_run(
 
 
 def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
-    """What the new baseline stands for is no exception any more: drop it, and say so."""
+    """What the new baseline has is no longer an exception: drop it, and say so."""
     try:
         spent = prune(folder, run, is_committed=is_committed)
     except OpprofError as error:

@@ -146,7 +146,7 @@ class BenchmarkStepping(Stepping):
 
     @contextlib.contextmanager
     def _between_steps(self, work: Benchmarked) -> Iterator[None]:
-        """What runs inside is in no step, and is not recorded: a setup is no part of what is benchmarked."""
+        """What runs inside is in no step, and is not recorded: a setup is not part of what is benchmarked."""
         if self._stepper is None or (work.setup is None and work.teardown is None):
             yield
             return

@@ -207,7 +207,7 @@ def _remember(session: OpprofSession, run: Run, *, is_saved: bool) -> None:
 
 
 def _save(session: OpprofSession, run: Run, comparison: Comparison) -> bool:
-    """Keep a run as a baseline, but for what regressed: a test that failed is no example to follow.
+    """Keep a run as a baseline, but for what regressed: a test that failed is not an example to follow.
 
     Returns:
         Whether that went well.

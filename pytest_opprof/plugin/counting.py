@@ -43,7 +43,7 @@ class Counter(Protocol):
         """Count from here on."""
 
     def stop(self) -> Counted:
-        """Count no more."""
+        """Stop counting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

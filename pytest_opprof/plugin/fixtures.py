@@ -54,7 +54,7 @@ class Opprof:
             What the fixture returns.
 
         Raises:
-            UsageError: The test is to be profiled, and `benchmark` is no fixture that it takes.
+            UsageError: The test is to be profiled, and `benchmark` is not a fixture that it takes.
         """
         __tracebackhide__ = True
         if self._stepping is None:

@@ -74,7 +74,7 @@ def files_of_modules() -> dict[str, str]:
     found = {}
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        # A relative one is no place: torch.classes says `_classes.py`, wherever it is asked.
+        # A relative one is not a place: torch.classes says `_classes.py`, wherever it is asked.
         if isinstance(file, str) and os.path.isabs(file):  # noqa: PTH117 - one of thousands
             found[name] = file
     return found

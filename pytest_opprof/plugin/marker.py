@@ -129,7 +129,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
         suite: The arguments that hold for all tests where the marker says nothing.
 
     Raises:
-        UsageError: An argument is unknown or cannot be meant, or the test cannot be profiled.
+        UsageError: An argument is unknown or invalid, or the test cannot be profiled.
     """
     mark = item.get_closest_marker("profile")
     assert mark is not None, "it is asked of marked tests alone"
@@ -148,7 +148,7 @@ def request_of(item: pytest.Item, *, suite: Mapping[str, Any] = MappingProxyType
     activities = _activities(arguments.get("activities"), where=where)
     gates = arguments.get("gates", {})
     if not isinstance(gates, Mapping):
-        raise UsageError(f"{where}: gates is a dict from a metric to a rule, not {gates!r}")
+        raise UsageError(f"{where}: gates must be a dict from a metric to a rule, not {gates!r}")
     return ProfileRequest(
         schedule=plan,
         numbers=numbers,
@@ -208,14 +208,14 @@ def refusal_of(item: pytest.Item) -> str:
 def _flag(arguments: Mapping[str, Any], name: str, *, where: str) -> bool:
     value = arguments.get(name, False)
     if not isinstance(value, bool):
-        raise UsageError(f"{where}: {name} is True or False, not {value!r}")
+        raise UsageError(f"{where}: {name} must be True or False, not {value!r}")
     return value
 
 
 def _text(arguments: Mapping[str, Any], name: str, *, where: str) -> str:
     value = arguments.get(name, "")
     if not isinstance(value, str):
-        raise UsageError(f"{where}: {name} is a text, not {value!r}")
+        raise UsageError(f"{where}: {name} must be a string, not {value!r}")
     return value
 
 
@@ -271,7 +271,7 @@ def _calls(numbers: Schedule) -> int:
 
 def _number(name: str, value: Any, *, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{where}: {name} is a whole number, not {value!r}")
+        raise UsageError(f"{where}: {name} must be a whole number, not {value!r}")
     return value
 
 

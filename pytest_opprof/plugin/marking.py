@@ -47,7 +47,7 @@ def mark(items: Iterable[pytest.Item], lines: Collection[str]) -> None:
         lines: ``[!]PATH|NODE-ID|-k EXPRESSION [ARGUMENTS]``, the weaker first.
 
     Raises:
-        UsageError: A line cannot be meant.
+        UsageError: A line is invalid.
     """
     parsed = [parse_mark(line) for line in lines]
     for item in items:
@@ -63,7 +63,7 @@ def parse_mark(line: str) -> MarkLine:
     """Read one line.
 
     Raises:
-        UsageError: It cannot be meant.
+        UsageError: It is invalid.
     """
     match = _LINE.fullmatch(line)
     if match is None:
@@ -89,7 +89,7 @@ def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
         where: What an error says they stand in.
 
     Raises:
-        UsageError: They are no such arguments.
+        UsageError: They are not such arguments.
     """
     try:
         call = ast.parse(f"profile({text})", mode="eval").body
@@ -99,7 +99,7 @@ def parse_arguments(text: str, *, where: str) -> Mapping[str, Any]:
         values = {}
     if text.strip() and (not values or None in values):
         raise UsageError(
-            f"{where}: {text!r} are no arguments of the marker; write them as in Python, with literals for "
+            f"{where}: {text!r} are not arguments of the marker; write them as in Python, with literals for "
             "values: warmup=2, record_shapes=True"
         )
     return MappingProxyType({str(name): value for name, value in values.items()})
@@ -116,7 +116,7 @@ def suite_arguments(
         known_ops: The names of all ops that there are, as far as known.
 
     Raises:
-        UsageError: They cannot be meant.
+        UsageError: They are invalid.
     """
     arguments = dict(parse_arguments(profile, where="opprof_profile"))
     check_names(arguments, where="opprof_profile")
@@ -136,7 +136,7 @@ def _by_expression(text: str, line: str) -> Callable[[pytest.Item], bool]:
     try:
         expression = Expression.compile(text)
     except SyntaxError as error:
-        raise UsageError(f"opprof_mark: {line!r} is no -k expression: {error}") from None
+        raise UsageError(f"opprof_mark: {line!r} is not a -k expression: {error}") from None
     return lambda item: expression.evaluate(KeywordMatcher.from_item(item))
 
 

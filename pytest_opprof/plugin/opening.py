@@ -44,7 +44,7 @@ def open_session(
         chosen: Those of them that will run.
 
     Raises:
-        pytest.UsageError: What was asked for cannot be meant, or cannot be read.
+        pytest.UsageError: What was asked for is invalid, or cannot be read.
     """
     if is_measured_by_codspeed(config):
         _stand_aside(config)
@@ -78,7 +78,7 @@ def mark_tests(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     """Mark what the user chose by options.
 
     Raises:
-        pytest.UsageError: A line cannot be meant.
+        pytest.UsageError: A line is invalid.
     """
     try:
         mark(items, config.stash[OPTIONS].marks)
@@ -93,7 +93,7 @@ def open_controller(config: pytest.Config, folder: Path) -> str | None:
         The digest of the baseline that the workers judge by; None where there is none.
 
     Raises:
-        pytest.UsageError: What was asked for cannot be meant, or cannot be read.
+        pytest.UsageError: What was asked for is invalid, or cannot be read.
     """
     exchange = Exchange(folder=folder)
     if ABSENCE is not None:

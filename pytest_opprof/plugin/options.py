@@ -101,15 +101,15 @@ def read_options(config: pytest.Config) -> Options:
     """Read what the user asked for.
 
     Raises:
-        pytest.UsageError: A value cannot be meant.
+        pytest.UsageError: A value is invalid.
     """
     values = {option.dest: _value(config, option) for option in OPTIONS}
     mode = values["opprof"]
     if mode not in _MODES:
-        raise pytest.UsageError(f"--opprof={mode}: it is one of {', '.join(_MODES)}")
+        raise pytest.UsageError(f"--opprof={mode}: it must be one of {', '.join(_MODES)}")
     history = values["opprof_history"]
     if history not in _HISTORY:
-        raise pytest.UsageError(f"--opprof-history={history}: it is one of {', '.join(_HISTORY)}")
+        raise pytest.UsageError(f"--opprof-history={history}: it must be one of {', '.join(_HISTORY)}")
     capture = frozenset(_listed(values["opprof_capture"]))
     unknown = sorted(capture - set(CAPTURE))
     if unknown:
@@ -155,7 +155,7 @@ def calls_no_test(config: pytest.Config) -> bool:
 
 def _is_on(values: dict[str, Any], dest: str) -> bool:
     if values[dest] not in _ON_OFF:
-        raise pytest.UsageError(f"--{dest.replace('_', '-')}={values[dest]}: it is on or off")
+        raise pytest.UsageError(f"--{dest.replace('_', '-')}={values[dest]}: it must be on or off")
     return bool(values[dest] == "on")
 
 
@@ -175,20 +175,22 @@ def _whole_number(option: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise pytest.UsageError(f"{option}={text}: it is a whole number") from None
+        raise pytest.UsageError(f"{option}={text}: it must be a whole number") from None
 
 
 def _processes(text: str) -> int:
     option = "--opprof-save-processes"
     count = _whole_number(option, text)
     if not 1 <= count <= _MOST_PROCESSES:
-        raise pytest.UsageError(f"{option}={text}: it is a number from 1 to {_MOST_PROCESSES}")
+        raise pytest.UsageError(f"{option}={text}: it must be a number from 1 to {_MOST_PROCESSES}")
     return count
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal() or int(text) > _LARGEST_SEED:
-        raise pytest.UsageError(f"--opprof-seed={text}: it is a number from 0 to {_LARGEST_SEED}, or off")
+        raise pytest.UsageError(
+            f"--opprof-seed={text}: it must be a number from 0 to {_LARGEST_SEED}, or off"
+        )
     return int(text)
 
 
@@ -200,7 +202,9 @@ def _of_rank(path: Path | None) -> Path | None:
 def _timed_steps(text: str) -> int:
     count = _whole_number("--opprof-timed-steps", text)
     if not 0 <= count <= MOST_TIMED_STEPS:
-        raise pytest.UsageError(f"--opprof-timed-steps={text}: it is a number from 0 to {MOST_TIMED_STEPS}")
+        raise pytest.UsageError(
+            f"--opprof-timed-steps={text}: it must be a number from 0 to {MOST_TIMED_STEPS}"
+        )
     return count
 
 
@@ -211,7 +215,7 @@ def _timed_max_time(text: str) -> float:
         seconds = math.nan
     if not 0 <= seconds <= _MOST_SECONDS:
         raise pytest.UsageError(
-            f"--opprof-timed-max-time={text}: it is a number of seconds from 0 to {_MOST_SECONDS}"
+            f"--opprof-timed-max-time={text}: it must be a number of seconds from 0 to {_MOST_SECONDS}"
         )
     return seconds
 

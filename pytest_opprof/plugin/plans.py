@@ -49,7 +49,7 @@ def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str
         suite: The arguments that hold for all tests where the marker says nothing.
 
     Raises:
-        UsageError: An argument, a limit or a gate cannot be meant.
+        UsageError: An argument, a limit or a gate is invalid.
     """
     request = request_of(item, suite=suite)
     limits = parse_limits(request.limits, where=f"limits of {item.nodeid}", known_ops=known_ops)

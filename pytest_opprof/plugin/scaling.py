@@ -139,7 +139,7 @@ def _size(item: pytest.Item) -> float:
         raise UsageError(f"{where}: size={name!r} is not a parameter of the test (there are: {known})")
     value = params[name]
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise UsageError(f"{where}: the size {name} is a number above 0, not {value!r}")
+        raise UsageError(f"{where}: the size {name} must be a number above 0, not {value!r}")
     return float(value)
 
 

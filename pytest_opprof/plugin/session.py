@@ -105,7 +105,7 @@ class OpprofSession:
         """Find the baseline, and check what was asked for.
 
         Raises:
-            OpprofError: It cannot be meant, or the store or the baseline cannot be read.
+            OpprofError: It is invalid, or the store or the baseline cannot be read.
         """
         self.config = config
         self.options = options

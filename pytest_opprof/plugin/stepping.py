@@ -268,7 +268,7 @@ class Stepping:
         try:
             yield MeasuredCall(self, decides=decides)
             if self.request.steps_itself:
-                self._takes_cycles = False  # a step that the test did not finish is no step
+                self._takes_cycles = False  # a step that the test did not finish is not a step
             else:
                 while self._goes_on():
                     yield MeasuredCall(self, decides=False)

@@ -71,7 +71,7 @@ class SessionTraces:
         exchange: The folder shared with the other processes of the session.
 
     Raises:
-        UsageError: The budget is no size.
+        UsageError: The budget is not a size.
     """
 
     def __init__(self, *, root: Path, options: Options, exchange: Exchange) -> None:

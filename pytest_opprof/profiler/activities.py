@@ -118,7 +118,7 @@ def _distinct(requested: Iterable[object]) -> set[ProfilerActivity]:
 def _activity(member: object) -> ProfilerActivity:
     if isinstance(member, ProfilerActivity):
         return member
-    # Torch's enum is made by pybind11 and is no enum.Enum: its members are known by their type's name.
+    # Torch's enum is made by pybind11 and is not an enum.Enum: its members are known by their type's name.
     name = getattr(member, "name", None)
     if type(member).__name__ == ProfilerActivity.__name__ and isinstance(name, str):
         activity = ProfilerActivity.__members__.get(name)

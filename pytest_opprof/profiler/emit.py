@@ -67,7 +67,7 @@ class emit_itt(_Emit):  # noqa: N801  # torch's name
     Args:
         enabled: False makes it do nothing.
         record_shapes: Append the sizes of what ops are given, ``, sizes = [[2, 3], []]``, with ``[]`` for all
-            that is no tensor.
+            that is not a tensor.
         compat: ``"torch"`` emits bare names even with shapes, as torch itself does.
 
     Raises:
@@ -88,7 +88,7 @@ class emit_nvtx(_Emit):  # noqa: N801  # torch's name
     A range says ``aten::mm, seq = 4, op_id = 17``, and that of its backward node
     ``MmBackward0, stashed seq = 4, op_id = 40``: the number that they share is the forward's. With shapes,
     ``sizes = [[2, 3], []]`` follows, and ``input_op_ids = [(15,0), (0,0)]``: which op, and which of its
-    outputs, each tensor came from; (0,-1) for a tensor from outside, (0,0) for what is no tensor.
+    outputs, each tensor came from; (0,-1) for a tensor from outside, (0,0) for what is not a tensor.
 
     Args:
         enabled: False makes it do nothing.

@@ -60,7 +60,7 @@ class KinetoProfile(Averaged):
             is drawn or left out by itself, by torch's own sampling of callbacks. Ranges are all recorded.
 
     Raises:
-        UsageError: `sampling` is no such share, `with_stack` no such kind, or no cycle is to be kept.
+        UsageError: `sampling` is not such a share, `with_stack` no such kind, or no cycle is to be kept.
         AssertionError: No activity is left. Torch raises the same.
         ValueError: An activity is given twice, or the timeout is negative.
     """

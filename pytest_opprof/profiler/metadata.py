@@ -58,6 +58,6 @@ def _checked(key: str, value: str) -> str:
         json.loads(value)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"metadata {key!r} is no JSON: {value!r} ({error}); a plain string goes to add_metadata"
+            f"metadata {key!r} is not JSON: {value!r} ({error}); a plain string goes to add_metadata"
         ) from error
     return value

@@ -18,7 +18,7 @@ _DEVICES: Final = {
 
 
 def use_device_of(use_device: str | None, *, use_cuda: bool) -> str | None:
-    """The device that can be meant; None, with a warning, where it is unknown or not there.
+    """The valid device; None, with a warning, where it is unknown or not there.
 
     Args:
         use_device: Its name.

@@ -39,8 +39,8 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
 
     Raises:
         AssertionError: No activity is left. Torch raises the same.
-        ValueError: An activity is given twice, or the schedule's answer for step 0 is no action.
-        UsageError: `sampling` or `keep_cycles` cannot be meant.
+        ValueError: An activity is given twice, or the schedule's answer for step 0 is not an action.
+        UsageError: `sampling` or `keep_cycles` is invalid.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class profile(KinetoProfile):  # noqa: N801  # torch's name
         """Tell the profiler that the next step begins.
 
         Raises:
-            ValueError: The schedule answered something that is no action; the profiler goes on as before.
+            ValueError: The schedule answered something that is not an action; the profiler goes on as before.
         """
         self._stepper.step()
         KinetoStepTracker.increment_step(_STEPS)

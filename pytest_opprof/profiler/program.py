@@ -73,7 +73,7 @@ def run_program(program: Program, **options: Any) -> tuple[profile, BaseExceptio
         The profile, and what the program raised: also ``SystemExit`` and ``KeyboardInterrupt``.
 
     Raises:
-        UsageError: There is no such script or module, or an option cannot be meant.
+        UsageError: There is no such script or module, or an option is invalid.
         SyntaxError: The script is not Python.
         CollectorError: Nothing can be recorded.
     """

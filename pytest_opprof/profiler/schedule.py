@@ -83,7 +83,7 @@ def action_of(answer: object, *, step: int) -> ProfilerAction:
     """Read what a schedule answered for a step; torch's own ``ProfilerAction`` is understood by its name.
 
     Raises:
-        ValueError: The answer is no action that a schedule may ask for.
+        ValueError: The answer is not an action that a schedule may ask for.
     """
     if isinstance(answer, ProfilerAction):
         return answer

@@ -94,7 +94,7 @@ class Stepper:
         """End the current step and begin the next; only counts while the profiler is not running.
 
         Raises:
-            ValueError: The schedule answered something that is no action.
+            ValueError: The schedule answered something that is not an action.
         """
         self._recorder.end_step()
         following = self._action(self.step_num + 1)

@@ -93,7 +93,7 @@ def link(label: str, address: str) -> str:
         UsageError: The address is none of the web.
     """
     if not address.startswith(("https://", "http://")):
-        msg = f"{address!r} is no address to link to: it begins with https:// or http://"
+        msg = f"{address!r} is not an address to link to: it begins with https:// or http://"
         raise UsageError(msg)
     return f"[{label}](<{quote(address, safe=_KEPT_IN_ADDRESSES)}>)"
 

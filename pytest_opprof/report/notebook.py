@@ -66,5 +66,5 @@ def _wide(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Text that is no markup and hides nothing; nobody reads a name of a megabyte to its end."""
+    """Text that is not markup and hides nothing; nobody reads a name of a megabyte to its end."""
     return html.escape(cut_end(escaped(text[: _MOST_TEXT + 1]), width=_MOST_TEXT))

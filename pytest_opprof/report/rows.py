@@ -48,7 +48,7 @@ class Row:
 
 def change_rows(test: TestComparison) -> list[Row]:
     """What changed of a test: the ops, the worst first, then the totals, as a sum stands last."""
-    # What only informs, and says so among the advisories, is no row.
+    # What only informs, and says so among the advisories, is not a row.
     # The background blocks nothing, and is shown: what moved there is no less work.
     shown = [
         change

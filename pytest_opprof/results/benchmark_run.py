@@ -82,8 +82,8 @@ class _Reader:
         if not isinstance(found, list):
             first = document[0] if isinstance(document, list) and document else document
             if isinstance(first, dict) and first.keys() & {"hits", "_source", "_index"}:
-                self._refuse(f"this comes from Elasticsearch, and is no file of pytest-benchmark; {_HOW}")
-            self._refuse(f"this is no file of pytest-benchmark: it has no list of benchmarks; {_HOW}")
+                self._refuse(f"this comes from Elasticsearch, and is not a file of pytest-benchmark; {_HOW}")
+            self._refuse(f"this is not a file of pytest-benchmark: it has no list of benchmarks; {_HOW}")
         if not found:
             self._refuse(f"it has no benchmark; {_HOW} where some have run")
         return found
@@ -92,7 +92,7 @@ class _Reader:
         benchmark = self._object(benchmark, at=at)
         name = benchmark.get("fullname")
         if not isinstance(name, str) or not name:
-            self._refuse(f"{at}.fullname: {_told(name)} is no name of a test")
+            self._refuse(f"{at}.fullname: {_told(name)} is not a name of a test")
         times = self._times(self._object(benchmark.get("stats"), at=f"{at}.stats"), at=f"{at}.stats")
         if times.total > _MOST_NS:
             self._refuse(f"{at}.stats: its rounds take longer than {_MOST_NS} ns together")
@@ -105,7 +105,7 @@ class _Reader:
     def _times(self, stats: dict[str, Any], *, at: str) -> Samples:
         rounds = stats.get("rounds")
         if not isinstance(rounds, int) or isinstance(rounds, bool) or not 1 <= rounds <= _MOST_ROUNDS:
-            self._refuse(f"{at}.rounds: {_told(rounds)} is no number of rounds")
+            self._refuse(f"{at}.rounds: {_told(rounds)} is not a number of rounds")
         if "data" in stats:
             data = stats["data"]
             if not isinstance(data, list) or len(data) != rounds:
@@ -122,9 +122,9 @@ class _Reader:
 
     def _seconds(self, value: Any, *, at: str) -> float:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        # An infinity is no JSON, but a number with a large exponent is read as one.
+        # An infinity is not JSON, but a number with a large exponent is read as one.
         if not is_number or not 0 <= value <= _LONGEST_ROUND_S:
-            self._refuse(f"{at}: {_told(value)} is no time in seconds")
+            self._refuse(f"{at}: {_told(value)} is not a time in seconds")
         return float(value)
 
     def _created(self, text: Any) -> datetime:
@@ -132,11 +132,11 @@ class _Reader:
             found = datetime.fromisoformat(text)
             return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
         except (TypeError, ValueError, OverflowError):
-            self._refuse(f"datetime: {_told(text)} is no time")
+            self._refuse(f"datetime: {_told(text)} is not a time")
 
     def _object(self, value: Any, *, at: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            self._refuse(f"{at}: {_told(value)} is no object")
+            self._refuse(f"{at}: {_told(value)} is not an object")
         return value
 
     def _refuse(self, what: str) -> Never:

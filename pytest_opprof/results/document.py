@@ -220,7 +220,7 @@ def time_from_document(text: str, *, where: str, path: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError as error:
-        raise contradiction(where, path=path, what=f"{text} is no time") from error
+        raise contradiction(where, path=path, what=f"{text} is not a time") from error
 
 
 def _op_to_document(row: OpRow) -> Document:
@@ -275,7 +275,7 @@ def _parts_from_document(places: Iterable[Document]) -> Mapping[str, Mapping[str
 
 def _node_from_document(document: Mapping[str, Any], index: int, *, where: str, path: str) -> TreeNode:
     if document["parent"] >= index:
-        raise contradiction(where, path=f"{path}.parent", what=f"{document['parent']} is no earlier node")
+        raise contradiction(where, path=f"{path}.parent", what=f"{document['parent']} is not an earlier node")
     return TreeNode(
         parent=document["parent"],
         name=document["name"],

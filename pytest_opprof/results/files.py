@@ -233,16 +233,16 @@ def parse(data: bytes, *, where: str) -> Any:
         return found
 
     def refuse(constant: str) -> Never:
-        msg = f"{where}: {constant} is no JSON number. The file was not used"
+        msg = f"{where}: {constant} is not a JSON number. The file was not used"
         raise DocumentError(msg)
 
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        what = f"this is no JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        what = f"this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         raise DocumentError(f"{where}: {what}. The file was not used") from error
     except UnicodeDecodeError as error:
-        msg = f"{where}: this is no UTF-8 text (byte {error.start}). The file was not used"
+        msg = f"{where}: this is not UTF-8 text (byte {error.start}). The file was not used"
         raise DocumentError(msg) from error
     except RecursionError as error:
         msg = f"{where}: objects are nested too deep. The file was not used"

@@ -37,7 +37,7 @@ class Collected:
     unread_paths: frozenset[str] = frozenset()
 
     def lacks(self, node_id: str) -> bool:
-        """Whether a test is known to be no more: its file, or a folder above it, was collected without it."""
+        """Whether a test is known to be gone: its file, or a folder above it, was collected without it."""
         places = _places(node_id)
         if node_id in self.node_ids or places & self.unread_paths:
             return False

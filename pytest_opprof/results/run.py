@@ -221,7 +221,7 @@ class OpRow:
 
     @property
     def not_views(self) -> Samples:
-        """How many calls in each step were no views."""
+        """How many calls in each step were not views."""
         return self.count if self.views is None else self.count.minus(self.views)
 
     @property

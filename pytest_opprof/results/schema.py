@@ -62,7 +62,7 @@ def contract_of(document: object, *, where: str) -> Contract:
     for contract in Contract:
         if kind == contract.kind:
             return contract
-    msg = f"{where}: this is no document of pytest-opprof ('kind' is {_quoted(kind)})"
+    msg = f"{where}: this is not a document of pytest-opprof ('kind' is {_quoted(kind)})"
     raise DocumentError(f"{msg}. The file was not used")
 
 
@@ -129,7 +129,7 @@ def _moved(path: Iterable[str | int], first: int) -> Iterator[str | int]:
 
 
 def json_path(parts: Iterable[str | int]) -> str:
-    """A place in a document: ``tests[3].ops[17].count``; keys that are no names in brackets, escaped."""
+    """A place in a document: ``tests[3].ops[17].count``; keys that are not names in brackets, escaped."""
     path = ""
     for part in parts:
         if isinstance(part, int):
@@ -215,7 +215,8 @@ def _sentence(error: ValidationError) -> str:
         case "maximum":
             told = f"is more than {limit}"
         case "type":
-            told = f"is no {limit if isinstance(limit, str) else ' or '.join(limit)}"
+            kinds = [limit] if isinstance(limit, str) else limit
+            told = f"is not {'an' if kinds[0][0] in 'aio' else 'a'} {' or '.join(kinds)}"
         case "enum":
             told = f"is none of {', '.join(map(str, limit))}"
         case "maxLength" | "maxItems" | "maxProperties":

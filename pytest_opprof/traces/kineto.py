@@ -79,7 +79,7 @@ class TraceFile(Averaged):
 
     @property
     def other_events(self) -> int:
-        """Events that are no work of the host or of a device: flows, counters, names of threads."""
+        """Events that are not work of the host or of a device: flows, counters, names of threads."""
         return self.recording.other_events
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
@@ -109,7 +109,7 @@ def load_trace(
 
     Raises:
         StoreError: The file cannot be read.
-        DocumentError: It is no such trace, is damaged, or is larger than allowed.
+        DocumentError: It is not such a trace, is damaged, or is larger than allowed.
         CollectorError: There is no memory for it.
     """
     where = Path(path)
@@ -128,7 +128,7 @@ def read_trace(
         max_bytes: A trace of more JSON is refused.
 
     Raises:
-        DocumentError: It is no such trace, is damaged, or is larger than allowed.
+        DocumentError: It is not such a trace, is damaged, or is larger than allowed.
         CollectorError: There is no memory for it.
     """
     holder = ffi.new("op_trace_reader **")
@@ -143,7 +143,7 @@ def read_trace(
 
 def _check(code: int, *, where: Path) -> None:
     if code == lib.OP_EFORMAT:
-        raise DocumentError(f"{where} is no whole Chrome trace: {last_error()}")
+        raise DocumentError(f"{where} is not a whole Chrome trace: {last_error()}")
     if code == lib.OP_ELIMIT:
         raise DocumentError(f"{where} is larger than allowed: {last_error()}")
     check(code)

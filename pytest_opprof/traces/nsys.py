@@ -34,7 +34,7 @@ def load_nsys(path: str | os.PathLike[str]) -> EventList:
 
     Raises:
         StoreError: The file cannot be opened.
-        DocumentError: It is no such database.
+        DocumentError: It is not such a database.
     """
     with opened(Path(path)) as database:
         if not database.has("StringIds"):

@@ -55,7 +55,7 @@ def load_nvprof(path: str | os.PathLike[str]) -> EventList:
 
     Raises:
         StoreError: The file cannot be opened.
-        DocumentError: It is no such database.
+        DocumentError: It is not such a database.
     """
     with opened(Path(path)) as database:
         if not database.has(_MARKERS) and not database.has(_KERNELS):
@@ -71,7 +71,7 @@ def parse_nvprof_trace(path: str | os.PathLike[str]) -> list[FunctionEvent]:
 
     Raises:
         StoreError: The file cannot be opened.
-        DocumentError: It is no such database.
+        DocumentError: It is not such a database.
     """
     return [event for event in load_nvprof(path) if event.is_user_annotation]
 

@@ -154,4 +154,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Who asked for what is no output of a command."""
+        """Who asked for what is not an output of a command."""

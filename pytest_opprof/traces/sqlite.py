@@ -87,18 +87,18 @@ class Database:
         """A time of a row, nanoseconds on the profiler's clock.
 
         Raises:
-            DocumentError: It is no whole number, or so large that no difference of two of them is one.
+            DocumentError: It is not a whole number, or so large that no difference of two of them is one.
         """
         value = self.number(row, column)
         if not -_LATEST_NS <= value <= _LATEST_NS:
-            raise DocumentError(f"{self.path}: {column} is {value}, which is no time in nanoseconds")
+            raise DocumentError(f"{self.path}: {column} is {value}, which is not a time in nanoseconds")
         return value
 
     def span(self, row: dict[str, Any]) -> tuple[int, int]:
         """The ``start`` and ``end`` of a row; of no length where CUPTI knows no end, and says 0.
 
         Raises:
-            DocumentError: They are no times.
+            DocumentError: They are not times.
         """
         start = self.time(row, "start")
         return start, max(start, self.time(row, "end"))
@@ -114,10 +114,10 @@ def opened(path: Path) -> Iterator[Database]:
 
     Raises:
         StoreError: The file cannot be opened.
-        DocumentError: It is no database.
+        DocumentError: It is not a database.
     """
     if not path.is_file():
-        raise StoreError(f"{path} is no file: give the SQLite file that nvprof or nsys export wrote")
+        raise StoreError(f"{path} is not a file: give the SQLite file that nvprof or nsys export wrote")
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error as error:

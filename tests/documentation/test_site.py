@@ -136,7 +136,7 @@ def test_each_command_has_a_section_with_each_argument() -> None:
     for action in commands.choices["compare"]._actions:
         for option in set(action.option_strings) - {"-h", "--help"}:
             assert f"`{option}" in shown
-    assert "else dir:.opprof" in shown, "a default that is no constant"
+    assert "else dir:.opprof" in shown, "a default that is not a constant"
 
 
 def test_each_field_of_each_schema_is_there() -> None:

@@ -78,7 +78,7 @@ DISTURBING = """\
             pathlib.Path("work.py").write_text(pathlib.Path("work.py").read_text() + "\\n")
 """
 
-# Nothing that the machine does beside decides: a test a hundred times as slow is no change here.
+# Nothing that the machine does beside decides: a test a hundred times as slow is not a change here.
 NOT_BY_TIME = ("--min-effect=10000%", "--max-noise=10000%")
 
 
@@ -531,10 +531,10 @@ def test_python_path_leads_each_side_to_its_own_code(project: Project) -> None:
     ("arguments", "sentence"),
     [
         (("nothing-such",), "BASE is a branch, tag or commit, and git knows no 'nothing-such' here"),
-        (("HEAD", "--processes=7"), "--processes=7: it is a number from 8 to 1000"),
-        (("HEAD", "--steps=0"), "--steps=0: it is a number from 1 to 1000"),
-        (("HEAD", "--max-time=-1"), "--max-time=-1.0: it is a number from 0 to 3600"),
-        (("HEAD", "--timeout=0"), "--timeout=0: it is a number of seconds above 0"),
+        (("HEAD", "--processes=7"), "--processes=7: it must be a number from 8 to 1000"),
+        (("HEAD", "--steps=0"), "--steps=0: it must be a number from 1 to 1000"),
+        (("HEAD", "--max-time=-1"), "--max-time=-1.0: it must be a number from 0 to 3600"),
+        (("HEAD", "--timeout=0"), "--timeout=0: it must be a number of seconds above 0"),
         (("HEAD", "--min-effect=some"), "--min-effect"),
         (("HEAD", "--max-noise=some"), "--max-noise"),
         (("HEAD", "--fail-on=slower"), "--fail-on: unknown verdict 'slower'"),

@@ -160,13 +160,13 @@ def test_what_goes_wrong_is_a_sentence(project: Project) -> None:
     file.write_text('{"kind": "opprof-accepted"')
     done = accept(project, "test_it.py::test_it", "--reason", REASON)
     assert done.returncode == 4
-    assert "accepted.json: this is no JSON" in done.stderr
+    assert "accepted.json: this is not JSON" in done.stderr
     session = project.pytest("--opprof-baseline=main", writes_run=False)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
-    assert any("accepted.json: this is no JSON" in line for line in session.told)
+    assert any("accepted.json: this is not JSON" in line for line in session.told)
     saved = project.pytest("--opprof-save=main")
     assert saved.exit_code == 0
-    assert any("accepted.json: this is no JSON" in line for line in saved.told)
+    assert any("accepted.json: this is not JSON" in line for line in saved.told)
     assert file.read_text() == '{"kind": "opprof-accepted"'
 
 

@@ -88,7 +88,7 @@ def test_no_shell_looks_at_an_input(forge: Forge) -> None:
         arguments=f"-k\ntest_it or $(touch {marks[0]})\n-q; touch {marks[1]}\n",
         baseline=f"$(touch {marks[2]})",
     )
-    assert job.failed is not None, "these are no arguments of pytest"
+    assert job.failed is not None, "these are not arguments of pytest"
     assert not [mark for mark in marks if mark.exists()]
 
 

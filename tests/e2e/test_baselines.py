@@ -177,7 +177,7 @@ def test_the_nearest_ancestor_stands_in_for_a_commit_without_a_run(repository: P
     session = repository.pytest("--opprof-baseline=main")
     assert session.exit_code == 0
     assert header(session.stdout)[1] == (
-        f"opprof: took the latest run named 'main': the commit {base[:7]} it was stored under is no ancestor "
+        f"opprof: took the latest run named 'main': the commit {base[:7]} it was stored under is not an ancestor "
         "of HEAD"
     )
 

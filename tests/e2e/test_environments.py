@@ -94,7 +94,7 @@ def test_a_number_that_is_none_is_refused_and_named(saved: Project) -> None:
     path.write_text(text.replace('"ranges.count":1', '"ranges.count":NaN'))
     session = saved.pytest("--opprof-baseline=main", writes_run=False)
     assert session.exit_code == pytest.ExitCode.USAGE_ERROR
-    assert any("NaN is no JSON number. The file was not used" in line for line in session.told)
+    assert any("NaN is not a JSON number. The file was not used" in line for line in session.told)
 
 
 def test_a_total_that_vanished_is_inconclusive(saved: Project) -> None:

@@ -62,9 +62,9 @@ def bad_baseline(kind: str, good: bytes) -> bytes:
 
 
 COMPLAINTS = {
-    "cut off": "this is no JSON: ",
-    "empty": "this is no JSON: ",
-    "binary": "this is no UTF-8 text",
+    "cut off": "this is not JSON: ",
+    "empty": "this is not JSON: ",
+    "binary": "this is not UTF-8 text",
     "damaged gzip": "the gzip data is damaged or cut off",
     "foreign": "no document of pytest-opprof",
     "newer": "99",
@@ -72,7 +72,7 @@ COMPLAINTS = {
 }
 
 
-# What is no document at all is refused in one place, which has its own tests.
+# What is not a document at all is refused in one place, which has its own tests.
 ALIKE = {"empty", "binary", "damaged gzip", "foreign"}
 
 
@@ -111,7 +111,7 @@ def test_a_damaged_file_of_the_same_commit_is_not_saved_over(recorded: tuple[Pro
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert set(session.outcomes.values()) == {"passed"}
     (line,) = (line for line in session.told if path.name in line)
-    assert "this is no JSON" in line
+    assert "this is not JSON" in line
 
 
 @pytest.mark.parametrize("option", ["--opprof-store=dir:pytest.ini/store", "--opprof-store=dir:/proc/opprof"])

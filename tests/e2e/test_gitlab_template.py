@@ -112,5 +112,5 @@ def test_no_shell_looks_at_an_argument(forge: Forge) -> None:
         OPPROF_ARGUMENTS=f"-k\ntest_it or $(touch {marks[0]})\n-q; touch {marks[1]}",
         OPPROF_BASELINE=f"`touch {marks[2]}`",
     )
-    assert done.returncode, "these are no arguments of pytest"
+    assert done.returncode, "these are not arguments of pytest"
     assert not [mark for mark in marks if mark.exists()]

@@ -55,7 +55,7 @@ def test_saved_runs_become_a_trend(repository: Project) -> None:
     assert [row["value"] for row in csv.DictReader(io.StringIO(table))] == ["2.0", "5.0"]
     assert repository.git("status", "--porcelain") == "", "the history ignores itself"
     listed = json.loads(opprof(repository, "baseline", "list", "--json").stdout)
-    assert [each["name"] for each in listed] == ["main"], "the history is no baseline"
+    assert [each["name"] for each in listed] == ["main"], "the history is not a baseline"
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_older_runs_are_imported_once(repository: Project) -> None:
     repository.pytest("--opprof-save=main", "--opprof-history=off")
     repository.commit()
     session = repository.pytest()
-    # A process of an A/B is no run of its own.
+    # A process of an A/B is not a run of its own.
     repository.write(".opprof/ab/20260102-030405-1a2b/first-0000-base.json", session.document.read_text())
     done = opprof(repository, "history", "--import", ".opprof", str(session.document))
     assert done.stdout == "2 runs imported, 0 were there already, 0 have no usable test\n"

@@ -220,7 +220,7 @@ def test_a_full_byte_budget_is_told(project: Project) -> None:
     many = session.result("test_many")
     assert many.capture.truncated
     assert many.capture.dropped > 0
-    # The limit cannot be judged: a count that is too low is no proof.
+    # The limit cannot be judged: a count that is too low is not a proof.
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert (
         "INCONCLUSIVE: the limit on busy.count cannot be judged: events were dropped"

@@ -11,7 +11,7 @@ MARKED = """\
     @pytest.mark.profile(warmup=0, active=2)
     def test_library():
         with nvtx.annotate("solve", domain="solver"):
-            nvtx.mark("an instant is no op")
+            nvtx.mark("an instant is not an op")
 """
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("nvtx") is None, reason="nvtx is not installed")

@@ -57,8 +57,8 @@ def test_a_size_alone_cannot_be_judged(growing: Project) -> None:
     [
         ('size="n"', 'size="m"', "size='m' is not a parameter of the test (there are: work, n)"),
         ('size="n", ', "", 'a limit on python.scaling needs the parameter that is the size: size="n"'),
-        ('size="n"', 'size="work"', "the size work is a number above 0, not <function counted"),
-        ('size="n"', "size=3", "size is a text, not 3"),
+        ('size="n"', 'size="work"', "the size work must be a number above 0, not <function counted"),
+        ('size="n"', "size=3", "size must be a string, not 3"),
     ],
 )
 def test_a_size_that_cannot_be_meant_is_refused(

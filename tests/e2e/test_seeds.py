@@ -165,4 +165,4 @@ def test_a_value_that_is_no_seed_is_a_sentence(project: Project, value: str) -> 
     project.write("test_it.py", DRAWN)
     refused = project.pytest(f"--opprof-seed={value}", writes_run=False)
     assert refused.exit_code == pytest.ExitCode.USAGE_ERROR
-    assert f"--opprof-seed={value}: it is a number from 0 to 4294967295, or off" in refused.stderr
+    assert f"--opprof-seed={value}: it must be a number from 0 to 4294967295, or off" in refused.stderr

@@ -1,4 +1,4 @@
-"""Views launch and copy nothing: they are no ops, and what differs by them alone is CHANGED."""
+"""Views launch and copy nothing: they are not ops, and what differs by them alone is CHANGED."""
 
 from dataclasses import dataclass, replace
 

@@ -36,7 +36,7 @@ _OTHERS: Final[tuple[Any, ...]] = (None, True, False, [], {}, [[]], {"": None})
 
 
 class JsonMutator:
-    """Changes values of JSON documents; what is no JSON, and one input in four, by their bytes.
+    """Changes values of JSON documents; what is not JSON, and one input in four, by their bytes.
 
     Args:
         mutate: Changes bytes, to so many at most: libFuzzer does it.

@@ -102,8 +102,8 @@ def test_damaged_baseline_is_listed_with_its_fault(
     Path(f".opprof/main/{key(2)}.json").write_text('{"created": "2026-02-01T00:00:00+00:00"')
     lines = told(capsys, "list")
     assert lines[1].split()[-3:] == ["2", "?", "?"]
-    assert lines[-1].startswith(f".opprof/main/{key(2)}.json: this is no JSON")
-    assert "this is no JSON" in json.loads("\n".join(told(capsys, "list", "--json")))[0]["problem"]
+    assert lines[-1].startswith(f".opprof/main/{key(2)}.json: this is not JSON")
+    assert "this is not JSON" in json.loads("\n".join(told(capsys, "list", "--json")))[0]["problem"]
 
 
 def test_empty_store_says_how_to_fill_it(
@@ -151,7 +151,9 @@ def test_run_with_gaps_is_not_saved_as_whole(store: Archive, capsys: pytest.Capt
     assert main(["merge", "shard.json", "-o", "run.json", "--expect=2"]) == 1
     capsys.readouterr()
     (line,) = told(capsys, "save", "main", "run.json", "--whole", code=2)
-    assert line == "opprof: run.json is no run of all tests: it lacks 1 of 2 shards. Save it without --whole"
+    assert (
+        line == "opprof: run.json is not a run of all tests: it lacks 1 of 2 shards. Save it without --whole"
+    )
     told(capsys, "save", "main", "run.json")
     assert len(store.entries("main")) == 3
 
@@ -202,7 +204,7 @@ def test_remove_takes_a_name_or_a_commit(store: Archive, capsys: pytest.CaptureF
 def test_prune_keeps_the_newest_and_what_git_knows(
     store: Archive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told(capsys, "prune") == ["no run is removed for its commit: this is no git repository"]
+    assert told(capsys, "prune") == ["no run is removed for its commit: this is not a git repository"]
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "one")
     known = git(tmp_path, "rev-parse", "HEAD")
@@ -224,7 +226,7 @@ def test_doctor_names_the_newest_of_a_store(
         ("dir:none", "store         empty     dir:none: record a baseline with pytest --opprof-save=NAME"),
         (
             "git:none",
-            f"store         broken    git:none cannot be used: {tmp_path}/none is no folder. Choose another store",
+            f"store         broken    git:none cannot be used: {tmp_path}/none is not a folder. Choose another store",
         ),
     ):
         main(["doctor", "--store", uri])

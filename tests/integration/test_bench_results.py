@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of that name; benches are no part of the package, and stand beside it."""
+    """The module of that name; benches are not part of the package, and stand beside it."""
     monkeypatch.syspath_prepend(ROOT)
     return importlib.import_module("benchmarks.results")
 

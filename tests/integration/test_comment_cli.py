@@ -184,7 +184,7 @@ def test_pipeline_of_a_branch_is_no_failure(
 
 def test_forge_can_be_named(gitlab: GitLabApi, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["comment", "risen.json", "--forge=github"]) == 2
-    assert "GITHUB_EVENT_PATH is not set: this is no job of GitHub Actions" in capsys.readouterr().err
+    assert "GITHUB_EVENT_PATH is not set: this is not a job of GitHub Actions" in capsys.readouterr().err
 
 
 def test_dry_run_needs_no_job(capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +240,7 @@ def test_wrong_address_of_the_api_is_told(
 ) -> None:
     monkeypatch.setenv("GITHUB_API_URL", address)
     assert main(["comment", "risen.json"]) == 2
-    assert "is no address of GitHub's API" in capsys.readouterr().err
+    assert "is not an address of GitHub's API" in capsys.readouterr().err
 
 
 def test_missing_library_is_named(

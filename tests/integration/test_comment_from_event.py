@@ -521,7 +521,7 @@ def test_token_is_shown_to_the_api_alone(job: Job) -> None:
     ("others", "pulls", "why"),
     [
         ({"event": "push"}, None, "the run that ended was not of a pull request but of the event push"),
-        ({"head_repository": None}, None, "the branch that was measured is there no more"),
+        ({"head_repository": None}, None, "the measured branch no longer exists"),
         ({}, [], "no open pull request is at bbbbbbb"),
         ({}, [pull(head="e" * 40)], "no open pull request is at bbbbbbb"),
         ({}, [pull(fork="somebody/else")], "no open pull request is at bbbbbbb"),

@@ -159,7 +159,7 @@ def test_holistic_trace_analysis_breaks_it_down(rows_and_trace: tuple[Any, Path]
     kinds, kernels = analysis.get_gpu_kernel_breakdown(visualize=False)
     assert {"COMPUTATION", "MEMORY"} <= set(kinds["kernel_type"])
     assert {"gemm", "node"} <= set(kernels["name"])
-    assert not {"forward", "ProfilerStep#1"} & set(kernels["name"])  # ranges are no kernels
+    assert not {"forward", "ProfilerStep#1"} & set(kernels["name"])  # ranges are not kernels
     series = analysis.get_queue_length_time_series(ranks=[0])
     assert series[0]["queue_length"].max() >= 1
     assert not analysis.get_queue_length_summary(ranks=[0]).empty

@@ -194,7 +194,7 @@ def test_what_is_no_tool_is_told(interface: str, tool: str, tools: dict[str, Pat
         UNHEARD.format(interface=interface),
         environment={VARIABLES[interface]: path},
     )
-    why = "is no such tool" if tool == "deaf" else "cannot be loaded"
+    why = "is not such a tool" if tool == "deaf" else "cannot be loaded"
     assert f"{VARIABLES[interface]} names {path}, which {why}" in said
 
 

@@ -62,14 +62,14 @@ def test_a_digest_tells_one_state_of_the_files_from_another(project: Project) ->
     seen.add(dirty.key)
     assert len(seen) == 5
     assert dirty.commit.short.endswith("+dirty")
-    # What a test writes beside its code is no change of it.
+    # What a test writes beside its code is not a change of it.
     project.write("results.txt", "42\n")
     assert head_of(project.folder) == dirty
     assert head_of(project.folder / ".git" / "..") == dirty
 
 
 def test_before_the_first_commit_there_is_nothing_to_compare_with(tmp_path: Path, project: Project) -> None:
-    with pytest.raises(UsageError, match="there is nothing to compare with: this is no git repository"):
+    with pytest.raises(UsageError, match="there is nothing to compare with: this is not a git repository"):
         head_of(tmp_path)
     (tmp_path / "new").mkdir()
     new = Project(tmp_path / "new")

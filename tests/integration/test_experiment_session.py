@@ -60,7 +60,7 @@ def test_what_ends_in_time_ended_by_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
 def test_no_time_to_wait_is_refused(seconds: float) -> None:
-    with pytest.raises(UsageError, match=r"--timeout=.*: it is a number of seconds above 0"):
+    with pytest.raises(UsageError, match=r"--timeout=.*: it must be a number of seconds above 0"):
         session.check_timeout(seconds)
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The function of that name; benches are no part of the package, and stand beside it."""
+    """The function of that name; benches are not part of the package, and stand beside it."""
     monkeypatch.syspath_prepend(ROOT)
     return importlib.import_module("benchmarks.gates.trials").trials
 

@@ -287,9 +287,9 @@ def test_shallow_clone_keeps_and_pushes(tmp_path: Path, bare: Path) -> None:
 def test_where_git_has_nothing_to_say_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(StoreError, match="git: cannot be used: this is no git repository"):
+    with pytest.raises(StoreError, match="git: cannot be used: this is not a git repository"):
         open_store("git:", root=tmp_path).names()
-    with pytest.raises(StoreError, match="/none is no folder"):
+    with pytest.raises(StoreError, match="/none is not a folder"):
         open_store("git:none", root=tmp_path).names()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StoreError, match="git: cannot be used: git is not installed"):

@@ -40,7 +40,7 @@ DEVICES = {
 FILES = OWN | DEVICES
 NO_TRACES = {
     "simple_add_execution_trace.json.gz": "it has no traceEvents",
-    "torch_basic_evaluation_events.json": "byte 1: an event that is no object",
+    "torch_basic_evaluation_events.json": "byte 1: an event that is not an object",
 }
 WORK = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 COLUMNS = (

@@ -114,7 +114,7 @@ def test_latest_is_taken_with_a_note(project: Project) -> None:
     assert "(latest, " in found.label
     (note,) = found.notes
     assert note == (
-        f"took the latest run named 'main': the commit {other[:7]} it was stored under is no ancestor of HEAD"
+        f"took the latest run named 'main': the commit {other[:7]} it was stored under is not an ancestor of HEAD"
     )
 
 
@@ -152,7 +152,7 @@ def test_start_that_is_known_stands_in_for_what_is_checked_out(project: Project)
         (first, "nearest ancestor"),
         (third, "latest"),
     ]
-    assert found[1].note.endswith(f"it was stored under is no ancestor of {second[:7]}")
+    assert found[1].note.endswith(f"it was stored under is not an ancestor of {second[:7]}")
     (exact, *_) = candidates(project.store, "main", repository=project.folder, here=HERE, start=third)
     assert (exact.entry.commit, exact.relation) == (third, "merge-base")
     (by_revision, *_) = candidates(project.store, "HEAD", repository=project.folder, here=HERE, start=first)
@@ -236,7 +236,7 @@ def test_no_repository_takes_the_latest(tmp_path: Path, monkeypatch: pytest.Monk
     project.save("main", None)
     found = project.resolve("main")
     assert found.run.run_id == "run2"
-    assert found.notes == ("took the latest run named 'main': this is no git repository",)
+    assert found.notes == ("took the latest run named 'main': this is not a git repository",)
 
 
 def test_no_git_takes_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,7 +321,7 @@ def test_counts_taken_over_are_the_last_to_be_chosen(project: Project) -> None:
 
 def test_missing_folder_is_a_problem_not_a_crash(tmp_path: Path) -> None:
     git = Git(tmp_path / "none")
-    assert "is no folder" in git.problem
+    assert "is not a folder" in git.problem
     assert git.head() is None
 
 

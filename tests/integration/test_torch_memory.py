@@ -178,7 +178,7 @@ def test_profile_shows_memory_in_events_and_table(torch: Any) -> None:
 
 
 def test_shapes_are_as_without_memory(torch: Any) -> None:
-    """With memory each tensor is followed by which one it is: that is no shape, and no value."""
+    """With memory each tensor is followed by which one it is: that is not a shape, and no value."""
     ones = torch.ones(2, 3)
     plain = Window(sources=RANGES_AND_OPS, record_shapes=True)
     for window in (plain, both := memory_window(record_shapes=True)):

@@ -206,7 +206,7 @@ def test_a_bad_file_is_told_in_a_sentence(files: Path, capsys: pytest.CaptureFix
     (files / "bad.json").write_bytes(b'[{"name": "\x1b')
     assert main(["trace", "show", "bad.json"]) == 4
     assert capsys.readouterr().err == (
-        "opprof: bad.json is no whole Chrome trace: byte 11: a control character in a string\n"
+        "opprof: bad.json is not a whole Chrome trace: byte 11: a control character in a string\n"
     )
 
 

@@ -49,7 +49,7 @@ def trace_of(recording: Recording, folder: Path, **options: Any) -> Any:
 
 
 def slices(trace: Any) -> list[Any]:
-    """The window's own slice is no event."""
+    """The window's own slice is not an event."""
     return [event for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] != "Trace"]
 
 
@@ -205,7 +205,7 @@ def test_metadata_becomes_members(recording: Recording, tmp_path: Path) -> None:
 def test_metadata_that_is_no_json_writes_nothing(recording: Recording, tmp_path: Path, value: Any) -> None:
     path = tmp_path / "trace.json"
     path.write_text("earlier")
-    with pytest.raises(ValueError, match=r"metadata 'key': .* is no JSON"):
+    with pytest.raises(ValueError, match=r"metadata 'key': .* is not JSON"):
         recording.write_chrome_trace(path, metadata={"key": value})
     assert path.read_text() == "earlier"
     assert list(tmp_path.iterdir()) == [path]

@@ -254,7 +254,7 @@ COLLECTOR: Final = (
         test="native/tests/test_kineto_in.c::a_text_cut_anywhere_is_told",
     ),
     _noticed(
-        name="a file that is no trace",
+        name="a file that is not a trace",
         tells="That a file which is read holds no events.",
         file="native/src/import/kineto_in.c",
         text="    if (!r->failed && !r->has_events)",

@@ -207,7 +207,7 @@ SESSIONS: Final = (
         test=f"{_GIT}::test_dirty_runs_count_and_are_said",
     ),
     _says(
-        name="a baseline that is no ancestor",
+        name="a baseline that is not an ancestor",
         tells="That the latest run was taken, and that its commit is none this work grew from.",
         file=_RESOLVE,
         text="            yield Candidate(entry=entry, relation=LATEST, note=note)\n\n\n",

@@ -176,7 +176,7 @@ class _Python(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        # Of a text, or of types, it is no arithmetic.
+        # Of a text, or of types, it is not an arithmetic.
         if type(node.op) in _ARITHMETIC and not isinstance(node.left, ast.Constant | ast.JoinedStr):
             self._between(node.left, node.right, *_ARITHMETIC[type(node.op)])
         self.generic_visit(node)

@@ -95,7 +95,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="a base that is not certain",
-        tells="That the base is not the same in every step: it is no gate.",
+        tells="That the base is not the same in every step: it is not a gate.",
         file=_JUDGE,
         text="        if not base.is_constant or _disagrees(self.base, change):",
         without="        if False:",
@@ -103,7 +103,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="a base that disagreed with itself",
-        tells="That the base was another in another process: it is no gate.",
+        tells="That the base was another in another process: it is not a gate.",
         file=_JUDGE,
         text="not base.is_constant or _disagrees(self.base, change):",
         without="not base.is_constant:",
@@ -153,7 +153,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="a count that became uncertain",
-        tells="That a gate is not the same in every step any more.",
+        tells="That a gate is no longer the same in every step.",
         file=_JUDGE,
         text="change, verdict=unsure if rule else None, reason=self._instability(",
         without="change, verdict=Verdict.PASS if rule else None, reason=self._instability(",
@@ -297,7 +297,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="a test that is gone",
-        tells="That a test of the baseline is not there any more.",
+        tells="That a baseline test no longer exists.",
         file=_SESSIONS,
         text="verdict=Verdict.MISSING, reason=reason, base=pair.base)",
         without="verdict=None, reason=reason, base=pair.base)",
@@ -321,7 +321,7 @@ VERDICTS: Final = (
     ),
     _judges(
         name="nothing that stayed nothing",
-        tells="That no ops before and none now is no gate beside what did run.",
+        tells="That no ops before and none now is not a gate beside what did run.",
         file=_JUDGE,
         text="    return sum(not ran or _is_something(change) for change in judged)",
         without="    return len(judged)",

@@ -99,7 +99,7 @@ def test_counts_may_be_short() -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "ms", "5 parsecs", "1e999 ms", "nan s", "5 ms x"])
 def test_no_time_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match=r"is no time: write it like '1\.5 ms'"):
+    with pytest.raises(UsageError, match=r"is not a time: write it like '1\.5 ms'"):
         parse_duration_ns(text)
 
 
@@ -146,5 +146,5 @@ def test_bounds_agree_with_python(value: int, limit: int) -> None:
 
 def test_percentages_are_exact() -> None:
     assert parse_percent("2.5%", where="x") == Fraction(1, 40)
-    with pytest.raises(UsageError, match="x: '2' is no percentage"):
+    with pytest.raises(UsageError, match="x: '2' is not a percentage"):
         parse_percent("2", where="x")

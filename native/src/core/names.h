@@ -18,7 +18,7 @@ extern "C" {
 /* Id of a name given in UTF-8 (surrogates allowed); OP_NAME_OVERFLOW when the table is full. */
 uint32_t op_names_intern(const char *utf8, size_t length);
 /* The same for a name whose events are grouped under another: one text may be a name in several groups.
- * OP_NAME_NONE as the group is no group. */
+ * OP_NAME_NONE as the group is not a group. */
 uint32_t op_names_intern_in(const char *utf8, size_t length, uint32_t group);
 /* The name of a Python call, `file(line): function` as torch writes it. Its group is without the line,
  * which moves when code above it changes; a text without a line has no group. */

@@ -179,7 +179,7 @@ int op_cupti_load(op_cupti_library *out, const char *named, const char *const *p
                             "nvidia-cuda-cupti-cu12, or set OPPROF_CUPTI_PATH to the library");
     const char *missing = bind(handle, of_cupti, &out->cupti);
     if (missing)
-        return op_error_set(OP_CUDA_NO_CUPTI, "%s has no %s: it is no libcupti of CUDA 12 or later",
+        return op_error_set(OP_CUDA_NO_CUPTI, "%s has no %s: it is not a libcupti of CUDA 12 or later",
                             path, missing);
     note_path(out, path);
     rc = out->cupti.GetVersion(&out->version);

@@ -7,7 +7,7 @@
 enum { DEEPEST = 16 };
 
 typedef struct track {
-    int64_t until;           /* end of the last slice that is no range */
+    int64_t until;           /* end of the last slice that is not a range */
     int64_t ranges[DEEPEST]; /* ends of those that are open, outermost first */
     uint32_t depth;
 } track;

@@ -67,7 +67,7 @@ static void put_call_args(op_trace *t, uint64_t row) {
     PUT(out, "\"Python id\":");
     op_json_unsigned(out, row + 1);
     PUT(out, ",\"Python parent id\":");
-    /* 0: none, where Kineto's null is no number to readers */
+    /* 0: none, where Kineto's null is not a number to readers */
     op_json_unsigned(out, c->parent[row] >= 0 ? t->calls[c->parent[row]] : 0);
     PUT(out, ",");
     if (c->kind[row] == OP_PYTHON_CALL)

@@ -151,7 +151,7 @@ static void put_inputs(op_json *w, op_inputs inputs) {
 
 /* ---- named values -------------------------------------------------------------------------- */
 
-/* JSON has no word for what is no number: it goes as a string. */
+/* JSON has no word for what is not a number: it goes as a string. */
 static void put_number(op_json *w, int64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);

@@ -68,7 +68,8 @@ static uint64_t link_to(op_read_events *read, const index_by_link *calls, const 
     return unknown;
 }
 
-/* By correlation first: some versions write the same number as External id, which then is no op's. */
+/* By correlation first: some versions write the same number as External id, which then is not an op's.
+ */
 int op_correlate(op_read_events *read) {
     index_by_link calls, ops;
     int rc = build(read, is_call, &calls);

@@ -126,7 +126,7 @@ static int read_member(op_trace_reader *r) {
     if (j->at == j->end && !j->is_last)
         return OP_SCAN_MORE;
     if (c != '[' || r->has_events) {
-        j->problem = r->has_events ? "traceEvents comes twice" : "traceEvents is no list";
+        j->problem = r->has_events ? "traceEvents comes twice" : "traceEvents is not a list";
         return OP_SCAN_BAD;
     }
     j->at++;
@@ -150,7 +150,7 @@ static int read_item(op_trace_reader *r) {
     if (j->at == j->end && !j->is_last)
         return OP_SCAN_MORE;
     if (c != '{') {
-        j->problem = j->at == j->end ? "the text ends here" : "an event that is no object";
+        j->problem = j->at == j->end ? "the text ends here" : "an event that is not an object";
         return OP_SCAN_BAD;
     }
     return op_trace_read_event(r);

@@ -26,7 +26,7 @@ static PyObject *Decorated_call(PyObject *self, PyObject *const *args, size_t na
     return result;
 }
 
-/* What is no plain function is left to Python: coroutines and generators run in pieces, later, and
+/* What is not a plain function is left to Python: coroutines and generators run in pieces, later, and
  * a partial or a static method may hide one. */
 static int runs_at_once(PyObject *function) {
     PyObject *inner = PyMethod_Check(function) ? PyMethod_GET_FUNCTION(function) : function;

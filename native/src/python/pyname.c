@@ -32,7 +32,7 @@ static size_t place_of(const void *pointer, size_t places) {
     return (bits ^ bits >> 12) & (places - 1);
 }
 
-/* Takes the text, which may be NULL: then there was no memory for it. A path that is no UTF-8 has
+/* Takes the text, which may be NULL: then there was no memory for it. A path that is not UTF-8 has
  * lone surrogates, which pass as "surrogatepass" makes them. */
 static uint32_t interned_in(PyObject *text, uint32_t group) {
     PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass") : NULL;

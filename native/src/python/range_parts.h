@@ -13,7 +13,7 @@
 #include "sources/emit.h"
 #include "sources/unwinding.h"
 
-int op_range_intern_odd(PyObject *text, uint32_t *id); /* of a text that is no UTF-8 */
+int op_range_intern_odd(PyObject *text, uint32_t *id); /* of a text that is not UTF-8 */
 
 /* The name's id; -1: an exception is set. */
 static inline int op_range_intern(PyObject *text, uint32_t *id) {

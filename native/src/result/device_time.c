@@ -4,7 +4,7 @@
 #include "core/fault.h"
 #include "result/result.h"
 
-/* What an op is charged with. Waiting is no work, and a range on a device is made of kernels that
+/* What an op is charged with. Waiting is not work, and a range on a device is made of kernels that
  * are counted already. */
 bool op_is_device_work(uint8_t kind) {
     return kind == OP_KERNEL || kind == OP_MEMCPY || kind == OP_MEMSET;

@@ -158,7 +158,8 @@ static uint32_t payload_words(uint32_t token) {
     }
 }
 
-/* A tensor list's members follow as tokens of their own. Which tensor one is, is no input's value. */
+/* A tensor list's members follow as tokens of their own. Which tensor one is, is not an input's value.
+ */
 bool op_inputs_next(op_inputs *inputs, const uint32_t **token) {
     do {
         if (inputs->at >= inputs->end || TAG(*inputs->at) == OP_INPUT_CUT)

@@ -26,7 +26,7 @@ static bool is_on_device(const op_memory *m) {
     return !(m->device_type == 0 || m->device_type == 2 || m->device_type == 5);
 }
 
-/* What an event changed: 0 where it is no memory, or memory that was not to be had. */
+/* What an event changed: 0 where it is not memory, or memory that was not to be had. */
 static int64_t change_at(const op_result *r, uint64_t row, bool *on_device) {
     op_memory m;
     if (!op_result_memory(r, row, &m) || m.address == 0)

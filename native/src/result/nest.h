@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 typedef struct op_nest {
-    uint32_t *nearest; /* by depth of calls: row + 1; 0: a call that is no row */
+    uint32_t *nearest; /* by depth of calls: row + 1; 0: a call that is not a row */
     uint64_t rows;     /* of calls */
     op_open_call *open;
     uint32_t open_count, open_capacity;

@@ -71,7 +71,7 @@ static void free_entries(entries *s) {
     free(s->slots);
 }
 
-/* ---- what is no entry ---------------------------------------------------------------------- */
+/* ---- what is not an entry ---------------------------------------------------------------------- */
 
 /* As _HIDDEN_FRAMES of pytest_opprof/events/names.py: a part of the file's name, and of the
  * function's. */

@@ -48,7 +48,7 @@ static bool may_have_views(const op_segment *s) {
     return s->is_open != NULL;
 }
 
-/* Children stand behind their parents. What is no op (a range, a call) passes on what ran in it. */
+/* Children stand behind their parents. What is not an op (a range, a call) passes on what ran in it. */
 void op_views_settle(const op_segment *s) {
     const op_writable *w = s->w;
     for (uint64_t row = may_have_views(s) ? s->count : 0; row-- > 0;) {

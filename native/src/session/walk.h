@@ -17,7 +17,7 @@ typedef struct op_walk {
     uint32_t line;
     uint32_t arg_base;
     uint64_t row;
-    uint64_t last;     /* 1 + row of the last event that is no call of CUDA */
+    uint64_t last;     /* 1 + row of the last event that is not a call of CUDA */
     uint16_t depth;    /* and its depth */
     uint32_t *nearest; /* by depth: 1 + row of what may be a parent, there or below; 0: none */
     uint32_t step;     /* the last that began before the event, + 1 */

@@ -29,7 +29,7 @@ static void *open_tool(const char *variable) {
 }
 
 static int refuse(const char *variable) {
-    return op_error_set(OP_EIO, "%s names %s, which is no such tool", variable, getenv(variable));
+    return op_error_set(OP_EIO, "%s names %s, which is not such a tool", variable, getenv(variable));
 }
 
 /* ---- ITT -------------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ uint32_t op_unwinding;
 /* ---- taking ------------------------------------------------------------------------------- */
 
 /* The modules that call op_unwind_take(): ours, which are never unloaded. Their frames on top of a
- * stack are no part of the program. */
+ * stack are not part of the program. */
 static range askers[ASKERS];
 static uint32_t asker_count;
 

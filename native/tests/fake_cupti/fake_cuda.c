@@ -238,7 +238,7 @@ FAKE_EXPORT int cuCtxSetCurrent(context *current) {
     return CUDA_SUCCESS;
 }
 
-/* A context of the program's own, which is no device's primary one. */
+/* A context of the program's own, which is not a device's primary one. */
 FAKE_EXPORT int cuCtxCreate_v2(context **created, unsigned flags, int device) {
     ENTER(1);
     static context made[DEVICES];

@@ -26,7 +26,7 @@ from pytest_opprof.wording import counted
 
 _WORDS = {RewriteKind.ADDED: "new", RewriteKind.REMOVED: "gone"}
 _ONE_SIDED = frozenset({RewriteKind.ADDED, RewriteKind.REMOVED})
-# The verdicts of a row that is no part of a total's rise.
+# The verdicts of a row that is not part of a total's rise.
 _OF_ITS_OWN = frozenset({Verdict.CHANGED, Verdict.IMPROVED})
 
 

@@ -191,7 +191,7 @@ def _not_timed(test: Readings) -> Refusal | None:
             why = missing[0].timing.reason or "its processes timed no steps"
             reason = f"no wall time in {_of(missing, side)} of the {name}: {why}"
             return Refusal(verdict=Verdict.INCONCLUSIVE, reason=reason)
-        # Also refuses what is no number at all.
+        # Also refuses what is not a number at all.
         wrong = [each for each in side if not each.totals[WALL_TIME.name].low > 0]
         if wrong:
             value = wrong[0].totals[WALL_TIME.name].low

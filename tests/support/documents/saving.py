@@ -43,7 +43,7 @@ def _save_in_forks() -> None:
         if child:
             os.waitpid(child, 0)
             continue
-        # What a library loads on its first use is no part of a save, and thousands of calls.
+        # What a library loads on its first use is not part of a save, and thousands of calls.
         archive = _archive()
         archive.names()
         print(os.getpid(), flush=True)

@@ -91,7 +91,7 @@ def small_history() -> dict[str, tuple[MetricTrend, ...]]:
 
 
 def hostile_comparison() -> Comparison:
-    """Names that are no names, wherever a document has one."""
+    """Names that are not names, wherever a document has one."""
     tests = [
         calling(
             *((name[:1_000], at + 2, (f"{name}{name}"[:1_000], 1)) for at, name in enumerate(HOSTILE)),

@@ -92,7 +92,7 @@ def served(ui: Path, trace: Path) -> Iterator[str]:
             return str(trace) if path == "/opened-trace.json" else super().translate_path(path)
 
         def log_message(self, *_: object) -> None:
-            """Requests are no output of a test."""
+            """Requests are not output of a test."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(ui)))
     thread = threading.Thread(target=server.serve_forever)

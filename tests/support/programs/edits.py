@@ -73,7 +73,7 @@ class Called:
 
     @property
     def runs_ops(self) -> bool:
-        """Whether it is an op that is no view, or one is inside it."""
+        """Whether it is an op that is not a view, or one is inside it."""
         return (not self.is_view and "::" in self.name) or any(call.runs_ops for call in self.inside)
 
     def sum(self) -> Counter[str]:

@@ -41,7 +41,7 @@ class Entered:
 
     @property
     def caller(self) -> Entered | None:
-        """The nearest range below that is no asynchronous one."""
+        """The nearest range below that is not an asynchronous one."""
         return next((entered for entered in reversed(self.below) if not entered.is_async), None)
 
 

@@ -48,7 +48,7 @@ class Proofs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A run without a proof is no green one."""
+        """A run without a proof is not a green one."""
         lost = any(map(_WANTS_A_PACKAGE.search, self.skipped.values()))
         if lost and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

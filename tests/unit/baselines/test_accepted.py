@@ -113,8 +113,8 @@ def test_readers_words_stay_readable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("{", "this is no JSON"),
-        ("[]", "this is no document of pytest-opprof"),
+        ("{", "this is not JSON"),
+        ("[]", "this is not a document of pytest-opprof"),
         ('{"kind": "opprof-run"}', "this is a run, and a accepted is needed"),
         ('{"kind": "opprof-accepted", "schema_version": 1}', "'accepted' is missing"),
         ('{"kind": "opprof-accepted", "schema_version": 2, "accepted": []}', "is newer than 1"),
@@ -133,7 +133,7 @@ def test_a_corrupt_file_is_a_sentence_and_nothing_is_lost(tmp_path: Path, text: 
     ("change", "sentence"),
     [
         ({"metric": "ops.cuont"}, "accepted[0].metric: no metric 'ops.cuont'"),
-        ({"value": 1.5}, "accepted[0].value: 1.5 is no integer"),
+        ({"value": 1.5}, "accepted[0].value: 1.5 is not an integer"),
         ({"value": None}, "accepted[0].value: a metric needs a value"),
         ({"metric": None}, "accepted[0].metric: no metric None"),
         ({"reason": ""}, "accepted[0].reason: '' does not fit 1"),

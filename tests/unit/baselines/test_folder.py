@@ -16,7 +16,7 @@ def test_folder_is_that_of_the_nearest_project_upwards(tmp_path: Path) -> None:
     assert project_folder(below) == below / ".opprof"
     (tmp_path / ".opprof").mkdir()
     assert project_folder(below) == tmp_path / ".opprof"
-    (tmp_path / "package" / ".opprof").write_text("a file is no folder of ours")
+    (tmp_path / "package" / ".opprof").write_text("a file is not a folder of ours")
     assert project_folder(below) == tmp_path / ".opprof"
 
 

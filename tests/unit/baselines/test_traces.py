@@ -63,7 +63,7 @@ def test_a_carried_test_has_the_trace_of_its_own_run(saved: SavedTraces, tmp_pat
     carried = replace(test, carried_from=CarriedFrom(run_id="run1", created=first.created))
     assert saved.of(carried, second) == saved.of(first.tests[0], first)
     again = staged(tmp_path / "new", {IDS[0]: 10})
-    saved.keep(again, replace(second, tests=(carried,)))  # it did not run: this is no trace of the second
+    saved.keep(again, replace(second, tests=(carried,)))  # it did not run: this is not a trace of the second
     assert again[IDS[0]].exists()
 
 

@@ -52,5 +52,5 @@ def test_without_a_configuration_it_is_the_folders_own(inner: Path) -> None:
 @pytest.mark.usefixtures("inner")
 def test_what_is_no_store_is_told_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\nopprof_store = 1\n")
-    with pytest.raises(UsageError, match=r"pyproject\.toml: opprof_store is 1: write it as a text"):
+    with pytest.raises(UsageError, match=r"pyproject\.toml: opprof_store is 1: write it as a string"):
         place_of(None)

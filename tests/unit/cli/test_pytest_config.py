@@ -107,8 +107,8 @@ def test_what_cannot_be_extended_safely_is_left_alone(tmp_path: Path, text: str)
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("pyproject.toml", b"[", "is no TOML"),
-        ("pytest.ini", b"addopts = -ra", "is no ini file"),
+        ("pyproject.toml", b"[", "is not TOML"),
+        ("pytest.ini", b"addopts = -ra", "is not an ini file"),
         ("tox.ini", b"\xff", "cannot be read"),
     ],
 )

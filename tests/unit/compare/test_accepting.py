@@ -77,7 +77,7 @@ def test_what_was_accepted_passes_with_its_reason() -> None:
     test = found(BASE, HEAD, *accepted(compared(BASE, HEAD)))
     assert test.verdict is Verdict.ACCEPTED
     assert test.reason == "3 more ops in each step than main, accepted up to 7 (so)"
-    # An op that is no gate of its own goes with its total.
+    # An op that is not a gate of its own goes with its total.
     assert {change.op: change.verdict for change in test.changes} == dict.fromkeys(
         (None, "aten::clone", "aten::add"), Verdict.ACCEPTED
     )
@@ -177,9 +177,9 @@ def test_a_limit_is_raised_where_it_stands() -> None:
         ("test_x", None, "so", f"no test 'test_x' (did you mean '{TEST}'?)"),
         ("tests/test_a.py::test_y", None, "so", f"(did you mean '{TEST}'?)"),
         ("entirely different", None, "so", "the last comparison has no test 'entirely different'"),
-        (TEST, "ops.cuont", "so", f"'ops.cuont' is no gate of {TEST} that failed"),
+        (TEST, "ops.cuont", "so", f"'ops.cuont' is not a gate of {TEST} that failed"),
         (TEST, "ops.cuont", "so", "(did you mean 'ops.count'?)"),
-        (TEST, "aten::add.count", "so", "is no gate of"),
+        (TEST, "aten::add.count", "so", "is not a gate of"),
         (TEST, "zzz", "so", "(what failed: ops.count, aten::clone.count)"),
     ],
 )

@@ -179,5 +179,5 @@ def test_the_best_step_holds_a_budget_of_time() -> None:
 
 
 def test_a_share_needs_its_sign() -> None:
-    with pytest.raises(UsageError, match="'20' is no share: write it like '20 %'"):
+    with pytest.raises(UsageError, match="'20' is not a share: write it like '20 %'"):
         judged(PLAIN, {"device.idle_fraction": "<= 20"})

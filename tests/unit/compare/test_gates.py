@@ -65,8 +65,8 @@ def test_options_may_hold_an_equals_sign() -> None:
     ("option", "sentence"),
     [
         ("aten::mul.count", "--opprof-gate: 'aten::mul.count' has no rule"),
-        ("aten::mul.count=strict", "--opprof-gate: aten::mul.count: 'strict' is no rule"),
-        ("aten::mul.count=x%", "--opprof-gate: aten::mul.count: 'x%' is no percentage"),
+        ("aten::mul.count=strict", "--opprof-gate: aten::mul.count: 'strict' is not a rule"),
+        ("aten::mul.count=x%", "--opprof-gate: aten::mul.count: 'x%' is not a percentage"),
         ("aten::mull.count=off", "unknown metric 'aten::mull.count' in --opprof-gate (did you mean"),
     ],
 )

@@ -144,7 +144,7 @@ def test_swapping_sides_swaps_rises_and_falls(pair: tuple[Program, Program]) -> 
 
 
 def has_renames(found: TestComparison) -> bool:
-    """Whether something was there that is not any more: told with what is there now, it is no row that fell."""
+    """Whether something was there that is not any more: told with what is there now, it is not a row that fell."""
     return any(
         change.rewrite is not None and change.rewrite.kind not in {RewriteKind.ADDED, RewriteKind.WRAPPED}
         for change in found.changes

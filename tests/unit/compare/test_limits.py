@@ -59,7 +59,7 @@ def test_presets_are_written_out() -> None:
         ),
         (5, "limits of test_x: limits are a dict, a preset's name, or a list of both, not 5"),
         ([5], "limits of test_x: 5 is neither a preset's name nor a dict of limits"),
-        ({"ops.count": "few"}, "limits of test_x: ops.count: 'few' is no count: write it like '12'"),
+        ({"ops.count": "few"}, "limits of test_x: ops.count: 'few' is not a count: write it like '12'"),
         (
             {"aten::itme.count": 0},
             "unknown metric 'aten::itme.count' in limits of test_x (did you mean 'aten::item.count'?)",

@@ -50,5 +50,5 @@ def test_two_tests_do_not_become_one() -> None:
 
 @pytest.mark.parametrize("text", ["a.py", "a.py ->", "-> b.py", "a -> b -> c", ""])
 def test_what_has_no_two_sides_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match=r"opprof_rename: '.*' is no renaming: write it like"):
+    with pytest.raises(UsageError, match=r"opprof_rename: '.*' is not a renaming: write it like"):
         parse_renames([text], where="opprof_rename")

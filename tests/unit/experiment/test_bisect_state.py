@@ -49,5 +49,5 @@ def test_foreign_file_is_no_state(tmp_path: Path, text: str) -> None:
     path = tmp_path / ".state" / "bisect.json"
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(DocumentError, match="is no state of opprof bisect"):
+    with pytest.raises(DocumentError, match="is not a state of opprof bisect"):
         BisectState(tmp_path, QUESTION).resume()

@@ -97,20 +97,20 @@ def test_an_unknown_name_says_which_there_are(tmp_path: Path, kept: Kept) -> Non
 def test_a_plan_of_another_release_is_passed_over(tmp_path: Path, kept: Kept, text: str) -> None:
     (kept.folder / "plan.json").write_text(text)
     assert list(unfinished(tmp_path)) == []
-    with pytest.raises(DocumentError, match="this is no plan of this release"):
+    with pytest.raises(DocumentError, match="this is not a plan that this release can read"):
         named(tmp_path, kept.name)
 
 
 @pytest.mark.parametrize("text", ["{", "1", "[1]", '[{"round": "first"}]', '[{"other": 1}]'])
 def test_damaged_list_of_deaths_is_refused(kept: Kept, text: str) -> None:
     (kept.folder / "deaths.json").write_text(text)
-    with pytest.raises(DocumentError, match=r"no JSON|no list of processes that died"):
+    with pytest.raises(DocumentError, match=r"not JSON|not a list of crashed processes"):
         kept.deaths()
 
 
 def test_two_processes_do_not_go_on_with_one(tmp_path: Path, kept: Kept) -> None:
     other = named(tmp_path, kept.name)
-    with kept.held(), pytest.raises(UsageError, match="another process goes on with it now"), other.held():
+    with kept.held(), pytest.raises(UsageError, match="another process is already resuming it"), other.held():
         pass
     with other.held():
         pass

@@ -83,9 +83,9 @@ def test_plain_files_of_any_mode_are_unpacked(mode: int) -> None:
 
 
 HOSTILE = {
-    "nothing": (b"", "it is no zip"),
-    "no zip": (b"PK" * 40, "it is no zip as GitHub's upload-artifact makes them"),
-    "cut off": (GOOD[:-4], "it is no zip as"),
+    "nothing": (b"", "it is not a zip"),
+    "no zip": (b"PK" * 40, "it is not a zip as GitHub's upload-artifact makes them"),
+    "cut off": (GOOD[:-4], "it is not a zip as"),
     "empty": (zip_of(), "it holds 0 files, and one is expected, opprof-run.json"),
     "two files": (zip_of((DOCUMENT, PLAIN), ("evil.sh", b"")), "it holds 2 files"),
     "other name": (zip_of(("run.json", PLAIN)), "it holds 'run.json', and opprof-run.json is expected"),
@@ -114,7 +114,7 @@ HOSTILE = {
     "smaller than it says": (claiming(500), "the zip is damaged|not as large as it says"),
     "damaged": (with_damage(), "the zip is damaged"),
     "gzip within": (zip_of((DOCUMENT, gzip.compress(PLAIN))), "its document is packed twice"),
-    "comment": (GOOD[:-2] + b"\x05\0hello", "it is no zip as"),
+    "comment": (GOOD[:-2] + b"\x05\0hello", "it is not a zip as"),
     "many names": (
         zip_of(*((f"{number}.json", b"") for number in range(2000))),
         "it holds many files, and one is expected",
@@ -150,7 +150,7 @@ def test_second_list_of_files_is_refused() -> None:
     """The locator of a zip64 record says where another list is, for readers that know of it."""
     locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, 0, 1)
     at = GOOD.rindex(b"PK\x05\x06")
-    with pytest.raises(DocumentError, match="it is no zip as"):
+    with pytest.raises(DocumentError, match="it is not a zip as"):
         unpacked(GOOD[:at] + locator + GOOD[at:])
 
 

@@ -76,18 +76,18 @@ def test_job_of_gitlab_takes_all_it_is_told() -> None:
 
 @pytest.mark.parametrize("name", GITHUB)
 def test_what_github_must_tell_is_named(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is not set: this is no job of GitHub Actions"):
+    with pytest.raises(UsageError, match=f"{name} is not set: this is not a job of GitHub Actions"):
         GitHubJob.of({**GITHUB, name: ""})
 
 
 @pytest.mark.parametrize("name", GITLAB)
 def test_what_gitlab_must_tell_is_named(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is not set: this is no job of GitLab CI"):
+    with pytest.raises(UsageError, match=f"{name} is not set: this is not a job of GitLab CI"):
         GitLabJob.of({**GITLAB, name: ""})
 
 
 def test_commit_that_is_none_is_told() -> None:
-    with pytest.raises(ForgeError, match="GitLab CI: 'main' is no commit"):
+    with pytest.raises(ForgeError, match="GitLab CI: 'main' is not a commit"):
         GitLabJob.of({**GITLAB, "CI_COMMIT_SHA": "main"})
 
 

@@ -47,14 +47,17 @@ def test_other_events_are_of_no_pull_request(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "no JSON": ("{", "this is no JSON"),
+    "no JSON": ("{", "this is not JSON"),
     "key twice": ('{"a": 1, "a": 2}', "stands twice"),
     "a list": ("[]", None),
-    "no commit": (workflow_run_event(head_sha="main"), "'main' is no commit"),
-    "a short commit": (workflow_run_event(head_sha="abc1234"), "is no commit"),
-    "commit with more": (workflow_run_event(head_sha=f"{HEAD}/../x"), "is no commit"),
-    "repository with more": (workflow_run_event(head_repository={"full_name": "a/b/c"}), "is no repository"),
-    "dots": (workflow_run_event(head_repository={"full_name": "a/.."}), "is no repository"),
+    "no commit": (workflow_run_event(head_sha="main"), "'main' is not a commit"),
+    "a short commit": (workflow_run_event(head_sha="abc1234"), "is not a commit"),
+    "commit with more": (workflow_run_event(head_sha=f"{HEAD}/../x"), "is not a commit"),
+    "repository with more": (
+        workflow_run_event(head_repository={"full_name": "a/b/c"}),
+        "is not a repository",
+    ),
+    "dots": (workflow_run_event(head_repository={"full_name": "a/.."}), "is not a repository"),
     "number as text": (workflow_run_event(id="90"), r"there is no number at id"),
     "a negative number": (workflow_run_event(run_attempt=-1), r"there is no number at run_attempt"),
     "a number of 19 digits": (workflow_run_event(run_number=10**18), r"there is no number at run_number"),

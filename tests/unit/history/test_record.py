@@ -24,7 +24,7 @@ def test_times_are_values_of_the_run() -> None:
     slow = simple_test({"aten::mul": 1}, totals={"total.self_cpu_time_total": Samples.of([9, 7, 8])})
     fast = simple_test({"aten::mul": 1}, totals={"total.self_cpu_time_total": Samples.of([5, 4, 6])})
     first, second = (record_of(simple_run(test), committed=None).tests[0] for test in (slow, fast))
-    assert first[0] == second[0], "times are no part of what is exact"
+    assert first[0] == second[0], "times are not part of what is exact"
     assert (first[1], second[1]) == ((7,), (4,)), "the least of the steps"
 
 

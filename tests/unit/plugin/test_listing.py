@@ -12,7 +12,7 @@ from pytest_opprof.plugin.listing import copies_of_projects, files_of_modules
 
 def test_module_without_a_place_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = ModuleType("made")
-    made.__file__ = "_made.py"  # as that of torch.classes, which is no file of the project
+    made.__file__ = "_made.py"  # as that of torch.classes, which is not a file of the project
     monkeypatch.setitem(sys.modules, "made", made)
     assert "made" not in files_of_modules()
 

@@ -21,25 +21,28 @@ def test_without_a_word_everything_has_its_default(lone: pytest.Pytester) -> Non
 @pytest.mark.parametrize(
     ("argument", "complaint"),
     [
-        ("--opprof=sometimes", "--opprof=sometimes: it is one of on, off, only"),
+        ("--opprof=sometimes", "--opprof=sometimes: it must be one of on, off, only"),
         (
             "--opprof-capture=ops,everything",
             "unknown source 'everything'; known: ranges, ops, cuda-if-used, cuda",
         ),
-        ("--opprof-rows=all", "--opprof-rows=all: it is a whole number"),
-        ("--opprof-save-processes=0", "--opprof-save-processes=0: it is a number from 1 to 100"),
-        ("--opprof-save-processes=101", "--opprof-save-processes=101: it is a number from 1 to 100"),
-        ("--opprof-save-processes=two", "--opprof-save-processes=two: it is a whole number"),
-        ("--opprof-timed-steps=some", "--opprof-timed-steps=some: it is a whole number"),
-        ("--opprof-timed-steps=-1", "--opprof-timed-steps=-1: it is a number from 0 to 1000"),
+        ("--opprof-rows=all", "--opprof-rows=all: it must be a whole number"),
+        ("--opprof-save-processes=0", "--opprof-save-processes=0: it must be a number from 1 to 100"),
+        ("--opprof-save-processes=101", "--opprof-save-processes=101: it must be a number from 1 to 100"),
+        ("--opprof-save-processes=two", "--opprof-save-processes=two: it must be a whole number"),
+        ("--opprof-timed-steps=some", "--opprof-timed-steps=some: it must be a whole number"),
+        ("--opprof-timed-steps=-1", "--opprof-timed-steps=-1: it must be a number from 0 to 1000"),
         ("--opprof-report=markdown", "--opprof-report=markdown: write it as FORMAT:PATH"),
         ("--opprof-report=:a.md", "--opprof-report=:a.md: write it as FORMAT:PATH"),
-        ("--opprof-timed-max-time=some", "--opprof-timed-max-time=some: it is a number of seconds from 0"),
+        (
+            "--opprof-timed-max-time=some",
+            "--opprof-timed-max-time=some: it must be a number of seconds from 0",
+        ),
         (
             "--opprof-timed-max-time=-1",
-            "--opprof-timed-max-time=-1: it is a number of seconds from 0 to 3600",
+            "--opprof-timed-max-time=-1: it must be a number of seconds from 0 to 3600",
         ),
-        ("--opprof-timed-steps=1001", "--opprof-timed-steps=1001: it is a number from 0 to 1000"),
+        ("--opprof-timed-steps=1001", "--opprof-timed-steps=1001: it must be a number from 0 to 1000"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(

@@ -50,5 +50,5 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, recording: Recordi
 
 def test_a_budget_that_is_no_size_is_refused(lone: pytest.Pytester) -> None:
     options = read_options(lone.parseconfig("--opprof-trace-budget=much"))
-    with pytest.raises(UsageError, match="--opprof-trace-budget: 'much' is no size"):
+    with pytest.raises(UsageError, match="--opprof-trace-budget: 'much' is not a size"):
         SessionTraces(root=lone.path, options=options, exchange=Exchange(folder=lone.path))

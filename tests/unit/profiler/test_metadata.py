@@ -25,9 +25,9 @@ def test_json_is_kept_as_it_is() -> None:
 
 @pytest.mark.parametrize("value", ["", "{", "'single'", "nope"])
 def test_broken_json_is_refused_when_given(value: str) -> None:
-    with pytest.raises(ValueError, match="metadata 'key' is no JSON"):
+    with pytest.raises(ValueError, match="metadata 'key' is not JSON"):
         TraceMetadata().add_json("key", value)
-    with pytest.raises(ValueError, match="metadata 'key' is no JSON"):
+    with pytest.raises(ValueError, match="metadata 'key' is not JSON"):
         TraceMetadata().preset("key", value)
 
 

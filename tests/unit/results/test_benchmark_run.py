@@ -118,38 +118,41 @@ def test_many_rounds_are_summed_up(path: Path) -> None:
 HITS = {"hits": {"hits": [{"_index": "b", "_source": benchmark()}]}}
 BAD = {
     "empty": ("", "the file is empty"),
-    "no JSON": ("{", "this is no JSON"),
-    "no object": ("[]", "this is no file of pytest-benchmark: it has no list of benchmarks"),
-    "a run": ('{"kind": "opprof-run", "tests": []}', "this is no file of pytest-benchmark"),
+    "no JSON": ("{", "this is not JSON"),
+    "no object": ("[]", "this is not a file of pytest-benchmark: it has no list of benchmarks"),
+    "a run": ('{"kind": "opprof-run", "tests": []}', "this is not a file of pytest-benchmark"),
     "Elasticsearch": (json.dumps(HITS), "this comes from Elasticsearch"),
     "Elasticsearch lines": (json.dumps([{"_source": {}}]), "this comes from Elasticsearch"),
     "no benchmark": (json.dumps(document() | {"benchmarks": []}), "it has no benchmark"),
-    "NaN": (json.dumps(document(benchmark(mean=float("nan")))), "NaN is no JSON number"),
+    "NaN": (json.dumps(document(benchmark(mean=float("nan")))), "NaN is not a JSON number"),
     "a large exponent": (
         json.dumps(document(benchmark())).replace("3e-06", "1e999"),
-        "benchmarks[0].stats.max: inf is no time in seconds",
+        "benchmarks[0].stats.max: inf is not a time in seconds",
     ),
     "negative": (
         json.dumps(document(benchmark(min=-1))),
-        "benchmarks[0].stats.min: -1 is no time in seconds",
+        "benchmarks[0].stats.min: -1 is not a time in seconds",
     ),
-    "truth": (json.dumps(document(benchmark(max=True))), "benchmarks[0].stats.max: True is no time"),
+    "truth": (json.dumps(document(benchmark(max=True))), "benchmarks[0].stats.max: True is not a time"),
     "no number": (
         json.dumps(document(benchmark(data=[1, "x"]))),
-        "benchmarks[0].stats.data[1]: 'x' is no time",
+        "benchmarks[0].stats.data[1]: 'x' is not a time",
     ),
     "lost rounds": (
         json.dumps(document(benchmark(data=[1]))),
         "benchmarks[0].stats.data: these are not 2 rounds",
     ),
-    "no rounds": (json.dumps(document(benchmark(rounds=0))), "benchmarks[0].stats.rounds: 0 is no number"),
+    "no rounds": (json.dumps(document(benchmark(rounds=0))), "benchmarks[0].stats.rounds: 0 is not a number"),
     "mean outside": (json.dumps(document(benchmark(mean=1))), "benchmarks[0].stats.mean: 1.0 is not between"),
-    "no statistics": (json.dumps(document({"fullname": "x"})), "benchmarks[0].stats: None is no object"),
-    "no name": (json.dumps(document(benchmark(""))), "benchmarks[0].fullname: '' is no name of a test"),
-    "no benchmark object": (json.dumps(document() | {"benchmarks": [1]}), "benchmarks[0]: 1 is no object"),
-    "no machine": (json.dumps(document(machine_info="x")), "machine_info: 'x' is no object"),
-    "no time": (json.dumps(document(datetime="yesterday")), "datetime: 'yesterday' is no time"),
-    "no datetime": (json.dumps(document(datetime=None)), "datetime: None is no time"),
+    "no statistics": (json.dumps(document({"fullname": "x"})), "benchmarks[0].stats: None is not an object"),
+    "no name": (json.dumps(document(benchmark(""))), "benchmarks[0].fullname: '' is not a name of a test"),
+    "no benchmark object": (
+        json.dumps(document() | {"benchmarks": [1]}),
+        "benchmarks[0]: 1 is not an object",
+    ),
+    "no machine": (json.dumps(document(machine_info="x")), "machine_info: 'x' is not an object"),
+    "no time": (json.dumps(document(datetime="yesterday")), "datetime: 'yesterday' is not a time"),
+    "no datetime": (json.dumps(document(datetime=None)), "datetime: None is not a time"),
 }
 
 

@@ -54,7 +54,7 @@ def test_changed_file_is_validated_again(tmp_path: Path) -> None:
     write_run(path, RUN)
     digest = file_digest(path)
     path.write_text(json.dumps(run_to_document(RUN) | {"tests": 5}))
-    with pytest.raises(DocumentError, match="tests: 5 is no array"):
+    with pytest.raises(DocumentError, match="tests: 5 is not an array"):
         read_run(path, digest=digest)
 
 
@@ -64,11 +64,11 @@ HUGE = "9" * 5000
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "this is no JSON: Expecting value at line 1, column 1"),
-        (b'{"kind": ', "this is no JSON: Expecting value at line 1, column 10"),
-        (b"\xff\xfe", "this is no UTF-8 text (byte 0)"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
-        (b'{"a": -Infinity}', "-Infinity is no JSON number"),
+        (b"", "this is not JSON: Expecting value at line 1, column 1"),
+        (b'{"kind": ', "this is not JSON: Expecting value at line 1, column 10"),
+        (b"\xff\xfe", "this is not UTF-8 text (byte 0)"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b'{"a": -Infinity}', "-Infinity is not a JSON number"),
         (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
         (b"[" * 100_000, "objects are nested too deep"),
         (b'{"a":' * 100_000, "objects are nested too deep"),
@@ -76,8 +76,8 @@ HUGE = "9" * 5000
         (b"\x1f\x8b\x08\x00broken", "the gzip data is damaged or cut off"),
         (gzip.compress(b'{"kind": "opprof-run"}')[:-4], "the gzip data is damaged or cut off"),
         (b'{"kind": "opprof-run", "schema_version": 1}', "'created' is missing (run.schema.json)"),
-        (b"[1, 2]", "this is no document of pytest-opprof ('kind' is null)"),
-        (b'{"kind": "\\u001b]0;evil\\u0007"}', "this is no document of pytest-opprof"),
+        (b"[1, 2]", "this is not a document of pytest-opprof ('kind' is null)"),
+        (b'{"kind": "\\u001b]0;evil\\u0007"}', "this is not a document of pytest-opprof"),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else value[:30],
 )
@@ -177,5 +177,5 @@ def test_messages_show_paths_from_here(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "main").mkdir()
     (tmp_path / "main" / "bad.json").write_text("{")
-    with pytest.raises(DocumentError, match=r"^main/bad\.json: this is no JSON"):
+    with pytest.raises(DocumentError, match=r"^main/bad\.json: this is not JSON"):
         read_run(tmp_path / "main" / "bad.json")

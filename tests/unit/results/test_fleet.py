@@ -61,7 +61,7 @@ def test_another_kind_is_left_to_its_reader(tmp_path: Path) -> None:
     ("found", "path", "value", "sentence"),
     [
         (SUMMARY, ("ranks",), [], "ranks: 0 entries are fewer than 1"),
-        (SUMMARY, ("ranks", 1, "step_ns"), 1.5, "ranks[1].step_ns: 1.5 is no integer"),
+        (SUMMARY, ("ranks", 1, "step_ns"), 1.5, "ranks[1].step_ns: 1.5 is not an integer"),
         (SUMMARY, ("stragglers", 0, "q_ppm"), -1, "stragglers[0].q_ppm: -1 is less than 0"),
         (DIFFERENCE, ("ops", 0, "head"), [1], "ops[0].head: 1 entries are fewer than 2"),
         (DIFFERENCE, ("ops", 0, "base_ns"), {"p10": 1, "p90": 1}, "ops[0].base_ns: 'p50' is missing"),

@@ -66,12 +66,12 @@ OP = ("tests", 0, "ops", 0)
         (
             (*OP, "metrics", "count"),
             2.0,
-            "tests[0].ops[0].metrics.count: 2.0 is no integer or array or object",
+            "tests[0].ops[0].metrics.count: 2.0 is not an integer or array or object",
         ),
         (
             (*OP, "metrics", "count"),
             True,
-            "tests[0].ops[0].metrics.count: True is no integer or array or object",
+            "tests[0].ops[0].metrics.count: True is not an integer or array or object",
         ),
         (
             (*OP, "metrics", "count"),
@@ -80,16 +80,16 @@ OP = ("tests", 0, "ops", 0)
         ),
         ((*OP, "metrics", "count"), {"sum": 1, "min": 1}, "tests[0].ops[0].metrics.count: 'max' is missing"),
         ((*OP, "name"), "x" * 2000, "tests[0].ops[0].name: 2000 characters are more than 1024"),
-        (("tests", 0, "steps"), "5", "tests[0].steps: '5' is no integer"),
+        (("tests", 0, "steps"), "5", "tests[0].steps: '5' is not an integer"),
         (("tests", 0, "steps"), 10**9, "tests[0].steps: 1000000000 is more than 100000"),
         (("tests", 0, "outcome"), "xpass", "tests[0].outcome: 'xpass' is none of passed, failed, skipped"),
-        (("tests", 0, "gates"), {"a": 1}, "tests[0].gates.a: 1 is no string"),
-        (("tests", 0, "limits"), {"a.b": None}, "tests[0].limits['a.b']: null is no string or integer"),
+        (("tests", 0, "gates"), {"a": 1}, "tests[0].gates.a: 1 is not a string"),
+        (("tests", 0, "limits"), {"a.b": None}, "tests[0].limits['a.b']: null is not a string or integer"),
         (("tests", 0, "schedule"), {"wait": 1}, "tests[0].schedule: 'skip_first' is missing"),
         (("commit",), {"id": "HEAD", "dirty": False, "branch": None}, "commit.id: 'HEAD' does not fit"),
         (("created",), "yesterday", "created: 'yesterday' does not fit"),
         (("run_id",), "5f0c\n", r"run_id: '5f0c\n' does not fit"),
-        (("tests",), {}, "tests: an object is no array"),
+        (("tests",), {}, "tests: an object is not an array"),
     ],
 )
 def test_refusal_names_the_json_path(path: tuple[Any, ...], value: object, sentence: str) -> None:
@@ -107,7 +107,7 @@ def test_refusal_names_the_json_path(path: tuple[Any, ...], value: object, sente
 
 @pytest.mark.parametrize("document", [None, 5, "x", [], {}, {"kind": "sarif"}, {"kind": ["opprof-run"]}])
 def test_foreign_documents_are_refused(document: object) -> None:
-    with pytest.raises(DocumentError, match=r"^x\.json: this is no document of pytest-opprof"):
+    with pytest.raises(DocumentError, match=r"^x\.json: this is not a document of pytest-opprof"):
         validate(document, Contract.RUN, where="x.json")
 
 

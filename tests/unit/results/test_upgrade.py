@@ -151,11 +151,11 @@ def test_acceptances_are_read() -> None:
     ("member", "value", "sentence"),
     [
         ("count", -2, "tests[0].ops[0].metrics.count: -2 is less than 0"),
-        ("count", None, "tests[0].ops[0].metrics.count: null is no integer"),
-        ("flops", False, "tests[0].ops[0].metrics.flops: False is no integer"),
+        ("count", None, "tests[0].ops[0].metrics.count: null is not an integer"),
+        ("flops", False, "tests[0].ops[0].metrics.flops: False is not an integer"),
         ("device", {"kernels": -1}, "tests[0].ops[0].metrics.kernels: -1 is less than 0"),
-        ("device", [1], "tests[0].ops[0].metrics: a list is no object"),
-        ("name", 7, "tests[0].ops[0].name: 7 is no string"),
+        ("device", [1], "tests[0].ops[0].metrics: a list is not an object"),
+        ("name", 7, "tests[0].ops[0].name: 7 is not a string"),
     ],
 )
 def test_what_was_never_valid_is_refused(member: str, value: object, sentence: str) -> None:

@@ -235,7 +235,7 @@ def test_nan_is_a_string_afterwards(load: Any, tmp_path: Path) -> None:
         (b'{"schemaVersion": 1}', "it has no traceEvents"),
         (b'[{"ph": "X"', "byte 11: the text ends here"),
         (b'[{"name": "\xe9"}]', "byte 11: bytes that are not UTF-8"),
-        (b"[" * DEEP, "byte 1: an event that is no object"),
+        (b"[" * DEEP, "byte 1: an event that is not an object"),
         (b'[{"a":' + b"[" * DEEP, f"byte {DEEP + 6}: the text ends here"),
     ],
     ids=["empty", "text", "binary", "utf-16", "no-events", "cut", "latin-1", "deep", "deep-and-cut"],

@@ -91,7 +91,9 @@ def test_work_whose_end_is_not_known_has_no_length(tmp_path: Path) -> None:
 def test_time_that_no_clock_has_is_refused(tmp_path: Path) -> None:
     late = {"start": 0, "end": 2**62, "globalTid": 5, "eventType": 59, "text": "late"}
     path = write_nsys(tmp_path / "a.sqlite", StringIds=TEXTS, NVTX_EVENTS=[late])
-    with pytest.raises(DocumentError, match=r"end is 4611686018427387904, which is no time in nanoseconds"):
+    with pytest.raises(
+        DocumentError, match=r"end is 4611686018427387904, which is not a time in nanoseconds"
+    ):
         load_nsys(path)
 
 

@@ -63,7 +63,7 @@ def test_marker_without_an_end_is_left_out(tmp_path: Path) -> None:
 
 
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is no file"):
+    with pytest.raises(StoreError, match="is not a file"):
         load_nvprof(tmp_path / "absent.db")
     plain = tmp_path / "plain.db"
     plain.write_text("no database, but long enough to have a header of one" * 9)
