@@ -9,10 +9,9 @@ from e2e.project import CUDA_CONFTEST, Session
 
 from pytest_opprof.metrics import TOTALS, Source
 
-# Python instructions have tests of their own (test_instructions.py).
-GATED = {
-    name for name, metric in TOTALS.items() if metric.watched and metric.source is not Source.INSTRUCTIONS
-}
+# Instructions have tests of their own (test_instructions.py, test_replay.py).
+COUNTED = {Source.INSTRUCTIONS, Source.REPLAY}
+GATED = {name for name, metric in TOTALS.items() if metric.watched and metric.source not in COUNTED}
 
 # What each test does, once more where MORE says so; copies by CUpti_ActivityMemcpyKind.
 DEVICES = """\
