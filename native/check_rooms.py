@@ -33,9 +33,9 @@ WITHOUT_HEADER = frozenset(
         "session/source",
         "session/thread",
         "session/tree",
-        "sources/code_names",
         "sources/itt",
         "sources/nvtx",
+        "sources/replay",
     }
 )
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)

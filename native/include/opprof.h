@@ -161,9 +161,9 @@ uint64_t op_speed_probe(void);
 /* What the code at addresses of this process is called: names of the file and of the function that each
  * lies in; 0: of none that is known. They are sorted. */
 int op_code_names(const uint64_t *addresses, uint32_t count, uint32_t *files, uint32_t *functions);
-/* Tells native/replay/count_instructions.c that what is counted begins (1) or ends (2); nobody else
- * hears. */
-void op_replay_mark(uint32_t mark);
+/* Tell native/replay/count_instructions.c where what it counts begins and ends; nobody else hears. */
+void op_replay_begin(void);
+void op_replay_end(void);
 
 const char *op_name_text(uint32_t id, uint32_t *length);
 uint32_t op_name_group(uint32_t id); /* the name of the row that its events are summed up in */

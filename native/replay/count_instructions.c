@@ -1,7 +1,7 @@
 /* A plugin of qemu-user: counts the guest's instructions between two marks, by the address that the
  * translated block begins at.
  *
- * A mark is a system call with arguments that no other has (op_replay_mark). At the second one the
+ * A mark is a system call with arguments that no other has (sources/replay.c). At the second one the
  * counts are written to $OPPROF_REPLAY_COUNTS-PID, as pairs of 64-bit numbers: address, instructions.
  * The interface is QEMU's until 8.2; 9 has another one, and says so. It is declared here, as
  * distributions do not package its header. */

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -27,24 +27,22 @@ _THREADS: Final = "other threads ran Python code meanwhile, and how much of it d
 _DISPLACED: Final = "the test set a trace function of its own, of which Python 3.11 has one"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instructions:
-    """The bytecodes of a stretch of code.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The instructions of a stretch of code.
 
     Attributes:
-        project: By function of the project's own files, as places name them: ``Block.forward, model.py``.
-        libraries: By function of the interpreter's and of installed files, and of code without a file.
+        rows: For each metric of the counter, by function and file: ``Block.forward, model.py``.
         doubt: Why they may differ the next time; empty where nothing says so.
     """
 
-    project: Mapping[str, int] = field(default_factory=dict)
-    libraries: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[Mapping[str, int], ...]
     doubt: str = ""
 
     @property
-    def rows(self) -> tuple[Mapping[str, int], ...]:
-        """Of the project, and of libraries."""
-        return self.project, self.libraries
+    def totals(self) -> tuple[int, ...]:
+        """For each metric, the sum of its rows."""
+        return tuple(sum(row.values()) for row in self.rows)
 
 
 class InstructionCounter:
@@ -76,8 +74,12 @@ class InstructionCounter:
             _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, fast.on_instruction)
             _MONITORING.set_events(self._tool, _MONITORING.events.INSTRUCTION)
 
-    def stop(self) -> Instructions:
-        """Stop counting."""
+    def stop(self) -> Counted:
+        """Stop counting.
+
+        Returns:
+            First the rows of the project's own files, then those of all others, and of code without a file.
+        """
         if _MONITORING is not None:
             _MONITORING.set_events(self._tool, 0)
             _MONITORING.register_callback(self._tool, _MONITORING.events.INSTRUCTION, None)
@@ -88,7 +90,7 @@ class InstructionCounter:
             if not file.startswith(_OWN):
                 (project if _is_of_project(file) else libraries)[_named(file, function)] += count
         doubt = _THREADS if has_others else "" if is_whole else _DISPLACED
-        return Instructions(project=project, libraries=libraries, doubt=doubt)
+        return Counted((project, libraries), doubt)
 
     @staticmethod
     def _refuse_tracers() -> None:

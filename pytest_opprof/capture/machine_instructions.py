@@ -6,37 +6,18 @@ import array
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_opprof.capture.instructions import Counted
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.replay import COUNTS
 from pytest_opprof.errors import CaptureUnavailableError
+from pytest_opprof.regular_files import open_regular
 
-_BEGIN: Final = 1
-_END: Final = 2
 _UNNAMED: Final = "functions without a name"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineInstructions:
-    """The machine instructions of a stretch of code.
-
-    Attributes:
-        functions: By function and shared object: ``at::native::add_kernel, libtorch_cpu.so``.
-        doubt: Empty: nothing says that they are not whole.
-    """
-
-    functions: Mapping[str, int]
-    doubt: str = ""
-
-    @property
-    def rows(self) -> tuple[Mapping[str, int], ...]:
-        """By metric, then by function."""
-        return (self.functions,)
 
 
 class MachineInstructionCounter:
@@ -46,26 +27,40 @@ class MachineInstructionCounter:
         self._path = Path(f"{os.environ.get(COUNTS, '')}-{os.getpid()}")
 
     def start(self) -> None:
-        """Count from here on."""
-        self._path.unlink(missing_ok=True)
-        lib.op_replay_mark(_BEGIN)
+        """Count from here on.
 
-    def stop(self) -> MachineInstructions:
+        Raises:
+            CaptureUnavailableError: The file for the counts cannot be made.
+        """
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:  # the folder is everybody's, and so may the file be somebody else's
+            raise CaptureUnavailableError(f"machine instructions were not counted: {error}") from error
+        lib.op_replay_begin()
+
+    def stop(self) -> Counted:
         """Stop counting.
 
         Raises:
-            CaptureUnavailableError: Nothing counted: the process does not run under QEMU.
+            CaptureUnavailableError: Nothing was counted: the process does not run under QEMU.
         """
-        lib.op_replay_mark(_END)
-        try:
-            counts = self._path.read_bytes()
-        except FileNotFoundError as error:
+        lib.op_replay_end()
+        counts = self._own_file()
+        if counts is None:
             raise CaptureUnavailableError(
                 "machine instructions were not counted: this process does not run under QEMU, as workers of "
                 "pytest-xdist do not; run `opprof replay` without -n"
-            ) from error
+            )
         self._path.unlink()
-        return MachineInstructions(functions=_by_function(counts))
+        return Counted((_by_function(counts),))
+
+    def _own_file(self) -> bytes | None:
+        """What QEMU's plugin wrote; None where it is not there, or somebody else's."""
+        try:
+            with open_regular(self._path) as file:
+                return file.read() if os.fstat(file.fileno()).st_uid == os.geteuid() else None
+        except OSError:
+            return None
 
 
 def _by_function(counts: bytes) -> Mapping[str, int]:

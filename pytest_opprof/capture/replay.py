@@ -12,10 +12,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_opprof.capture.observer_build import library_folder
 from pytest_opprof.errors import CaptureUnavailableError
 
-CPU: Final = "Haswell-v4"  # with AVX2, as most machines of the last ten years
 # A system has these, and a process under QEMU cannot see them: without this each start warns of them.
 _NOT_EMULATED: Final = "-pcid,-x2apic,-tsc-deadline,-invpcid,-spec-ctrl"
 QEMU: Final = "qemu-x86_64"
@@ -60,6 +58,8 @@ class Replay:
         program = shutil.which(QEMU)
         if program is None:
             raise CaptureUnavailableError(f"opprof replay needs {QEMU}, which was not found. {_NEEDED}")
+        from pytest_opprof.capture.observer_build import library_folder  # noqa: PLC0415  # each session loads this
+
         plugin = str(library_folder() / "_replay.so").replace(",", ",,")
         command = (program, "-cpu", f"{cpu},{_NOT_EMULATED}", "-plugin", plugin)
         nothing = shutil.which("true") or "/bin/true"
@@ -77,14 +77,27 @@ class Replay:
         return f"{self.cpu}, {' '.join(platform.libc_ver())}"
 
     def environment(self) -> dict[str, str]:
-        """What its processes need in their environment: for this, and to count the same each time."""
+        """What its processes need in their environment: for this, and to count the same each time.
+
+        Raises:
+            CaptureUnavailableError: No folder takes temporary files.
+        """
         return {
-            COUNTS: f"{tempfile.gettempdir()}/opprof-replay",
+            COUNTS: f"{_temporary_folder()}/opprof-replay",
             _COMMAND: shlex.join(self.command),
             _GUEST: self.cpu,
             "PYTHONHASHSEED": "0",
             **dict.fromkeys(_ONE_THREAD, "1"),
         }
+
+
+def _temporary_folder() -> str:
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise CaptureUnavailableError(
+            "opprof replay needs a folder for temporary files: set TMPDIR to one that can be written"
+        ) from error
 
 
 def keep_addresses() -> None:

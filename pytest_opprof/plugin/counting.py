@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol
 
 from _pytest.outcomes import Exit, OutcomeException
 
-from pytest_opprof.capture.instructions import InstructionCounter
+from pytest_opprof.capture.instructions import Counted, InstructionCounter
 from pytest_opprof.errors import CaptureUnavailableError
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.metrics.metric import Metric, Source
@@ -22,18 +22,6 @@ _MOST_CALLS: Final = 4
 # Python makes code faster once it has been called so often (PEP 659). Longer calls do it by themselves.
 _WARM_CALLS: Final = 8
 _LONG_CALL: Final = 100_000_000  # machine instructions
-
-
-class Counted(Protocol):
-    """What a call ran."""
-
-    @property
-    def rows(self) -> tuple[Mapping[str, int], ...]:
-        """For each metric, by function."""
-
-    @property
-    def doubt(self) -> str:
-        """Why it may differ the next time; empty where nothing says so."""
 
 
 class Counter(Protocol):
@@ -165,17 +153,17 @@ class CountedCalls:
     def _has_settled(self) -> bool:
         if not self._counts:
             return False
-        last = totals_of(self._counts[-1])
+        last = self._counts[-1].totals
         if self._expected is not None and self.kind.agree(last, self._expected):
             return True
         if len(self._counts) < max(self._warm_calls, 2):
             return False
-        return self.kind.agree(last, totals_of(self._counts[-2]))
+        return self.kind.agree(last, self._counts[-2].totals)
 
     @property
     def _warm_calls(self) -> int:
         """How many calls count only where they say what is expected."""
-        is_short = self.kind.warms_up and all(sum(totals_of(one)) < _LONG_CALL for one in self._counts)
+        is_short = self.kind.warms_up and all(sum(one.totals) < _LONG_CALL for one in self._counts)
         return _WARM_CALLS if is_short else 0
 
 
@@ -196,11 +184,6 @@ class _CountedCall:
         self._calls.end(error)
         is_own = isinstance(error, (Exception, OutcomeException, SystemExit))
         return is_own and not isinstance(error, Exit)
-
-
-def totals_of(counted: Counted) -> tuple[int, ...]:
-    """For each metric, the sum of its rows."""
-    return tuple(sum(row.values()) for row in counted.rows)
 
 
 def certified_counts(test: TestResult, kind: Kind) -> tuple[int, ...] | None:

@@ -15,7 +15,7 @@ from pytest_opprof.capture.replay import Replay
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.metrics import WALL_TIME, Source
 from pytest_opprof.metrics.fingerprint import GUEST, LIBRARIES
-from pytest_opprof.plugin.counting import MACHINE, CountedCalls, Kind, totals_of
+from pytest_opprof.plugin.counting import MACHINE, CountedCalls, Kind
 from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.results.agreement import repeated, settled
 from pytest_opprof.results.build import most_of, with_measurement
@@ -53,7 +53,7 @@ def _with_instructions(test: TestResult, calls: CountedCalls) -> TestResult:
     counts = calls.counts
     if not (counts and test.steps and test.is_usable):
         return test
-    values = list(zip(*map(totals_of, counts), strict=True))
+    values = list(zip(*(one.totals for one in counts), strict=True))
     measured_of = dict(zip(kind.metrics, values, strict=True))
     functions = zip(kind.metrics, counts[-1].rows, strict=True)
     return replace(

@@ -85,7 +85,7 @@ def test_strides_and_a_wider_type_are_seen_where_the_ops_are_the_same(make_proje
     session = replayed(project, "--opprof-baseline=native")
     for name in slower:
         assert "all machine instructions" in session.failures[f"test_{name}"]
-    # That of float64 is told by its bytes first.
+    # The failure of float64 begins with its bytes, which rose too.
     assert "more machine instructions in each step" in session.failures["test_strides"]
     assert "libtorch_cpu.so" in session.failures["test_strides"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_opprof.capture.instructions import InstructionCounter, Instructions
+from pytest_opprof.capture.instructions import Counted, InstructionCounter
 from pytest_opprof.errors import CaptureUnavailableError
 
 pytestmark = pytest.mark.skipif(
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def counted(function: Callable[[], object]) -> Instructions:
+def counted(function: Callable[[], object]) -> Counted:
     counter = InstructionCounter()
     counter.start()
     function()
@@ -30,13 +30,13 @@ def loop(times: int) -> int:
     return total
 
 
-def of(found: Instructions, function: str) -> int:
-    return sum(count for name, count in found.project.items() if name.partition(", ")[0] == function)
+def of(found: Counted, function: str) -> int:
+    return sum(count for name, count in found.rows[0].items() if name.partition(", ")[0] == function)
 
 
 def test_the_same_call_has_the_same_count() -> None:
     first, second = (counted(lambda: loop(1_000)) for _ in range(2))
-    assert first.project == second.project
+    assert first.rows[0] == second.rows[0]
     assert first.doubt == second.doubt == ""
 
 
@@ -47,7 +47,7 @@ def test_each_turn_of_a_loop_costs_the_same() -> None:
 
 def test_a_function_is_named_without_its_line() -> None:
     found = counted(lambda: loop(3))
-    (name,) = [name for name in found.project if name.startswith("loop, ")]
+    (name,) = [name for name in found.rows[0] if name.startswith("loop, ")]
     assert name.endswith("test_instructions.py")
 
 
@@ -68,7 +68,7 @@ def test_many_functions_have_a_row_each() -> None:
     text = "\n".join(f"def {name}(): return {at}" for at, name in enumerate(names))
     exec(compile(text, "/nowhere/made.py", "exec"), vars(module))  # noqa: S102  # the text is ours
     found = counted(lambda: [vars(module)[name]() for name in names])
-    rows = [count for name, count in found.project.items() if name.endswith("/nowhere/made.py")]
+    rows = [count for name, count in found.rows[0].items() if name.endswith("/nowhere/made.py")]
     assert len(rows) == len(names)
     assert len(set(rows)) == 1
 
@@ -77,8 +77,8 @@ def test_libraries_are_apart() -> None:
     import textwrap
 
     found = counted(lambda: textwrap.wrap("some words " * 9, width=20))
-    assert any(name.endswith(", textwrap.py") for name in found.libraries)
-    assert not any("textwrap" in name for name in found.project)
+    assert any(name.endswith(", textwrap.py") for name in found.rows[1])
+    assert not any("textwrap" in name for name in found.rows[0])
 
 
 def test_other_threads_are_told() -> None:

@@ -3,11 +3,12 @@
 import gc
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
-from pytest_opprof.plugin.counting import MACHINE, PYTHON, CountedCalls, totals_of
+from pytest_opprof.capture.instructions import Counted
+from pytest_opprof.plugin.counting import MACHINE, PYTHON, CountedCalls
 
 pytestmark = pytest.mark.skipif(
     sys.version_info < (3, 12) and sys.gettrace() is not None, reason="coverage holds the trace function"
@@ -37,7 +38,7 @@ def test_two_calls_that_agree_are_enough() -> None:
 def test_one_call_is_enough_beside_a_certified_count() -> None:
     first = CountedCalls(PYTHON)
     called(first, lambda _: turns(5))
-    again = CountedCalls(PYTHON, expected=totals_of(first.counts[0]))
+    again = CountedCalls(PYTHON, expected=first.counts[0].totals)
     assert called(again, lambda _: turns(5)) == 1
     assert again.counts[0].rows == first.counts[0].rows
 
@@ -51,7 +52,7 @@ def test_calls_that_warm_up_may_differ() -> None:
 def test_what_never_agrees_is_kept_as_a_range() -> None:
     calls = CountedCalls(PYTHON)
     assert called(calls, turns) == 4
-    assert len({totals_of(counted) for counted in calls.counts}) == 4
+    assert len({counted.totals for counted in calls.counts}) == 4
 
 
 def test_a_call_that_raises_leaves_a_reason() -> None:
@@ -79,41 +80,29 @@ def test_no_garbage_is_collected_meanwhile() -> None:
     assert gc.isenabled()
 
 
-@dataclass(frozen=True)
-class _Scripted:
-    """Counts as a list says, as QEMU's do: a little apart."""
+class Scripted:
+    """Says of each call how many instructions it took, which QEMU counts a little otherwise each time."""
 
-    left: list[int]
-    doubt: str = ""
+    def __init__(self, counts: list[int]) -> None:
+        self._left = counts
 
     def start(self) -> None:
         pass
 
-    def stop(self) -> "_Scripted":
-        return self
-
-    @property
-    def rows(self) -> tuple[dict[str, int], ...]:
-        return ({"work, libwork.so": self.left[0]},)
+    def stop(self) -> Counted:
+        return Counted(({"work, libwork.so": self._left.pop(0)},))
 
 
 def scripted(*counts: int, expected: int | None = None) -> tuple[CountedCalls, int]:
-    """Machine instructions of calls that take so many, and how many calls there were."""
-    left = list(counts)
-    found: list[_Scripted] = []
-
-    class Next(_Scripted):
-        def stop(self) -> _Scripted:
-            found.append(_Scripted([left.pop(0)]))
-            return found[-1]
-
-    kind = replace(MACHINE, counter=lambda: Next([]))
+    """The calls of a test that take so many machine instructions, and how many calls there were."""
+    counter = Scripted(list(counts))
+    kind = replace(MACHINE, counter=lambda: counter)
     calls = CountedCalls(kind, expected=None if expected is None else (expected,))
     return calls, called(calls, lambda _: None)
 
 
 def values(calls: CountedCalls) -> list[int]:
-    return [totals_of(counted)[0] for counted in calls.counts]
+    return [counted.totals[0] for counted in calls.counts]
 
 
 def test_short_calls_count_once_python_has_specialized_them() -> None:

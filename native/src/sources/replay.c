@@ -1,3 +1,5 @@
+/* What a process does that QEMU counts the instructions of: it marks where they begin and end, and
+ * names the functions that they lie in. */
 #include "opprof.h"
 
 #include "core/error.h"
@@ -39,7 +41,9 @@ int op_code_names(const uint64_t *addresses, uint32_t count, uint32_t *files, ui
     return OP_OK;
 }
 
-void op_replay_mark(uint32_t mark) {
-    /* It does nothing, and does not look at what it is given. */
-    (void)syscall(SYS_getppid, OP_REPLAY_MAGIC, (uint64_t)mark);
-}
+/* The call does nothing, and does not look at what it is given. */
+static void mark(uint64_t which) { (void)syscall(SYS_getppid, OP_REPLAY_MAGIC, which); }
+
+void op_replay_begin(void) { mark(OP_REPLAY_BEGIN); }
+
+void op_replay_end(void) { mark(OP_REPLAY_END); }

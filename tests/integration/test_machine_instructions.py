@@ -1,6 +1,8 @@
-"""What code at an address of this process is called."""
+"""Machine instructions without QEMU: what code is called, and files that are not ours."""
 
+import array
 import ctypes
+import os
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,28 @@ def test_a_process_without_qemu_says_that_nothing_counted(
     counter.start()
     with pytest.raises(CaptureUnavailableError, match="this process does not run under QEMU"):
         counter.stop()
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_counts_that_somebody_else_wrote_are_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_own: bool
+) -> None:
+    monkeypatch.setenv("OPPROF_REPLAY_COUNTS", str(tmp_path / "counts"))
+    address = address_of(ctypes.pythonapi, "PyList_New")
+    counter = MachineInstructionCounter()
+    counter.start()
+    Path(f"{tmp_path}/counts-{os.getpid()}").write_bytes(array.array("Q", [address, 7]).tobytes())
+    if is_own:
+        assert counter.stop().totals == (7,)
+    else:
+        owner = os.geteuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: owner)
+        with pytest.raises(CaptureUnavailableError):
+            counter.stop()
+
+
+def test_a_file_that_cannot_be_removed_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPPROF_REPLAY_COUNTS", str(tmp_path / "counts"))
+    Path(f"{tmp_path}/counts-{os.getpid()}").mkdir()
+    with pytest.raises(CaptureUnavailableError, match="machine instructions were not counted: "):
+        MachineInstructionCounter().start()
