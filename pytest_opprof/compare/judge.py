@@ -32,7 +32,6 @@ from pytest_opprof.metrics import (
     COUNT,
     OP_METRICS,
     OPS_COUNT,
-    PYTHON_INSTRUCTIONS,
     RANGES_COUNT,
     TOTALS,
     Family,
@@ -234,18 +233,22 @@ class _Comparer:
         # A total tells what stands in its way even where nothing changed; one row of many does not repeat it.
         if same and (change.op is not None or change.is_free) and not (rule and rule.is_asked_for):
             return replace(change, verdict=Verdict.PASS) if rule else None
-        return self._weighed(change, rule, base=base, head=head)
+        unsteady = self._unsteady(change.about)
+        return (
+            replace(change, reason=unsteady)
+            if unsteady
+            else self._weighed(change, rule, base=base, head=head)
+        )
 
     def _weighed(self, change: Change, rule: Rule | None, *, base: Samples, head: Samples) -> Change:
         """The verdict on two values: first whether they can be compared, then which is worse."""
-        is_soft = change.is_free or (change.about.slack and not (rule and rule.is_asked_for))
+        is_slack = _is_moved_by_edits(change.about)
+        is_soft = change.is_free or (is_slack and not (rule and rule.is_asked_for))
         unsure = None if is_soft else Verdict.INCONCLUSIVE
-        if is_soft and change.about.slack and base.low == head.low and base.is_constant and head.is_constant:
+        if is_soft and is_slack and base.low == head.low and base.is_constant and head.is_constant:
             return replace(change, verdict=Verdict.PASS)
         if objection := self._objection(change, base, head):
-            # Whoever replays tests asks for this one; Python's instructions are counted unasked.
-            is_asked_for = change.about.source is Source.REPLAY
-            return replace(change, verdict=Verdict.INCONCLUSIVE if is_asked_for else unsure, reason=objection)
+            return replace(change, verdict=unsure, reason=objection)
         if not base.is_constant or _disagrees(self.base, change):
             return self._beside_range(change, rule, base=base, head=head)
         if not head.is_constant or _disagrees(self.head, change):
@@ -267,31 +270,27 @@ class _Comparer:
             highest: int | None = base.high
         else:
             highest = base.high + reach if reach else None
-        if highest is not None and head.low > highest and self._is_told_by_range(change.about):
+        if highest is not None and head.low > highest and not _is_moved_by_edits(change.about):
             return self._ruled(change, rule, base=base.high, head=head.low)
         seen, now = (range_text(side, unit=change.about.unit) for side in (base, head))
         return replace(change, reason=f"the baseline varies: {seen}; now {now}")
 
-    def _is_told_by_range(self, metric: Metric) -> bool:
-        """Whether what lies above all that the base was is a rise, and no other turn of what the test does.
-
-        The machine's instructions vary a little by themselves, and at will with Python's.
-        """
-        if metric.slack is None:
-            return True
-        steady = [
-            samples is not None and samples.is_constant and PYTHON_INSTRUCTIONS.name not in side.unstable
-            for side in (self.base, self.head)
-            for samples in [side.totals.get(PYTHON_INSTRUCTIONS.name)]
-        ]
-        return metric.source is Source.REPLAY and all(steady)
+    def _unsteady(self, metric: Metric) -> str:
+        """Why a metric gates nothing: one that it goes with varies. Empty where all of these are steady."""
+        for side, whose in ((self.base, "the baseline's"), (self.head, "this run's")):
+            for other in (TOTALS[name] for name in metric.steady_with):
+                samples = side.totals.get(other.name)
+                if samples is None:
+                    return f"{whose} {other.label} were not counted"
+                if not samples.is_constant or other.name in side.unstable:
+                    return f"{whose} {other.label} vary: {range_text(samples, unit=other.unit)}"
+        return ""
 
     def _ruled(self, change: Change, rule: Rule | None, *, base: int, head: int) -> Change:
         """The verdict on two values that differ, each the same in every step of its side."""
         rise = change.about.rise(base, head)
         if change.about.slack and rule and not rule.is_asked_for and rule.allows(abs(rise), base=base):
-            is_noise = change.about.family is Family.BOUNDED
-            verdict = Verdict.PASS if is_noise else Verdict.CHANGED
+            verdict = Verdict.CHANGED if _is_moved_by_edits(change.about) else Verdict.PASS
             return replace(change, verdict=verdict, reason=f"within the tolerance of {rule}")
         if rise < 0 or rule is None:
             is_better = rise < 0 and not change.is_free and not self._may_be_views(change)
@@ -356,6 +355,11 @@ class _Comparer:
 
 def _words(rule: Rule | None) -> str:
     return "" if rule is None else str(rule)
+
+
+def _is_moved_by_edits(metric: Metric) -> bool:
+    """Whether any edit may move it a little, and nothing else does."""
+    return metric.slack is not None and metric.family is not Family.BOUNDED
 
 
 def _disagrees(test: TestResult, change: Change) -> bool:

@@ -107,7 +107,8 @@ _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
 class Slack:
     """How far an edit that does no more work may move a metric: less than both fails nothing.
 
-    What stands in the way of judging such a metric makes it advisory, and no test inconclusive.
+    If such a metric cannot be judged, it is advisory, unless unchanged code moves it too (`Family.BOUNDED`):
+    then less than both is a PASS, and the test is INCONCLUSIVE.
 
     Attributes:
         percent: Of the base.
@@ -154,6 +155,8 @@ class Metric:
         worse: Which way is worse.
         is_free: Whether more of it costs nothing: a change is shown, and fails a test only where asked for.
         slack: How far it may rise where no rule is asked for; None for not at all.
+        steady_with: Totals that must be known, and the same in all steps and processes of both runs, before
+            this one gates.
         fields: Of the fingerprint, what it depends on beside what its source does.
         is_signed: Whether a value may be below zero.
         column: Of an op: the collector's column that has it (``op_group_column``); empty where there is none.
@@ -170,6 +173,7 @@ class Metric:
     worse: Worse = Worse.HIGHER
     is_free: bool = False
     slack: Slack | None = None
+    steady_with: tuple[str, ...] = ()
     fields: frozenset[str] = frozenset()
     is_signed: bool = False
     column: str = ""
@@ -236,6 +240,7 @@ def total(
     worse: Worse = Worse.HIGHER,
     is_free: bool = False,
     slack: Slack | None = None,
+    steady_with: tuple[str, ...] = (),
     fields: frozenset[str] = frozenset(),
     summed: RowSum | ColumnSum | None = None,
 ) -> Metric:
@@ -250,6 +255,7 @@ def total(
         worse=worse,
         is_free=is_free,
         slack=slack,
+        steady_with=steady_with,
         fields=fields,
         summed=summed,
     )

@@ -113,7 +113,7 @@ VERDICTS: Final = (
         name="more than a varying base ever had",
         tells="That each step has more than the base had in any, though it was never the same.",
         file=_JUDGE,
-        text="        if highest is not None and head.low > highest and self._is_told_by_range(change.about):",
+        text="        if highest is not None and head.low > highest and not _is_moved_by_edits(change.about):",
         without="        if False:",
         test="tests/unit/compare/test_judge.py"
         "::test_more_in_each_step_than_an_uncertain_base_ever_had_regresses",

@@ -11,6 +11,7 @@ from pytest_opprof.compare.gates import parse_gates
 from pytest_opprof.compare.sessions import Policy, compare_test
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import LIBRARY_INSTRUCTIONS, PYTHON_INSTRUCTIONS, Metric
+from pytest_opprof.metrics.instructions import NATIVE_INSTRUCTIONS
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
 
@@ -118,3 +119,66 @@ def test_why_nothing_was_counted_is_advisory() -> None:
     found = compared(with_total(5_000), head)
     assert found.verdict is Verdict.PASS
     assert any("coverage holds the trace function" in advisory for advisory in found.advisories)
+
+
+def replayed(
+    low: int, high: int | None = None, *, python: Samples | None = None, cpu: str = "Haswell"
+) -> TestResult:
+    """A test under `opprof replay`, with its Python instructions where they were counted."""
+    test = with_total(low, high, metric=NATIVE_INSTRUCTIONS)
+    of_python = (
+        {} if python is None else {PYTHON_INSTRUCTIONS.name: python, LIBRARY_INSTRUCTIONS.name: STEADY}
+    )
+    return replace(
+        test,
+        sources=(*test.sources, "replay"),
+        settings={**test.settings, "guest": cpu},
+        totals={**test.totals, **of_python},
+    )
+
+
+STEADY = Samples.constant(900, steps=3)
+VARYING = Samples.ranging([100, 900], steps=3)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict"),
+    [
+        ((1_000_000,), (1_000_000,), Verdict.PASS),
+        ((1_000_000,), (1_020_000,), Verdict.PASS),
+        ((1_000_000,), (980_000,), Verdict.PASS),
+        ((1_000_000,), (1_020_001,), Verdict.REGRESSED),
+        ((1_000_000,), (900_000,), Verdict.IMPROVED),
+        ((10_000,), (12_000,), Verdict.PASS),
+        ((10_000,), (12_001,), Verdict.REGRESSED),
+        ((900_000, 1_000_000), (1_020_001,), Verdict.REGRESSED),
+    ],
+)
+def test_machine_instructions_vary_a_little_by_themselves(
+    base: tuple[int, ...], head: tuple[int, ...], verdict: Verdict
+) -> None:
+    found = compared(replayed(*base, python=STEADY), replayed(*head, python=STEADY))
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "why"),
+    [
+        (VARYING, STEADY, "the baseline's Python instructions vary: 100 to 900"),
+        (STEADY, VARYING, "this run's Python instructions vary: 100 to 900"),
+        (None, STEADY, "the baseline's Python instructions were not counted"),
+        (STEADY, None, "this run's Python instructions were not counted"),
+    ],
+)
+def test_machine_instructions_gate_nothing_where_pythons_are_not_steady(
+    base: Samples | None, head: Samples | None, why: str
+) -> None:
+    found = compared(replayed(1_000_000, python=base), replayed(9_000_000, python=head))
+    assert found.verdict is not Verdict.REGRESSED
+    assert any("machine instructions" in told and why in told for told in found.advisories)
+
+
+def test_machine_instructions_of_another_cpu_are_inconclusive() -> None:
+    found = compared(replayed(1_000_000, python=STEADY), replayed(1_000_000, python=STEADY, cpu="Nehalem"))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "CPU of opprof replay" in found.reason
