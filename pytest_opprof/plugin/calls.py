@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _REPORTS: Final[tuple[str, ...]] = ("pytest_runtest_logreport", "pytest_exception_interact")
 
+# More than pytest, its plugins and an IDE have around a test; far from the 1,000 that Python allows.
+_DEPTH: Final = 100
+
 # One for each call, to be held open around it.
 Calls = Generator[AbstractContextManager[None], None, None]
 
@@ -38,6 +41,15 @@ class MeasuredCall:
     ) -> bool:
         self._stepping.end_step()
         return self._stepping.call_ended(error, decides=self._decides)
+
+
+class CallAtFixedDepth:
+    """Held open around a call that has as many frames around it wherever pytest runs, a worker of xdist too.
+
+    What formats the stack, or recurses until Python's limit, runs other numbers of instructions elsewhere.
+    """
+
+    __slots__ = ()
 
 
 @contextlib.contextmanager
@@ -117,9 +129,27 @@ def _repeated(original: Callable[..., Any], calls: Callable[[], Calls]) -> Calla
         with contextlib.closing(calls()) as planned:
             for call in planned:
                 result = None
+                target = _at_fixed_depth(bound) if isinstance(call, CallAtFixedDepth) else bound
                 with call:
-                    result = bound()
+                    result = target()
                 results = results or [result]
         return results[0]
 
     return run
+
+
+def _at_fixed_depth(call: Callable[[], Any]) -> Callable[[], Any]:
+    """The call with as many frames around it as are missing."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return functools.partial(_deeper, _DEPTH - depth, call)
+
+
+# Two by turns: of one that calls itself a traceback shows three frames, and how many more there are.
+def _deeper(missing: int, call: Callable[[], Any]) -> Any:
+    return _deeper_still(missing - 1, call) if missing > 0 else call()
+
+
+def _deeper_still(missing: int, call: Callable[[], Any]) -> Any:
+    return _deeper(missing - 1, call) if missing > 0 else call()

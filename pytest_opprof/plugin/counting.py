@@ -14,7 +14,7 @@ from pytest_opprof.capture.instructions import Counted, InstructionCounter
 from pytest_opprof.errors import CaptureUnavailableError
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.metrics.metric import Metric, Source
-from pytest_opprof.plugin.calls import Calls
+from pytest_opprof.plugin.calls import CallAtFixedDepth, Calls
 from pytest_opprof.results.run import TestResult
 
 # Caches may fill in the first calls; what does not settle in so many varies.
@@ -167,7 +167,7 @@ class CountedCalls:
         return _WARM_CALLS if is_short else 0
 
 
-class _CountedCall:
+class _CountedCall(CallAtFixedDepth):
     """Held open around a call."""
 
     __slots__ = ("_calls",)

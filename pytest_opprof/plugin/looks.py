@@ -71,7 +71,7 @@ class Looks:
         return found is not None and found.verdict is Verdict.REGRESSED and self._session.fails(found)
 
     def last(self, item: pytest.Item, stepping: Stepping) -> TestComparison | None:
-        """What the last look has found, if nothing came after it."""
+        """What the last look has found, if only instructions were counted after it."""
         found = item.stash.get(_LAST, None)
         item.stash[_LAST] = None  # a rerun of the same item starts anew
         return found if stepping.is_as_seen else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -42,11 +42,15 @@ def measured(test: TestResult, stepping: Stepping) -> TestResult:
         looks.append(last)
     found, *others = (settled(look, last) for look in looks)
     found = functools.reduce(functools.partial(repeated, fresh_process=False), others, found)
-    return functools.reduce(_with_instructions, stepping.counted, found)
+    return with_instructions(found, stepping.counted)
 
 
-def _with_instructions(test: TestResult, calls: CountedCalls) -> TestResult:
-    """The test with the instructions of its counted calls, or why there are none."""
+def with_instructions(test: TestResult, counted: Iterable[CountedCalls]) -> TestResult:
+    """`test` with what was counted in further calls, or why nothing was."""
+    return functools.reduce(_with_counts, counted, test)
+
+
+def _with_counts(test: TestResult, calls: CountedCalls) -> TestResult:
     kind = calls.kind
     if calls.reason:
         test = replace(test, unheard={**test.unheard, kind.source: calls.reason[:_LONGEST]})

@@ -37,7 +37,7 @@ from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.heap import RestingHeap
 from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, unjudged
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.measurement import unmeasured
+from pytest_opprof.plugin.measurement import unmeasured, with_instructions
 from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
@@ -254,9 +254,7 @@ class OpprofSession:
         if stepping is None or test.outcome is not Outcome.PASSED:
             self._take(unmeasured(test, MeasurementStatus.NOT_RUN, f"the test was {test.outcome}"))
             return
-        found = self._looks.last(item, stepping)
-        if found is None or plan.request.size:
-            found = self.compare(self._scaling.with_exponent(item, measured_or_error(test, stepping)))
+        found = self._found(item, test, stepping)
         test = measured_of(found)
         if test.timing.reason:
             self.notes[f"{test.node_id}: no wall time: {test.timing.reason}"] = None
@@ -270,6 +268,17 @@ class OpprofSession:
         traces = self._write_traces(found, test, stepping, by_marker=plan.request.trace)
         if self.fails(found) and found.verdict not in NOT_THE_TESTS:
             fail_test(call, report, self._section(found, traces))
+
+    def _found(self, item: pytest.Item, test: TestResult, stepping: Stepping) -> TestComparison:
+        """What was measured of a test, and compared. What a look has read is not read again."""
+        found = self._looks.last(item, stepping)
+        if found is not None and not (stepping.has_counted or item.stash[PLAN].request.size):
+            return found
+        if found is None:
+            test = measured_or_error(test, stepping)
+        else:
+            test = with_instructions(measured_of(found), stepping.counted)
+        return self.compare(self._scaling.with_exponent(item, test))
 
     def abandon(self) -> bool:
         """Note a test that the session ended in, without a report; whether there is one."""

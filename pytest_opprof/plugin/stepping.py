@@ -187,11 +187,14 @@ class Stepping:
 
     @property
     def is_as_seen(self) -> bool:
-        """Whether nothing was measured or found out since somebody last looked at the recordings."""
+        """Whether nothing but instructions was measured since somebody last looked at the recordings."""
         is_final = self.problem is None and self.again is None
-        has_counted = any(calls.has_been_asked for calls in self.counted)
-        added = self.compile_cache or self.timed.durations_ns or has_counted
-        return is_final and not added
+        return is_final and not (self.compile_cache or self.timed.durations_ns)
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether there are instructions, or a reason why there are none."""
+        return any(calls.has_been_asked for calls in self.counted)
 
     # ---- the test's calls --------------------------------------------------------------------
 

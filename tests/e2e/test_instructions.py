@@ -64,6 +64,33 @@ def test_harmless_edits_change_nothing(make_project: MakeProject) -> None:
     assert "CHANGED" not in session.stdout
 
 
+STACK = """\
+    import pytest, traceback
+
+    def descend():
+        descend()
+
+    @pytest.mark.profile
+    def test_stack():
+        for _ in range(50):
+            traceback.format_stack()
+
+    @pytest.mark.profile
+    def test_limit():
+        with pytest.raises(RecursionError):
+            descend()
+"""
+
+
+def test_a_deeper_stack_around_a_test_is_no_work_of_it(make_project: MakeProject) -> None:
+    project = make_project("deeper")
+    saved(project, {}, STACK)
+    session = project.pytest("-n", "1", "--opprof-baseline=main", plugins=("xdist",))
+    assert session.exit_code == 0
+    assert "2 passed" in session.stdout
+    assert "changed: test_stack" not in session.stdout
+
+
 VARYING = """\
     import pytest, threading, time, uuid
 
