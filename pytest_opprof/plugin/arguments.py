@@ -9,6 +9,8 @@ from typing import Final
 
 import pytest
 
+from pytest_opprof.plugin.stash import XDIST
+
 # What reports on tests, distributes them, stops early, or remembers other runs: not for another process.
 # What selects among them stays, as an ini file may hold a choice that it overrides; there it selects nothing
 # (`plugin.fresh`).
@@ -89,7 +91,10 @@ def _of_ini(config: pytest.Config) -> list[str]:
 
 
 def own_options(config: pytest.Config) -> Iterator[str]:
-    """What this session was given that says how tests are run."""
+    """What this session was given that says how tests are run; a worker of xdist's has its controller's."""
+    told = getattr(config, "workerinput", {}).get(XDIST, {}).get("options")
+    if told is not None:
+        return iter(told)
     return kept(config.invocation_params.args, positional=set(config.getoption("file_or_dir") or ()))
 
 

@@ -26,8 +26,10 @@ class ControllerHooks:
         """Find the baseline before the workers start, and print the header."""
         if not config.stash[OPTIONS].asks_for_something:
             return
-        from pytest_opprof.plugin.opening import header, open_controller  # noqa: PLC0415  # where there is work
+        from pytest_opprof.plugin.arguments import own_options  # noqa: PLC0415  # where there is work
+        from pytest_opprof.plugin.opening import header, open_controller  # noqa: PLC0415  # as above
 
+        self._given["options"] = list(own_options(config))
         digest = open_controller(config, self._folder)
         if digest is not None:
             self._given["baseline"] = digest
@@ -38,7 +40,7 @@ class ControllerHooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker where to leave its results, and which baseline to judge by."""
+        """Tell a worker where to leave its results, what to judge by, and how it may run a test once more."""
         node.workerinput[XDIST] = self._given
 
     @pytest.hookimpl(optionalhook=True)

@@ -34,8 +34,7 @@ class Looks:
 
     def __init__(self, session: OpprofSession) -> None:
         self._session = session
-        # A worker of xdist's does not know the session's options, so its tests are looked at in it alone.
-        self._fresh = None if session.exchange else SecondLooks(session.config)
+        self._fresh = SecondLooks(session.config)
 
     def before_all(self, item: pytest.Item, request: ProfileRequest) -> tuple[ProfileRequest, ...]:
         """Requests for less than a test's marker asks for, one of which may answer, in order.
@@ -81,7 +80,7 @@ class Looks:
         session = self._session
         if found.base is None or found.verdict is not Verdict.REGRESSED or not session.fails(found):
             return found
-        again = self._fresh.at(item) if self._fresh else None
+        again = self._fresh.at(item)
         # One that fails alike confirms this one; one that nobody can judge says nothing.
         if again is None or not again.is_usable or session.fails(session.compare(again)):
             return found

@@ -1,5 +1,8 @@
 """Counts that depend on the order of a set: certified by luck, they never make unchanged code REGRESSED."""
 
+from functools import partial
+
+import pytest
 from e2e.project import Project
 
 from pytest_opprof.results.files import read_run
@@ -29,7 +32,9 @@ def seeds_by_order(project: Project) -> dict[str, list[str]]:
     return found
 
 
-def test_another_hash_seed_is_no_regression(project: Project) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["here", "xdist"])
+def test_another_hash_seed_is_no_regression(project: Project, workers: tuple[str, ...]) -> None:
+    plugins = ("xdist",) if workers else ()
     seeds = seeds_by_order(project)
     certifying = next(order for order in seeds if "1" in seeds[order])  # the first fresh process's
     project.write("test_it.py", TESTS.replace("CERTIFYING", certifying))
@@ -39,11 +44,14 @@ def test_another_hash_seed_is_no_regression(project: Project) -> None:
     assert saved.exit_code == 0
     (stored,) = read_run(project.stored()[-1]).tests
     assert (stored.processes, stored.unstable) == (2, ())  # by luck
-    session = project.pytest("--opprof-baseline=main", env={"PYTHONHASHSEED": unlike})
+    compared = partial(
+        project.pytest, *workers, "--opprof-baseline=main", plugins=plugins, env={"PYTHONHASHSEED": unlike}
+    )
+    session = compared()
     assert session.failures["test_first_of_a_set"].startswith("INCONCLUSIVE: ")
     assert "became nondeterministic: 1 before, 1 to 2" in session.failures["test_first_of_a_set"]
     project.replace("test_it.py", "MORE = 0", "MORE = 2")
-    more = project.pytest("--opprof-baseline=main", env={"PYTHONHASHSEED": unlike})
+    more = compared()
     assert more.failures["test_first_of_a_set"].startswith("REGRESSED: ")
 
 
