@@ -105,13 +105,15 @@ def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[
 
 
 def _cause(test: dict[str, Any]) -> str:
-    """Name the first op that rose, which the document puts first as the cause; else the test's own reason."""
+    """Name the first op that rose, which the document puts first as the cause; else a total, or the reason."""
     of_ops = [change for change in test["changes"] if change["op"] or change["rewrite"]]
-    failing = [change for change in of_ops if change["verdict"] in _FAILING]
+    failing = [change for change in (*of_ops, *test["changes"]) if change["verdict"] in _FAILING]
     first = next(iter(failing or of_ops), None)
     if first is None:
         return f"{test['verdict']}: {re.split('[;.] ', test['reason'])[0]}"
     rewrite, op = first["rewrite"], first["op"]
     if rewrite:
         op = f"{' + '.join(rewrite['before'])} -> {' + '.join(rewrite['after'])}"
+    if op is None:  # the functions that follow, and how much each rose, are another test's too
+        return f"{test['verdict']}: {first['metric']}, {(first['cause'] or first['reason']).split(' (')[0]}"
     return f"{test['verdict']}: {op}, {first['cause'] or first['reason']}"

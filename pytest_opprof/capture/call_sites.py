@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import site
+import sys
 import sysconfig
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -13,6 +14,7 @@ from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import fast, ffi, lib
 
 SITES: Final = "sites"
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 class CallSite(NamedTuple):
@@ -64,7 +66,9 @@ def library_folders() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     named = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     own = str(Path(__file__).parents[1])
-    folders = {*named, *site.getsitepackages(), site.getusersitepackages(), own}
+    # A `.pth` file, or PYTHONPATH, may add those of another environment.
+    added = {folder for folder in sys.path if Path(folder).name in _INSTALLED}
+    folders = {*named, *site.getsitepackages(), site.getusersitepackages(), *added, own}
     real = {os.path.realpath(folder) for folder in folders}
     return tuple(sorted(folder.rstrip(os.sep) + os.sep for folder in folders | real if folder))
 

@@ -90,14 +90,28 @@ def test_failures_are_grouped_by_cause(tmp_path: Path, *, kept: bool) -> None:
     change = {"op": "aten::clone", "metric": "count", "verdict": "regressed", "rewrite": None}
     failed = {"verdict": "regressed", "reason": "", "changes": [change | {"cause": "new", "reason": ""}]}
     tests = [failed | {"node_id": "a"}, failed | {"node_id": "b"}]
+    total = change | {"op": None, "metric": "python.instructions", "cause": "in f, a.py (+5); g, b.py (+2)"}
+    unchanged_op = change | {"verdict": "changed", "cause": "", "reason": ""}
+    tests.append(
+        {
+            "node_id": "e",
+            "verdict": "regressed",
+            "reason": "",
+            "changes": [unchanged_op, total | {"reason": ""}],
+        }
+    )
     tests.append({"node_id": "c", "verdict": "pass", "reason": "", "changes": []})
     tests.append({"node_id": "d", "verdict": "missing", "reason": "it did not run; accept it", "changes": []})
     if kept:
         document.write_text(json.dumps({"tests": tests}))
     verdicts, causes, failures = read_verdicts(document)
     if kept:
-        assert verdicts == {"regressed": 2, "pass": 1, "missing": 1}
-        assert causes == {"regressed: aten::clone, new": 2, "missing: it did not run": 1}
+        assert verdicts == {"regressed": 3, "pass": 1, "missing": 1}
+        assert causes == {
+            "regressed: aten::clone, new": 2,
+            "regressed: python.instructions, in f, a.py": 1,
+            "missing: it did not run": 1,
+        }
         assert failures["d"] == "missing: it did not run"
     else:
         assert verdicts == {"no comparison": 1}
