@@ -105,7 +105,7 @@ def read_verdicts(document: Path) -> tuple[dict[str, int], dict[str, int], dict[
 
 
 def _cause(test: dict[str, Any]) -> str:
-    """Name the first op that rose, which the document puts first as the cause; else a total, or the reason."""
+    """Name the first op that rose, which the document puts first as the cause; else a total, or why."""
     of_ops = [change for change in test["changes"] if change["op"] or change["rewrite"]]
     failing = [change for change in (*of_ops, *test["changes"]) if change["verdict"] in _FAILING]
     first = next(iter(failing or of_ops), None)
