@@ -10,9 +10,11 @@ from typing import TypeAlias
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
 from pytest_opprof.compare.phrases import name_of
 from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import Source
 
 _Key: TypeAlias = "tuple[Hashable, ...]"
 CAUSED = frozenset({Verdict.REGRESSED, Verdict.MISSING})
+_OF_OPS = frozenset({Source.OPS, Source.WORK})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +113,18 @@ def _place(change: Change) -> str:
 def _beginnings(test: TestComparison) -> list[Change]:
     """The ops that a test's regression begins with; else the first op that failed, or the totals.
 
+    Ops that took the place of as many others fail nothing themselves. Where they are given more than those
+    were, the first of them with a line stands for the totals of ops.
+
     It reads nothing but the changes: a comparison that was kept without rows has the same causes.
     """
     failed = [change for change in test.changes if change.verdict is Verdict.REGRESSED]
     begun = [change for change in test.changes if change.begins]
     ops = [change for change in failed if change.op is not None]
-    return begun or ops[:1] or failed
+    if begun or ops:
+        return begun or ops[:1]
+    is_of_ops = any(change.about.source in _OF_OPS for change in failed)
+    lined = (change for change in test.changes if change.op and change.line)
+    risen = (change for change in lined if change.rise > 0 or change.rewrite)
+    first = next(risen, None) if is_of_ops else None
+    return [first] if first else failed

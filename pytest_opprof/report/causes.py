@@ -151,8 +151,9 @@ def _beginning(one: Beginning) -> str:
     change = one.change
     metric = "" if change.op is None or change.metric == COUNT.name else f" {change.metric}"
     least, most = (format_change(rise, unit=change.about.unit) for rise in (one.least, one.most))
-    rise = least if least == most else f"{least} to {most}"
-    told = f"{name_of(change)}{metric} {rise} a step"
+    rise = f" {least if least == most else f'{least} to {most}'} a step"
+    # Ops that run no more often than those whose place they took; the tests say what of them rose.
+    told = f"{name_of(change)}{metric}{rise if one.most > 0 else ''}"
     if change.line is not None and change.line.is_certain:
         return f"{change.line.location}: {told}"
     return f"{told}{f', {one.place}' if one.place else ''}"

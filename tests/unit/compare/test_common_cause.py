@@ -14,7 +14,9 @@ from pytest_opprof.compare.document import comparison_from_document, comparison_
 from pytest_opprof.compare.sessions import Policy, compare_runs
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
+from pytest_opprof.report.causes import cause_words
 from pytest_opprof.results.run import TestResult, TreeNode
+from pytest_opprof.results.samples import Samples
 
 NOW = datetime(2026, 1, 3, tzinfo=UTC)
 FORWARD = "forward, model.py:9"
@@ -65,6 +67,26 @@ def test_causes_are_the_same_in_a_document() -> None:
     brief = [replace(test, base=None, head=None, changes=test.changes) for test in again.tests]
     assert names(again) == names(three())
     assert names(replace(again, tests=tuple(brief))) == names(three())
+
+
+def given(test: TestResult, nbytes: int) -> TestResult:
+    """The test with so many bytes given to its ops."""
+    total = {"ops.bytes": Samples.constant(nbytes, steps=test.steps)}
+    return replace(test, sources=(*test.sources, "work"), totals={**test.totals, **total})
+
+
+def test_ops_in_place_of_others_are_the_cause_where_only_what_they_are_given_rose() -> None:
+    """Each test is given another number of bytes more: that made a cause of each."""
+    sizes = {"test_small": (100, 180), "test_large": (1_000, 1_400)}
+    base = [given(calling(name, ("aten::pow", 1, LOSS)), before) for name, (before, _) in sizes.items()]
+    head = [given(calling(name, ("aten::mul", 1, LOSS)), after) for name, (_, after) in sizes.items()]
+    comparison = compared(replace(simple_run(*base), name="main"), simple_run(*head))
+    (cause,) = common_causes(comparison)
+    assert len(cause.tests) == 2
+    (begun,) = cause.beginnings
+    assert begun.change.line is not None
+    assert (begun.change.op, begun.change.line.place) == ("aten::mul", LOSS)
+    assert cause_words(cause) == "model.py:13 in loss: aten::pow -> aten::mul"
 
 
 def test_missing_tests_of_a_file_share_a_cause() -> None:
