@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import CallLine, Change
@@ -14,14 +14,24 @@ from pytest_opprof.units import format_change
 _MOST_TOLD = 3
 
 
-def with_grown_functions(change: Change, base: TestResult, head: TestResult) -> Change:
+def with_grown_functions(
+    change: Change, base: TestResult, head: TestResult, *, edited: Collection[str] = ()
+) -> Change:
     """A total that rose with the function that grew most as its line, and the first few in words.
 
     A function is found again in another file, and by what it runs under another name.
+
+    Args:
+        change: Of a total.
+        base: The baseline's side.
+        head: This run's.
+        edited: The files that were edited since the base's commit. What grew most in these comes first, as
+            functions in other files run more only where something calls them more often.
     """
     risen = _risen(base.functions.get(change.metric, {}), head.functions.get(change.metric, {}))
     if change.rise <= 0 or not risen:
         return change
+    risen.sort(key=lambda item: item[0].rpartition(", ")[2] not in edited)  # stable
     (first, _), *_ = risen
     function, _, file = first.rpartition(", ")
     told = [f"{name} ({format_change(rise, unit=change.about.unit)})" for name, rise in risen[:_MOST_TOLD]]

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from pytest_opprof.baselines.accepted import Acceptance, Key
 from pytest_opprof.compare.accepting import SPENT
 from pytest_opprof.compare.comparison import Change, Comparison, TestComparison
+from pytest_opprof.compare.functions import with_grown_functions
 from pytest_opprof.compare.gates import Gates, parse_gates
 from pytest_opprof.compare.judge import Judgement, judge
 from pytest_opprof.compare.limits import evaluate_limits
@@ -153,22 +154,30 @@ def compare_test(
         bare,
         verdict=worst((of_limits, verdict_of(found))),
         reason=sentence_of(found, limits, before=before, base=base, test=test),
-        changes=_with_edits(found.changes, base, policy),
+        changes=_with_edits(found.changes, before, test, base=base, policy=policy),
         advisories=advisories_of(found, before=before, test=test, trust=trust),
     )
 
 
-def _with_edits(changes: tuple[Change, ...], base: Run, policy: Policy) -> tuple[Change, ...]:
+def _with_edits(
+    changes: tuple[Change, ...], before: TestResult, test: TestResult, *, base: Run, policy: Policy
+) -> tuple[Change, ...]:
     """The changes, whose lines say whether they were edited since the base's commit."""
     if base.commit is None or all(change.line is None for change in changes):
         return changes
     edited = policy.edits(base.commit.id)
-    return tuple(
-        replace(change, line=replace(line, is_edited=True))
-        if (line := change.line) is not None and line.number in edited.get(line.file, ())
-        else change
-        for change in changes
-    )
+    return tuple(_with_edit(change, before, test, edited) for change in changes)
+
+
+def _with_edit(
+    change: Change, before: TestResult, test: TestResult, edited: Mapping[str, Container[int]]
+) -> Change:
+    line = change.line
+    if line is None:
+        return change
+    if change.op is None and change.about.slack:  # a function, and no line of it
+        return with_grown_functions(change, before, test, edited=edited.keys())
+    return replace(change, line=replace(line, is_edited=line.number in edited.get(line.file, ())))
 
 
 def _lacking(before: TestResult, test: TestResult, *, base: Run) -> str:

@@ -64,6 +64,41 @@ def test_harmless_edits_change_nothing(make_project: MakeProject) -> None:
     assert "CHANGED" not in session.stdout
 
 
+CALLED = """\
+    def total(values):
+        found = 0
+        for value in values:
+            found += value
+        return found
+"""
+CALLING = """\
+    from called import total
+
+    def mean(values):
+        return total(values) / len(values)
+
+    def spread(values):
+        return [value - mean(values) for value in values]
+"""
+
+
+def test_the_function_that_was_edited_comes_before_what_it_calls_more_often(project: Project) -> None:
+    project.write("called.py", textwrap.dedent(CALLED))
+    project.write("calling.py", textwrap.dedent(CALLING.replace("mean(values) for", "values[0] for")))
+    test = (
+        "import pytest\nfrom calling import spread\n@pytest.mark.profile\ndef test_it(): spread(range(80))\n"
+    )
+    project.write("test_it.py", test)
+    project.git("init", "-q")
+    project.commit()
+    assert project.pytest("--opprof-save=main").exit_code == 0
+    project.write("calling.py", textwrap.dedent(CALLING))
+    section = compared(project).failures["test_it"]
+    first, *others = section.partition(" rose in ")[2].split("; ")
+    assert ", calling.py (+" in first
+    assert any(", called.py (+" in other for other in others)
+
+
 STACK = """\
     import pytest, traceback
 
