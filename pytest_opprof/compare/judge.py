@@ -43,6 +43,8 @@ from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import CERTIFICATE, TestResult
 from pytest_opprof.results.samples import Samples, range_text
 
+# A library may have been patched, or a cache been filled, by a test before.
+_UNCONFIRMED = "the baseline is of one process, and other tests may change what this one runs"
 _TIMES_ARE_NOT_JUDGED = "a stored time is from another day"
 _OF_A_RISE = {Verdict.REGRESSED, Verdict.ACCEPTED}
 
@@ -247,7 +249,8 @@ class _Comparer:
         unsure = None if is_soft else Verdict.INCONCLUSIVE
         if is_soft and is_slack and base.low == head.low and base.is_constant and head.is_constant:
             return replace(change, verdict=Verdict.PASS)
-        if objection := self._objection(change, base, head):
+        is_unconfirmed = is_soft and is_slack and self.base.processes < CERTIFICATE
+        if objection := self._objection(change, base, head) or _UNCONFIRMED * is_unconfirmed:
             return replace(change, verdict=unsure, reason=objection)
         if not base.is_constant or _disagrees(self.base, change):
             return self._beside_range(change, rule, base=base, head=head)

@@ -55,6 +55,17 @@ def test_a_rise_fails_above_both_thresholds(base: int, head: int, verdict: Verdi
     assert compared(with_total(base), with_total(head)).verdict is verdict
 
 
+def test_a_baseline_of_one_process_gates_no_instructions() -> None:
+    base = replace(with_total(50_000), processes=1)
+    found = compared(base, with_total(60_000))
+    assert found.verdict is Verdict.PASS
+    assert any("the baseline is of one process" in advisory for advisory in found.advisories)
+    same = compared(base, with_total(50_000))
+    assert not any("the baseline is of one process" in advisory for advisory in same.advisories)
+    asked = MappingProxyType({"python.instructions": "1%"})
+    assert compared(base, with_total(60_000), gates=asked).verdict is Verdict.REGRESSED
+
+
 def test_an_exact_gate_has_no_floor() -> None:
     gates = MappingProxyType({"python.instructions": "exact"})
     assert compared(with_total(50_000), with_total(50_001), gates=gates).verdict is Verdict.REGRESSED
