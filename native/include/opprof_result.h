@@ -99,7 +99,7 @@ typedef struct op_called_from {
     uint32_t name; /* under which it is grouped */
     uint32_t site; /* 1 + index into op_result_sites() */
     uint64_t count;
-    int64_t bytes, nodes, retained; /* as op_group has them */
+    int64_t bytes, nodes, flops, retained; /* as op_group has them */
 } op_called_from;
 
 /* One row of the key averages. */
@@ -277,8 +277,9 @@ int op_result_device_spans(op_result *result, const int64_t *bounds, uint64_t wi
 int op_result_collectives(op_result *result, const uint32_t **rows, uint64_t *count);
 /* Whether a kernel of this name is one of those. */
 int op_name_is_collective(const char *utf8, size_t length);
-/* FLOPs of each row of the last groups by inputs, by formula; negative: there is none. Rows made
- * from then on have sums of them. */
+/* FLOPs of each row of the last groups by inputs; negative: they are not known. Rows made from then
+ * on have sums of them. */
+#define OP_FLOPS_BY_FORMULA -2 /* as the collector's own formula has them */
 int op_result_count_flops(op_result *result, const int64_t *per_row, uint64_t count);
 /* Two columns, NULL before they are counted: FLOPs of each event with what runs inside it, and of
  * those what is not also in an event around it. */

@@ -277,32 +277,43 @@ static void overloads_are_rows_when_asked_for(void) {
 /* ---- work ----------------------------------------------------------------------------------- */
 
 static void add_work(made_thread *t, const char *name, uint16_t depth, uint64_t start, uint32_t bytes,
-                     uint32_t nodes, uint8_t flags) {
-    const uint32_t words[] = {
+                     uint32_t nodes, uint32_t flops, uint8_t flags) {
+    const uint32_t with_flops[] = {OP_ARGS_HEADER(OP_ARGS_TORCH, 9),
+                                   0,
+                                   0,
+                                   OP_INPUT_WORK | nodes << 8,
+                                   bytes,
+                                   0,
+                                   OP_INPUT_FLOPS,
+                                   flops,
+                                   0,
+                                   OP_INPUT_NONE};
+    const uint32_t without[] = {
         OP_ARGS_HEADER(OP_ARGS_TORCH, 6), 0, 0, OP_INPUT_WORK | nodes << 8, bytes, 0, OP_INPUT_NONE};
     op_event *e = add_event(t, name, depth, start, start + 10 - depth);
     e->flags = flags;
-    add_block(t, e, words, 7);
+    add_block(t, e, flops ? with_flops : without, flops ? 10 : 7);
 }
 
 /* linear(transpose, addmm) and a range around relu, which an op without work calls. */
 static void add_working_step(made_thread *t, uint64_t start) {
-    add_work(t, "linear", 0, start, 100, 2, 0);
-    add_work(t, "transpose", 1, start + 1, 40, 1, OP_FLAG_ALIASES);
-    add_work(t, "addmm", 1, start + 3, 90, 1, 0);
+    add_work(t, "linear", 0, start, 100, 2, 60, 0);
+    add_work(t, "transpose", 1, start + 1, 40, 1, 0, OP_FLAG_ALIASES);
+    add_work(t, "addmm", 1, start + 3, 90, 1, 50, 0);
     add_event(t, "node", 0, start + 10, start + 30);
     add_kind(t, "range", 1, start + 11, start + 29, OP_RANGE)->flags = OP_SCOPE_USER;
-    add_work(t, "relu", 2, start + 12, 7, 0, 0);
+    add_work(t, "relu", 2, start + 12, 7, 0, 9, 0);
 }
 
 static void check_work(op_result *r) {
     rows g = group(r, OP_GROUP_BY_NAME);
     static const struct {
         const char *name;
-        int64_t bytes, counted_bytes, nodes, counted_nodes;
+        int64_t bytes, counted_bytes, nodes, counted_nodes, flops, counted_flops;
     } expected[] = {
-        {"linear", 100, 10, 2, 0}, {"transpose", 0, 0, 1, 1}, {"addmm", 90, 90, 1, 1},
-        {"node", 7, 0, 0, 0},      {"range", 7, 0, 0, 0},     {"relu", 7, 7, 0, 0},
+        {"linear", 100, 10, 2, 0, 60, 10}, {"transpose", 0, 0, 1, 1, 0, 0},
+        {"addmm", 90, 90, 1, 1, 50, 50},   {"node", 7, 0, 0, 0, 9, 0},
+        {"range", 7, 0, 0, 0, 9, 0},       {"relu", 7, 7, 0, 0, 9, 9},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         const op_group *row = row_named(&g, expected[i].name, 0);
@@ -310,6 +321,8 @@ static void check_work(op_result *r) {
         CHECK_EQ(row->counted_bytes, 2 * expected[i].counted_bytes);
         CHECK_EQ(row->nodes, 2 * expected[i].nodes);
         CHECK_EQ(row->counted_nodes, 2 * expected[i].counted_nodes);
+        CHECK_EQ(row->flops, 2 * expected[i].flops);
+        CHECK_EQ(row->counted_flops, 2 * expected[i].counted_flops);
     }
     op_result_free(r);
 }
@@ -323,7 +336,7 @@ static void work_is_an_ops_own_or_that_inside_of_it(void) {
 
 static void work_is_no_input(void) {
     start_over();
-    add_work(&m.threads[0], "mm", 0, 100, 100, 1, 0);
+    add_work(&m.threads[0], "mm", 0, 100, 100, 1, 8, 0);
     op_result *r = build(&m);
     op_inputs inputs;
     const uint32_t *block = r->args + r->columns.args[0] - 1, *token;

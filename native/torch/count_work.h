@@ -1,5 +1,5 @@
-// How much an op was given, and what it added to autograd's graph: one token of its argument block
-// (event.h, OP_INPUT_WORK). A part of the observer, apart only for its length.
+// How much an op was given, and what it added to autograd's graph: a token of its argument block
+// (event.h, OP_INPUT_WORK), and one of its FLOPs. A part of the observer, apart only for its length.
 #ifndef OP_COUNT_WORK_H
 #define OP_COUNT_WORK_H
 
@@ -48,9 +48,9 @@ inline int64_t bytes_given(const at::RecordFunction &fn) {
     return bytes;
 }
 
-inline void put_work(uint32_t *at, int64_t bytes) {
-    *at = OP_INPUT_WORK;
-    std::memcpy(at + 1, &bytes, sizeof bytes);
+inline void put_work(uint32_t *at, op_input_tag tag, int64_t amount) {
+    *at = tag;
+    std::memcpy(at + 1, &amount, sizeof amount);
 }
 
 // At its end, on its thread: autograd's numbers are a thread's own. Without a number it made no node,

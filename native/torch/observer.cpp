@@ -159,7 +159,8 @@ void note_torch_thread(op_thread *t, uint64_t number) {
 }
 
 constexpr uint32_t kForwardWords = 3;
-constexpr uint32_t kMostWords = kForwardWords + OP_WORK_WORDS; // where no inputs are told
+constexpr uint32_t kWorkWords = kForwardWords + OP_WORK_WORDS;
+constexpr uint32_t kMostWords = kWorkWords + OP_FLOPS_WORDS; // where no inputs are told
 
 // Autograd's engine says of each node which thread ran its forward op.
 op_caller caller_of(const at::RecordFunction &fn) {
@@ -171,7 +172,7 @@ template <bool with_inputs, bool with_work>
 __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn, uint32_t window,
                                                    Context *context, OpName name, uint32_t aux) {
     uint32_t words[OP_ARGS_MAX_WORDS + 2];
-    uint32_t count = write_args<with_inputs, with_work>(words, fn, name.is_torchs_own);
+    uint32_t count = write_args<with_inputs, with_work>(words, fn, name.is_torchs_own, name.formula);
     op_thread *t = op_thread_ready(window, count);
     if (t == nullptr) {
         return nullptr;
@@ -214,18 +215,22 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
             begin_with_args<detail == Detail::kInputs, work>(fn, window, context, name, aux));
     }
     uint64_t thread = fn.forwardThreadId();
-    constexpr uint32_t kWords = work ? kMostWords : kForwardWords;
     uint16_t args = 0;
     if (work || thread != 0) {
-        int64_t bytes = work ? bytes_given(fn) : 0;
-        uint32_t *words = op_take_words(t, kWords);
-        words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, kWords - 1);
+        int64_t bytes = work ? bytes_given(fn) : 0, flops = work ? flops_of(fn, name.formula) : 0;
+        constexpr uint32_t kWords = work ? kWorkWords : kForwardWords;
+        uint32_t count = work && flops > 0 ? kMostWords : kWords;
+        uint32_t *words = count == kWords ? op_take_words(t, kWords) : op_take_words(t, kMostWords);
+        words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, count - 1);
         words[1] = static_cast<uint32_t>(thread);
         words[2] = static_cast<uint32_t>(thread >> 32);
         if (work) {
-            put_work(words + kForwardWords, bytes);
+            put_work(words + kForwardWords, OP_INPUT_WORK, bytes);
         }
-        args = op_publish_words(t, kWords);
+        if (flops > 0) {
+            put_work(words + kWorkWords, OP_INPUT_FLOPS, flops);
+        }
+        args = op_publish_words(t, count);
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, args);

@@ -5,6 +5,7 @@
 
 #include "core/event.h"
 #include "core/names.h"
+#include "result/flop_formulas.h"
 #include "torch_api.h"
 
 #if defined(__SSE2__)
@@ -34,6 +35,7 @@ struct alignas(64) KnownName {
     uint32_t seen;       // when, counted in names
     bool is_torchs_own;  // of its ops, or of autograd's nodes
     uint8_t flags;       // OP_FLAG_ALIASES, or none
+    uint8_t formula;     // of its FLOPs (flop_formulas.h), or none
     const char *address; // and where: what to fetch ahead of the next time
     alignas(16) char text[96];
 };
@@ -43,6 +45,7 @@ struct OpName {
     uint32_t id;
     bool is_torchs_own;
     uint8_t flags;
+    uint8_t formula;
 };
 
 constexpr uint32_t kBlock = 256;
@@ -125,6 +128,7 @@ void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, size_t length,
     known->seen = names->now;
     known->is_torchs_own = is_torchs_own(text);
     known->flags = flags_of(fn);
+    known->formula = op_flop_formula(text);
     std::memcpy(known->text, text, length + 1);
 }
 
@@ -139,7 +143,7 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::Rec
         if (length >= sizeof KnownName::text || id == OP_NAME_OVERFLOW) {
             *now = 0;
             names->now++;
-            return {id, is_torchs_own(text), flags_of(fn)};
+            return {id, is_torchs_own(text), flags_of(fn), op_flop_formula(text)};
         }
         keep_name(names, bucket, id, length, fn);
     }
@@ -148,7 +152,7 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::Rec
     known->seen = names->now++;
     known->address = text;
     *now = *bucket;
-    return {known->id, known->is_torchs_own, known->flags};
+    return {known->id, known->is_torchs_own, known->flags, known->formula};
 }
 
 inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
@@ -164,7 +168,7 @@ inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
     __builtin_prefetch(names->known[names->at[next % kRecent]].address);
     __builtin_prefetch(after_next);
     __builtin_prefetch(after_next->text + 32);
-    return {known->id, known->is_torchs_own, known->flags};
+    return {known->id, known->is_torchs_own, known->flags, known->formula};
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "core/event.h"
 #include "core/names.h"
 #include "count_work.h"
+#include "result/flop_formulas.h"
 #include "torch_api.h"
 #include "write_keywords.h"
 
@@ -244,6 +245,27 @@ inline bool write_input(InputWriter &w, const c10::IValue &v) {
     return v.isTensor() ? write_tensor(w, v.toTensor()) : write_other(w, v);
 }
 
+// Of a tensor whose sizes Python tells, the ops that run inside on plain tensors have them (bytes_of).
+inline bool is_told_by_python(const c10::IValue &v) {
+    return v.isTensor() && v.toTensor().defined() &&
+           v.toTensor().unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
+}
+
+// Out of line: its array would be every op's stack frame.
+__attribute__((noinline)) int64_t flops_by_formula(const at::RecordFunction &fn, uint8_t formula) {
+    uint32_t words[OP_ARGS_MAX_WORDS];
+    InputWriter w(words);
+    for (const c10::IValue &input : fn.inputs()) {
+        if (is_told_by_python(input) || !write_input(w, input))
+            return 0;
+    }
+    return op_flops_of(formula, {words, words + w.count()});
+}
+
+inline int64_t flops_of(const at::RecordFunction &fn, uint8_t formula) {
+    return formula != 0 ? flops_by_formula(fn, formula) : 0;
+}
+
 void write_overload(InputWriter &w, const at::RecordFunction &fn) {
     const char *overload = overload_of(fn);
     uint32_t *at = *overload != '\0' ? w.take(2) : nullptr;
@@ -276,11 +298,15 @@ __attribute__((noinline)) void write_named(InputWriter &w, const at::RecordFunct
 
 // Torch refuses to tell the inputs where they were not asked for.
 template <bool with_inputs, bool with_work>
-uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, bool is_torchs_own) {
+uint32_t write_args(uint32_t *words, const at::RecordFunction &fn, bool is_torchs_own,
+                    uint8_t formula) {
     InputWriter w(words + 1);
     put64(w.take(2), static_cast<int64_t>(fn.forwardThreadId()));
     if (with_work)
-        put_work(w.take(OP_WORK_WORDS), bytes_given(fn));
+        put_work(w.take(OP_WORK_WORDS), OP_INPUT_WORK, bytes_given(fn));
+    int64_t flops = with_work ? flops_of(fn, formula) : 0;
+    if (flops > 0)
+        put_work(w.take(OP_FLOPS_WORDS), OP_INPUT_FLOPS, flops);
     if (with_overloads.load(std::memory_order_relaxed)) {
         write_overload(w, fn);
     }

@@ -37,6 +37,7 @@ class CalledFrom(NamedTuple):
     Attributes:
         nbytes: Bytes of the tensors that these calls were given.
         nodes: Nodes of autograd's graph that these calls made.
+        flops: FLOPs of these calls, by formula.
         retained: Bytes that these calls allocated and that were still in use when their step ended.
     """
 
@@ -45,6 +46,7 @@ class CalledFrom(NamedTuple):
     calls: int
     nbytes: int
     nodes: int
+    flops: int
     retained: int
 
 
@@ -85,6 +87,14 @@ def read_called_from(result: Any) -> list[CalledFrom]:
         return CallSite(name_text(found.file), name_text(found.function), found.line)
 
     return [
-        CalledFrom(name_text(row.name), site_of(row.site), row.count, row.bytes, row.nodes, row.retained)
+        CalledFrom(
+            name_text(row.name),
+            site_of(row.site),
+            calls=row.count,
+            nbytes=row.bytes,
+            nodes=row.nodes,
+            flops=row.flops,
+            retained=row.retained,
+        )
         for row in (rows[i] for i in range(count[0]))
     ]

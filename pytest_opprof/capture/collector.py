@@ -25,7 +25,7 @@ from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, refuse_unknown
 from pytest_opprof.capture.torch_import import torch_is_awaited
 from pytest_opprof.capture.torch_ops import OpDetails
-from pytest_opprof.capture.torch_source import WORK, TorchSource
+from pytest_opprof.capture.torch_source import OF_WORK, WORK, TorchSource
 from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
 
@@ -101,7 +101,7 @@ class Collector:
                 instead of torch's. "cuda" is what CUDA runs on devices, and so is "cuda-if-used", which is no
                 problem where nothing has started CUDA. "sites" are the user's lines that ops were called
                 from, which the stacks of "python" have already. "work" is the bytes that each of torch's ops
-                was given, and the nodes that it added to autograd's graph.
+                was given, its FLOPs by formula, and the nodes that it added to autograd's graph.
 
         Raises:
             UsageError: A source is unknown, or a setting in the environment is invalid.
@@ -334,7 +334,7 @@ class Collector:
     def _enable_torch(self) -> None:
         if WORK in self._sources and self._torch.sees_work:
             self._torch.details |= OpDetails.WORK
-            self._window_sources += (WORK,)
+            self._window_sources += OF_WORK
         if self._with_memory and self._sees_tensors:
             self._torch.details |= OpDetails.MEMORY
             if OpDetails.INPUTS in self._torch.details:

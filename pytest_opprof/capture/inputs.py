@@ -17,6 +17,7 @@ _ARGS_TORCH: Final = 2
 _ARGS_INPUT: Final = 10
 _FORWARD_WORDS: Final = 2
 _WORK_WORDS: Final = 3
+_FLOPS_WORDS: Final = 3
 _OVERLOAD_WORDS: Final = 2
 _IDENTITY_LAYOUT: Final = "=QQiiq"
 
@@ -47,6 +48,7 @@ class Tag(enum.IntEnum):
     OVERLOAD = 16
     KEYWORDS = 17
     WORK = 18
+    FLOPS = 19
 
 
 _TENSORS: Final = frozenset({Tag.TENSOR, Tag.TENSOR_WIDE, Tag.TENSOR_UNSTRIDED})
@@ -182,6 +184,8 @@ def _without_overload(block: memoryview[int]) -> memoryview[int]:
     words = block[1 + _FORWARD_WORDS : 1 + (block[0] >> 8)]
     if len(words) and words[0] & 0xFF == Tag.WORK:
         words = words[_WORK_WORDS:]
+    if len(words) and words[0] & 0xFF == Tag.FLOPS:
+        words = words[_FLOPS_WORDS:]
     return words[_OVERLOAD_WORDS:] if len(words) and words[0] & 0xFF == Tag.OVERLOAD else words
 
 

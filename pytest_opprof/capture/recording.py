@@ -302,27 +302,30 @@ class Recording:
             *steps, whole = memory_use(self._result, len(self.steps) + 1, on_device=on_device)
         return steps, whole
 
-    def count_flops(self, formula: Callable[[str, Inputs], int | None]) -> None:
+    def count_flops(self, formulas: Mapping[str, Callable[[Inputs], int | None]]) -> None:
         """Evaluate a formula once for each distinct op and its inputs; needs recorded shapes.
 
         From then on `flops` and `groups` have them, and `sources` has "flops".
 
         Args:
-            formula: From an op's name and inputs to its FLOPs; None for what has no formula.
+            formulas: By an op's name, what tells its FLOPs in place of the collector's own formula; None for
+                inputs whose FLOPs cannot be told.
 
         Raises:
             CollectorError: There is no memory to do so.
         """
         with self._lock:
             rows = read_groups(self._result, lib.OP_GROUP_BY_INPUTS, steps=len(self.steps))
-            told = [self._flops_by(formula, row) for row in rows]
+            told = [self._flops_by(formulas.get(row.name), row) for row in rows]
             check(lib.op_result_count_flops(self._result, told, len(told)))
         self.flops = view_of(self._result, lib.op_result_flops(self._result), count=self._count, code="q")
         self.sources = (*(source for source in self.sources if source != "flops"), "flops")
 
-    def _flops_by(self, formula: Callable[[str, Inputs], int | None], row: OpGroup) -> int:
+    def _flops_by(self, formula: Callable[[Inputs], int | None] | None, row: OpGroup) -> int:
+        if formula is None:
+            return int(lib.OP_FLOPS_BY_FORMULA)
         inputs = self.inputs(row.args_event)
-        flops = None if inputs is None else formula(row.name, inputs)
+        flops = None if inputs is None else formula(inputs)
         return -1 if flops is None or flops > _MOST_FLOPS else flops
 
     @functools.cached_property

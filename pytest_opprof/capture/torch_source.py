@@ -8,6 +8,7 @@ from pytest_opprof.capture.torch_ops import OpDetails, TorchOps, imported_torch,
 from pytest_opprof.errors import CaptureUnavailableError
 
 WORK: Final = "work"
+OF_WORK: Final = (WORK, "flops")  # what a window then knows of its ops
 
 
 class TorchSource:

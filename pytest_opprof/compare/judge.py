@@ -26,7 +26,7 @@ from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.trust import Trust
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.compare.views import is_by_views, is_guessed, with_views_as_in
-from pytest_opprof.compare.work import traded, unless_moved, without_consequences
+from pytest_opprof.compare.work import traded, unless_moved, unless_of_elements, without_consequences
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     COUNT,
@@ -156,6 +156,8 @@ class _Comparer:
             if change is not None and metric.slack:
                 change = with_grown_functions(change, self.base, self.head)
                 change = change if is_asked_for else unless_moved(change, self.base, self.head)
+            if change is not None and not is_asked_for:
+                change = unless_of_elements(change, self.base, self.head)
             if change is not None and metric.source is Source.COMPILE:
                 change = with_reasons(change, self.base, self.head)
             if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:

@@ -10,12 +10,14 @@ from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import BYTES, COUNT, TOTALS
+from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"
 _LEAST = len(Verdict)
+# What ops were given follows from what made it, and what they did with it from that.
+_FOLLOWS = (BYTES.name, FLOPS.name)
 
 
 def ranked(changes: Sequence[Change], causes: Causes) -> list[Change]:
@@ -113,14 +115,14 @@ def _order_of_total(change: Change) -> tuple[int, bool, bool, int]:
     return (severity, change.is_slight, has_no_rule, list(TOTALS).index(change.metric))
 
 
-def _order(change: Change) -> tuple[int, bool, bool, bool, int]:
+def _order(change: Change) -> tuple[int, bool, bool, int, int]:
     """The worst verdict first, gates of their own before the rest, then the largest difference.
 
-    More calls come before what they take, and what ops were given follows from what made it.
+    More calls come before what they take.
     """
     calls_more = change.metric == COUNT.name and not (change.kind and change.kind.is_on_device)
-    is_bytes = change.metric == BYTES.name
-    return (_severity(change), not change.rule, not calls_more, is_bytes, -abs(change.rise))
+    follows = _FOLLOWS.index(change.metric) + 1 if change.metric in _FOLLOWS else 0
+    return (_severity(change), not change.rule, not calls_more, follows, -abs(change.rise))
 
 
 def _severity(change: Change) -> int:

@@ -2,7 +2,8 @@
 
 Ops that are new bring their bytes along, and fewer ops may be given more: a loop that became one padded op.
 So rows tell of work only where it rose while the ops did not, and a rise is not a regression where the ops
-fell by at least the same share. Instructions may move between the project and its libraries.
+fell by at least the same share. Instructions may move between the project and its libraries. Of the ops that
+go through their elements one by one only two have FLOPs, as with torch.profiler: bytes tell of all of them.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from pytest_opprof.compare.comparison import Change
+from pytest_opprof.compare.sums import total_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import (
     AUTOGRAD_NODES,
     BYTES,
+    FLOPS,
+    FLOPS_TOTAL,
     LIBRARY_INSTRUCTIONS,
     NODES,
     OPS_BYTES,
@@ -26,8 +30,10 @@ from pytest_opprof.metrics import (
 from pytest_opprof.metrics.fingerprint import LIBRARIES
 from pytest_opprof.results.run import TestResult
 
-_TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name})
-_OF_OPS = frozenset({BYTES.name, NODES.name})
+_TOTALS = frozenset({OPS_BYTES.name, AUTOGRAD_NODES.name, FLOPS_TOTAL.name})
+_OF_OPS = frozenset({BYTES.name, NODES.name, FLOPS.name})
+_JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED})
+_OF_ELEMENTS = frozenset({"aten::add", "aten::mul"})
 _INSTRUCTIONS = {
     PYTHON_INSTRUCTIONS.name: LIBRARY_INSTRUCTIONS,
     LIBRARY_INSTRUCTIONS.name: PYTHON_INSTRUCTIONS,
@@ -73,6 +79,27 @@ def unless_moved(change: Change, base: TestResult, head: TestResult) -> Change:
     return replace(change, verdict=Verdict.CHANGED, reason=f"{other.label}: {before} before, {now} now")
 
 
+def unless_of_elements(change: Change, base: TestResult, head: TestResult) -> Change:
+    """FLOPs that `add` and `mul` alone have more or fewer of are CHANGED: those of a `div` nobody counts."""
+    tells_bytes = all(OPS_BYTES.name in test.totals for test in (base, head))
+    if change.metric != FLOPS_TOTAL.name or change.verdict not in _JUDGED or not tells_bytes:
+        return change
+    before, now = (
+        sum(
+            row.samples(FLOPS.name).low for row in test.ops if row.name in _OF_ELEMENTS and not row.background
+        )
+        for test in (base, head)
+    )
+    left = change.rise - (now - before)
+    if change.verdict is Verdict.REGRESSED:
+        is_of_elements = left <= 0
+    else:  # with fewer ops it says nothing: see `traded`
+        is_of_elements = left >= 0 and _constant(base, OPS_COUNT.name) == _constant(head, OPS_COUNT.name)
+    if not is_of_elements:
+        return change
+    return replace(change, verdict=Verdict.CHANGED, reason="of add and mul alone, judged by their bytes")
+
+
 def without_consequences(
     changes: Iterable[Change], base: TestResult, head: TestResult, *, risen: Collection[str]
 ) -> list[Change]:
@@ -89,10 +116,10 @@ def without_consequences(
     found = []
     for change in changes:
         if change.metric in _OF_OPS and not _is_asked_for(change):
-            total = OPS_BYTES if change.metric == BYTES.name else AUTOGRAD_NODES
+            total = total_of(change.metric, change.kind)
             key = (change.op or "", change.kind or OpKind.OP, change.background)
             is_same = counts.get(key) == counts_now.get(key)
-            if total.name not in told or change.kind is not OpKind.OP or not is_same:
+            if total is None or total.name not in told or change.kind is not OpKind.OP or not is_same:
                 continue
         found.append(change)
     return found

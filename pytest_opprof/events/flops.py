@@ -1,16 +1,17 @@
-"""FLOPs of ops: the registry of formulas, and their evaluation, once for each distinct op and its inputs."""
+"""Formulas of one's own for the FLOPs of ops. Those of torch's ops are native/src/result/flop_formulas.c."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.errors import UsageError
-from pytest_opprof.events.columns import Compat
-from pytest_opprof.events.flop_formulas import FORMULAS, TORCHS, Formula
 
-_formulas: dict[str, Formula] = dict(FORMULAS)
+Formula = Callable[[Inputs], int | None]
+
+_registered: dict[str, Formula] = {}
 
 
 def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
@@ -36,30 +37,22 @@ def register_flop_formula(*names: str) -> Callable[[Formula], Formula]:
         raise UsageError('register_flop_formula needs the names of ops: @register_flop_formula("mylib::op")')
 
     def register(formula: Formula) -> Formula:
-        _formulas.update(dict.fromkeys(names, formula))
+        _registered.update(dict.fromkeys(names, formula))
         return formula
 
     return register
 
 
-def flops_of(name: str, inputs: Inputs | None, *, compat: Compat | None = None) -> int | None:
-    """The FLOPs of one execution of an op, by its formula.
+def registered_formulas() -> Mapping[str, Formula]:
+    """The formulas of one's own by the names of their ops; one that raises warns, and tells nothing."""
+    return {name: partial(_flops_of, name, formula) for name, formula in _registered.items()}
 
-    Args:
-        name: The op's name.
-        inputs: What it was given; None where that was not recorded.
-        compat: ``"torch"`` knows only the seven ops that torch.profiler knows.
 
-    Returns:
-        None where there is no formula, or it cannot tell.
-    """
-    formula = _formulas.get(name) if compat is None else TORCHS.get(name)
-    if formula is None or inputs is None:
-        return None
+def _flops_of(name: str, formula: Formula, inputs: Inputs) -> int | None:
     try:
         flops = formula(inputs)
         return None if flops is None else max(int(flops), 0)
-    except Exception as error:  # noqa: BLE001  # a user's formula, or inputs as no formula expects them
+    except Exception as error:  # noqa: BLE001  # a user's formula
         warnings.warn(
             f"the FLOP formula of {name} failed on inputs of shapes {inputs.shapes}: "
             f"{type(error).__name__}: {error}; its FLOPs are left out",

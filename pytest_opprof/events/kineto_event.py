@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.events.device import DeviceType
-from pytest_opprof.events.flop_formulas import TORCHS
-from pytest_opprof.events.flops import flops_of
 from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME
 from pytest_opprof.kinds import EventKind
 
 if TYPE_CHECKING:
+    from pytest_opprof.capture.inputs import Inputs
     from pytest_opprof.events.recorded_event import RecordedEvent
 
 # What an event answers where a torch older or newer than another does not tell, or where nothing is known.
@@ -172,14 +171,29 @@ class RecordedKinetoEvent:
     def flops(self) -> int:
         """Of the ops that torch has a formula for, where FLOPs were counted."""
         event = self._event
-        if event.recorded_name not in TORCHS or not event.flops:
-            return 0
-        return flops_of(event.recorded_name, event.inputs, compat="torch") or 0
+        is_known = event.recorded_name in _WITH_FLOPS and bool(event.flops)
+        if is_known and event.recorded_name == "aten::conv2d":
+            is_known = _is_plain_convolution(event.inputs)
+        return event.flops or 0 if is_known else 0
 
     def nbytes(self) -> int:
         """Of a record of memory."""
         memory = self._event.memory
         return 0 if memory is None else memory.nbytes
+
+
+# What torch.profiler has a formula for: torch/csrc/profiler/util.cpp, computeFlops.
+_WITH_FLOPS: Final = frozenset(
+    {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mul", "aten::add", "aten::conv2d"}
+)
+
+
+def _is_plain_convolution(inputs: Inputs | None) -> bool:
+    """Torch counts those of 4 dimensions alone, with two numbers each for stride, padding and dilation."""
+    if inputs is None:
+        return False
+    ranks = [len(sizes) for sizes in inputs.shapes[:2]]
+    return ranks == [4, 4] and all(text.count(",") == 1 for text in inputs.concrete[3:6])
 
 
 # Kineto's methods and the attributes of our events that say the same.

@@ -34,7 +34,7 @@ ARGUMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "skip_first_wait": "1: the first cycle has no `wait` (default 0)",
         "record_shapes": "keep the ops' input shapes and dtypes",
         "profile_memory": "keep what torch's allocators take and give back",
-        "with_flops": "count floating point operations",
+        "with_flops": "use your own formulas of floating point operations too",
         "with_stack": (
             "`True`: record Python and C calls, so that each op has the stack that it was called from; "
             '`"cpp"`: its C++ stack instead; `"all"`: both'

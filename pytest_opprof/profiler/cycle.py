@@ -13,7 +13,7 @@ from pytest_opprof.capture.tensor_roles import TensorRoles
 from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.events.flops import flops_of
+from pytest_opprof.events.flops import registered_formulas
 from pytest_opprof.events.key_averages import Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
@@ -50,7 +50,7 @@ class Cycle(Averaged):
         self._settings = settings
         self._roles = roles
         if with_flops:
-            recording.count_flops(flops_of)
+            recording.count_flops(registered_formulas())
         self._events = EventList([recording], profile_memory=profile_memory, with_flops=with_flops)
 
     def events(self) -> EventList:

@@ -147,20 +147,18 @@ def _block(changes: Sequence[Change]) -> Block:
         else:
             roots.append(change)
     rows: list[BlockRow] = []
-    seen: set[str | None] = set()
 
-    def add(change: Change, depth: int) -> None:
-        rows.append(BlockRow(change=change, depth=depth, words=_words(change)))
-        if change.op not in seen:
-            seen.add(change.op)
-            for other in inside.pop(change.op or "", ()):
-                add(other, depth + 1)
+    def add(siblings: Iterable[Change], depth: int) -> None:
+        of_op: defaultdict[str, list[Change]] = defaultdict(list)
+        for change in siblings:
+            of_op[change.op or ""].append(change)
+        for op, same in of_op.items():
+            rows.extend(BlockRow(change=change, depth=depth, words=_words(change)) for change in same)
+            add(inside.pop(op, ()), depth + 1)
 
-    for change in roots:
-        add(change, 0)
-    for left in list(inside.values()):  # of ops that call each other
-        for change in left:
-            add(change, 0)
+    add(roots, 0)
+    while inside:  # ops that call each other
+        add(inside.pop(next(iter(inside))), 0)
     first = rows[0].change
     line = first.line or next((change.line for change in changes if change.line), None)
     place = first.cause.removeprefix("new").lstrip(", ") if line is None else ""

@@ -98,10 +98,10 @@ def test_a_number_that_is_none_is_refused_and_named(saved: Project) -> None:
 
 
 def test_a_total_that_vanished_is_inconclusive(saved: Project) -> None:
-    edit(saved, lambda document: document["tests"][0]["totals"].update({"flops.total": 7}))
+    edit(saved, lambda document: document["tests"][0]["totals"].update({"cpu_memory.allocated": 7}))
     session = saved.pytest("--opprof-baseline=main")
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
-    assert "FLOPs, total" in session.failures["test_it"]
+    assert "allocated memory, total" in session.failures["test_it"]
     assert "INCONCLUSIVE" in session.failures["test_it"]
 
 

@@ -28,6 +28,12 @@ MODEL = """\
         weights = torch.linspace(0, 1, 32)
         return (batch * weights).sum(1)
 
+    def apply(x):
+        return NET[0].weight @ (NET[0].weight.t() @ x)
+
+    def halve(x):
+        return x / 2
+
     def measure():
         KEPT[:] = [NET(data(8)).mean().detach()]
 """
@@ -44,6 +50,12 @@ TESTS = """\
     @pytest.mark.profile
     def test_wider(): model.scale(model.data(8))
 
+    @pytest.mark.profile
+    def test_order(): model.apply(torch.ones(32, 1))
+
+    @pytest.mark.profile
+    def test_half(): model.halve(model.data(8))
+
     @pytest.mark.profile(profile_memory=True)
     def test_kept(): model.measure()
 
@@ -54,6 +66,8 @@ EDITS = {
     "def train(rows=8):": "def train(rows=128):",
     "with torch.no_grad():": "if True:",
     "torch.linspace(0, 1, 32)": "torch.linspace(0, 1, 32, dtype=torch.float64)",
+    "NET[0].weight @ (NET[0].weight.t() @ x)": "(NET[0].weight @ NET[0].weight.t()) @ x",
+    "x / 2": "x * 0.5",
     "KEPT[:] = [NET(data(8)).mean().detach()]": "KEPT.append(NET(data(8)).mean())",
 }
 # Of each test a total that rose, and the file that says where.
@@ -61,6 +75,7 @@ TOLD = {
     "test_batch": ("bytes given to ops", "model.py"),
     "test_no_grad": ("graph nodes", "model.py"),
     "test_wider": ("bytes given to ops", "model.py"),
+    "test_order": ("FLOPs", "model.py"),
     "test_kept": ("retained memory", "model.py"),
 }
 
@@ -90,3 +105,9 @@ def test_more_work_fails_and_is_named(session: Session, test: str) -> None:
 
 def test_what_did_not_change_passes(session: Session) -> None:
     assert session.outcomes["test_same"] == "passed"
+
+
+def test_another_op_of_its_elements_is_no_more_work(session: Session) -> None:
+    """Torch's profiler counts FLOPs of `mul` and none of `div`."""
+    assert session.outcomes["test_half"] == "passed"
+    assert "test_half (aten::div -> aten::mul)" in session.stdout

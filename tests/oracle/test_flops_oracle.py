@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_opprof import ProfilerActivity, profile
-from pytest_opprof.events.flop_formulas import TORCHS
-from pytest_opprof.events.flops import flops_of
+from pytest_opprof.events.kineto_event import _WITH_FLOPS
 
 pytestmark = pytest.mark.usefixtures("torch")
 
@@ -86,10 +85,9 @@ def test_flops_are_those_of_torch(torch: Any, calls: list[Call]) -> None:
         for call in calls:
             call(torch)
     kineto = sorted(theirs.profiler.kineto_results.events(), key=lambda event: event.correlation_id())
-    told = [(event.name(), event.flops()) for event in kineto if event.name() in TORCHS]
-    recording = ours.cycles[0].recording
-    events = [(recording.name(event), recording.inputs(event)) for event in range(len(recording))]
-    seen = [(name, flops_of(name, inputs, compat="torch") or 0) for name, inputs in events if name in TORCHS]
+    told = [(event.name(), event.flops()) for event in kineto if event.name() in _WITH_FLOPS]
+    events = ours.profiler.kineto_results.events()
+    seen = [(event.name(), event.flops()) for event in events if event.name() in _WITH_FLOPS]
     assert seen == told
 
 
@@ -108,8 +106,8 @@ def test_averages_and_table_have_torchs_flops(torch: Any) -> None:
     assert sum(told.values()) > 0
     # Beyond torch a row has the FLOPs of what runs inside it, and the whole counts nothing twice.
     rows = {row.key: row.flops for row in ours.key_averages()}
-    assert {key: rows[key] for key in TORCHS if key in rows} == {
-        key: flops for key, flops in told.items() if key in TORCHS
+    assert {key: rows[key] for key in _WITH_FLOPS if key in rows} == {
+        key: flops for key, flops in told.items() if key in _WITH_FLOPS
     }
     assert ours.key_averages().total_average().flops == sum(told.values())
     assert "Total FLOPs" in ours.key_averages().table()

@@ -145,9 +145,12 @@ enum op_input_tag {
     OP_INPUT_KEYWORDS = 17,
     /* Before all of these: the nodes of autograd's graph that the op made (bits 8 to 31, filled in at
      * its end), and two words of bytes of the tensors that it was given. */
-    OP_INPUT_WORK = 18
+    OP_INPUT_WORK = 18,
+    /* Behind it, two words: the FLOPs of an op that has a formula (flop_formulas.h), where not 0. */
+    OP_INPUT_FLOPS = 19
 };
 #define OP_WORK_WORDS 3u
+#define OP_FLOPS_WORDS 3u
 /* The key of such a value that nobody gave: the modules that the op ran in. */
 #define OP_MODULE_HIERARCHY "Module Hierarchy"
 
@@ -160,7 +163,7 @@ enum op_observe {
     OP_OBSERVE_OVERLOADS = 16,
     OP_OBSERVE_CLOSELY = 32, /* counters, or C++ stacks */
     OP_OBSERVE_MODULES = 64, /* of TorchScript */
-    OP_OBSERVE_WORK = 128    /* OP_INPUT_WORK of each op */
+    OP_OBSERVE_WORK = 128    /* OP_INPUT_WORK and OP_INPUT_FLOPS of each op */
 };
 
 #ifdef __cplusplus

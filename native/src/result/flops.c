@@ -1,6 +1,8 @@
-/* FLOPs, from the formulas that others evaluate for each distinct op and its inputs. */
+/* FLOPs, from a formula that is evaluated once for each distinct op and its inputs. */
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/names.h"
+#include "result/flop_formulas.h"
 #include "result/result.h"
 
 #include <string.h>
@@ -31,19 +33,34 @@ static void spread(const op_result *r, const int64_t *per_group, uint8_t *covere
     }
 }
 
-int op_result_count_flops(op_result *r, const int64_t *per_group, uint64_t count) {
+static int64_t flops_of_group(const op_result *r, const op_group *group) {
+    const op_columns *c = &r->columns;
+    uint32_t args = c->args[group->args_event], length;
+    op_inputs inputs;
+    if (c->kind[group->args_event] != OP_TORCH || !args ||
+        !op_inputs_of(r->args + args - 1, r->args + r->arg_words, &inputs))
+        return -1;
+    return op_flops_of(op_flop_formula(op_names_text(c->name[group->args_event], &length)), inputs);
+}
+
+int op_result_count_flops(op_result *r, const int64_t *told, uint64_t count) {
     uint64_t n = r->columns.count;
     if (!r->input_group || count != r->input_group_count)
         return op_error_set(OP_ESTATE, "FLOPs are of the rows by inputs, and those were not asked for");
     int64_t *flops = op_malloc(2 * n * sizeof *flops + 1);
+    int64_t *per_group = op_malloc(count * sizeof *per_group + 1);
     uint8_t *covered = op_malloc(n + 1);
-    if (!flops || !covered) {
+    if (!flops || !covered || !per_group) {
         free(flops);
         free(covered);
+        free(per_group);
         return op_error_set(OP_ENOMEM, "no memory for the FLOPs of %llu events", (unsigned long long)n);
     }
+    for (uint64_t i = 0; i < count; i++)
+        per_group[i] = told[i] == OP_FLOPS_BY_FORMULA ? flops_of_group(r, &r->groups[i]) : told[i];
     spread(r, per_group, covered, flops, flops + n);
     free(covered);
+    free(per_group);
     free(r->flops);
     r->flops = flops;
     return OP_OK;

@@ -71,6 +71,8 @@ static bool inputs_of_op(const uint32_t *block, const uint32_t *limit, op_inputs
     out->end = block + 1 + words;
     if (words >= 2 + OP_WORK_WORDS && TAG(*out->at) == OP_INPUT_WORK)
         out->at += OP_WORK_WORDS;
+    if (out->end - out->at >= (ptrdiff_t)OP_FLOPS_WORDS && TAG(*out->at) == OP_INPUT_FLOPS)
+        out->at += OP_FLOPS_WORDS;
     if (out->end - out->at >= 2 && TAG(*out->at) == OP_INPUT_OVERLOAD)
         out->at += 2;
     if (out->at < out->end && TAG(*out->at) == OP_INPUT_KEYWORDS &&
@@ -94,10 +96,25 @@ const uint32_t *op_inputs_work(const uint32_t *block, const uint32_t *limit) {
     return has ? block + 3 : NULL;
 }
 
-/* Behind the work, where there is any. */
-static const uint32_t *named_parts(const uint32_t *block, const uint32_t *limit) {
+/* Behind the work, where there is any. Both callers know that the tokens before the inputs are whole.
+ */
+static const uint32_t *flops_token(const uint32_t *block, const uint32_t *limit) {
     const uint32_t *work = op_inputs_work(block, limit);
     return work ? work + OP_WORK_WORDS : block + 3;
+}
+
+int64_t op_inputs_flops(const uint32_t *block, const uint32_t *limit) {
+    op_inputs inputs;
+    const uint32_t *token = flops_token(block, limit);
+    if (!inputs_of_op(block, limit, &inputs) || inputs.at < token + OP_FLOPS_WORDS ||
+        TAG(*token) != OP_INPUT_FLOPS)
+        return 0;
+    return op_input_word(token, 0);
+}
+
+static const uint32_t *named_parts(const uint32_t *block, const uint32_t *limit) {
+    const uint32_t *token = flops_token(block, limit);
+    return op_inputs_flops(block, limit) ? token + OP_FLOPS_WORDS : token;
 }
 
 const uint32_t *op_inputs_overload(const uint32_t *block, const uint32_t *limit) {
@@ -182,13 +199,13 @@ int64_t op_input_word(const uint32_t *token, uint32_t index) {
 }
 
 /* What a token says of shapes: that it is a tensor and its sizes, or that it is not one. */
-static bool is_tensor(uint32_t token) {
+bool op_input_is_tensor(uint32_t token) {
     return TAG(token) == OP_INPUT_TENSOR || TAG(token) == OP_INPUT_TENSOR_WIDE ||
            TAG(token) == OP_INPUT_TENSOR_UNSTRIDED;
 }
 
 static uint32_t shape_class(uint32_t token) {
-    if (is_tensor(token))
+    if (op_input_is_tensor(token))
         return 1u << 16 | LENGTH(token);
     if (TAG(token) == OP_INPUT_TENSOR_LIST)
         return 2u << 16 | LENGTH(token);
@@ -200,7 +217,7 @@ uint64_t op_inputs_shape_hash(op_inputs inputs) {
     const uint32_t *token;
     while (op_inputs_next(&inputs, &token)) {
         h = (h ^ shape_class(*token)) * 0xff51afd7ed558ccdu;
-        for (uint32_t i = 0; is_tensor(*token) && i < LENGTH(*token); i++)
+        for (uint32_t i = 0; op_input_is_tensor(*token) && i < LENGTH(*token); i++)
             h = (h ^ h >> 29 ^ (uint64_t)op_input_word(token, i)) * 0xc4ceb9fe1a85ec53u;
     }
     return h ^ h >> 32;
@@ -237,7 +254,7 @@ bool op_inputs_same_shapes(op_inputs a, op_inputs b) {
             return more_a == more_b;
         if (shape_class(*x) != shape_class(*y))
             return false;
-        for (uint32_t i = 0; is_tensor(*x) && i < LENGTH(*x); i++)
+        for (uint32_t i = 0; op_input_is_tensor(*x) && i < LENGTH(*x); i++)
             if (op_input_word(x, i) != op_input_word(y, i))
                 return false;
     }

@@ -23,6 +23,7 @@ typedef struct op_raw {
 /* Of an event with all that ran inside it, and inside alone. */
 typedef struct op_work {
     int64_t bytes, inner_bytes;  /* of tensors that ops were given */
+    int64_t flops, inner_flops;  /* by formula */
     uint32_t nodes, inner_nodes; /* of autograd's graph */
 } op_work;
 

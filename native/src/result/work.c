@@ -16,6 +16,7 @@ bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint3
         return false;
     memcpy(&r->work[row].bytes, token + 1, sizeof r->work[row].bytes);
     r->work[row].nodes = *token >> 8;
+    r->work[row].flops = op_inputs_flops(block, limit);
     return true;
 }
 
@@ -32,9 +33,12 @@ void op_work_settle(const op_segment *s) {
             own->bytes = own->inner_bytes;
         if (own->nodes < own->inner_nodes)
             own->nodes = own->inner_nodes;
+        if (own->flops == 0) /* a formula stands for all that is inside */
+            own->flops = own->inner_flops;
         if (parent >= 0) {
             work[parent].inner_bytes += own->bytes;
             work[parent].inner_nodes += own->nodes;
+            work[parent].inner_flops += own->flops;
         }
     }
 }

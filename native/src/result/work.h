@@ -1,4 +1,4 @@
-/* How much work ops were given: bytes, and nodes that they added to autograd's graph. */
+/* How much work ops were given: bytes, FLOPs, and nodes that they added to autograd's graph. */
 #ifndef OP_WORK_H
 #define OP_WORK_H
 

@@ -1,0 +1,292 @@
+/* A multiplication and the addition that follows it are two. What can only be known at run time, such
+ * as masks and lengths of packed sequences, is not looked at. Sources: torch/csrc/profiler/util.cpp
+ * (computeFlops) for what torch.profiler knows, torch/utils/flop_counter.py for the rest, and for the
+ * order of arguments ATen's native_functions.yaml. */
+#include "result/flop_formulas.h"
+
+#include "core/event.h"
+
+#include <string.h>
+
+#define MOST_INPUTS 16u
+#define UNKNOWN INT64_C(-1)
+
+/* By place; of a list of tensors its own token alone. */
+typedef struct given {
+    const uint32_t *at[MOST_INPUTS];
+    uint32_t count;
+} given;
+
+typedef struct shape {
+    const uint32_t *token; /* NULL: it is no tensor */
+    uint32_t rank;
+} shape;
+
+/* Integers, or one that stands for all dimensions. */
+typedef struct numbers {
+    const uint32_t *token; /* NULL: it is something else, such as "same" */
+    uint32_t count;
+} numbers;
+
+/* Where an op has its arguments. */
+enum { STRIDE, PADDING, DILATION, GROUPS, TRANSPOSED, PLACES };
+enum { NOWHERE = -1, ALWAYS = -2 };
+
+typedef struct formula {
+    const char *name;
+    int64_t (*count)(const struct formula *f, const given *g);
+    int8_t at[PLACES];
+} formula;
+
+static void read_inputs(op_inputs inputs, given *g) {
+    const uint32_t *token;
+    uint32_t members = 0; /* of a list, still to come */
+    g->count = 0;
+    while (g->count < MOST_INPUTS && op_inputs_next(&inputs, &token)) {
+        if (members) {
+            members--;
+            continue;
+        }
+        members = (*token & 0xff) == OP_INPUT_TENSOR_LIST ? *token >> 16 : 0;
+        g->at[g->count++] = token;
+    }
+}
+
+static shape shape_of(const given *g, int place) {
+    const uint32_t *token = place >= 0 && (uint32_t)place < g->count ? g->at[place] : NULL;
+    return token && op_input_is_tensor(*token) ? (shape){token, *token >> 16} : (shape){NULL, 0};
+}
+
+static int64_t size_at(shape s, uint32_t dimension) { return op_input_word(s.token, dimension); }
+static int64_t size_from_end(shape s, uint32_t place) { return size_at(s, s.rank - place); }
+
+static numbers numbers_of(const given *g, int place) {
+    if (place < 0 || (uint32_t)place >= g->count)
+        return (numbers){NULL, 0};
+    const uint32_t *token = g->at[place];
+    if ((*token & 0xff) == OP_INPUT_INT)
+        return (numbers){token, 1};
+    return (*token & 0xff) == OP_INPUT_INT_LIST ? (numbers){token, *token >> 16} : (numbers){NULL, 0};
+}
+
+static int64_t number_at(numbers n, uint32_t place, int64_t otherwise) {
+    if (n.count == 0)
+        return otherwise;
+    return op_input_word(n.token, place < n.count ? place : 0);
+}
+
+/* Products of two of these do not overflow. */
+static bool is_plain(int64_t size) { return size >= 0 && size <= INT32_MAX; }
+
+/* Once something cannot be told, the whole cannot. */
+static void times(int64_t *product, int64_t by) {
+    if (*product < 0 || by < 0 || __builtin_mul_overflow(*product, by, product))
+        *product = UNKNOWN;
+}
+
+static void times_elements(int64_t *product, shape s) {
+    for (uint32_t i = 0; i < s.rank; i++)
+        times(product, size_at(s, i));
+}
+
+/* 2·n·k·m of a product of matrices, or of two batches of them: torch's mm_flop, bmm_flop. */
+static int64_t of_matrices(const formula *f, const given *g) {
+    shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
+    if (a.rank != b.rank || a.rank < 2 || a.rank > 3 || size_from_end(a, 1) != size_from_end(b, 2))
+        return UNKNOWN;
+    int64_t flops = 2;
+    times_elements(&flops, a);
+    times(&flops, size_from_end(b, 1));
+    return flops;
+}
+
+/* 2·k for each number of the result of torch.matmul, whose batch dimensions broadcast. */
+static int64_t of_product(const formula *f, const given *g) {
+    shape a = shape_of(g, f->at[0]), b = shape_of(g, f->at[1]);
+    if (a.rank == 0 || b.rank == 0)
+        return UNKNOWN;
+    int64_t flops = 2;
+    times(&flops, size_from_end(a, 1));
+    times(&flops, a.rank > 1 ? size_from_end(a, 2) : 1);
+    times(&flops, b.rank > 1 ? size_from_end(b, 1) : 1);
+    for (uint32_t place = 3; place <= a.rank || place <= b.rank; place++) {
+        int64_t of_a = place <= a.rank ? size_from_end(a, place) : 1;
+        int64_t of_b = place <= b.rank ? size_from_end(b, place) : 1;
+        times(&flops, of_a == 1 ? of_b : of_a);
+    }
+    return flops;
+}
+
+/* 2·features for each number of the result: weight is (out, in), or (in). */
+static int64_t of_linear(const formula *f, const given *g) {
+    shape data = shape_of(g, f->at[0]), weight = shape_of(g, f->at[1]);
+    if (data.rank == 0 || weight.rank == 0 || weight.rank > 2 ||
+        size_from_end(data, 1) != size_from_end(weight, 1))
+        return UNKNOWN;
+    int64_t flops = 2;
+    times_elements(&flops, data);
+    times(&flops, weight.rank == 2 ? size_at(weight, 0) : 1);
+    return flops;
+}
+
+/* One for each element of the first input. */
+static int64_t of_elements(const formula *f, const given *g) {
+    shape data = shape_of(g, f->at[0]);
+    int64_t flops = data.token ? 1 : UNKNOWN;
+    times_elements(&flops, data);
+    return flops;
+}
+
+/* Each number of the weight meets each place of the output (of the input, where transposed) once:
+ * torch's conv_flop_count; of any rank, with or without a batch dimension. `first` is where the image
+ * is, and what all places count from. */
+static int64_t convolution(const formula *f, const given *g, int first) {
+    shape image = shape_of(g, first), weight = shape_of(g, first + 1);
+    uint32_t rank = weight.rank > 2 ? weight.rank - 2 : 0;
+    numbers stride = numbers_of(g, first + f->at[STRIDE]),
+            padding = numbers_of(g, first + f->at[PADDING]);
+    numbers dilation = {NULL, 0};
+    if (!rank || image.rank < rank + 1 || image.rank > rank + 2 || !stride.token || !padding.token)
+        return UNKNOWN;
+    if (f->at[DILATION] != NOWHERE && !(dilation = numbers_of(g, first + f->at[DILATION])).token)
+        return UNKNOWN;
+    if (f->at[GROUPS] != NOWHERE && number_at(numbers_of(g, first + f->at[GROUPS]), 0, 0) < 1)
+        return UNKNOWN;
+    int transposed = f->at[TRANSPOSED] >= 0 ? first + f->at[TRANSPOSED] : NOWHERE;
+    bool is_transposed = f->at[TRANSPOSED] == ALWAYS;
+    if (transposed >= 0 && (uint32_t)transposed < g->count)
+        is_transposed = (*g->at[transposed] & 0xff) == OP_INPUT_BOOL && *g->at[transposed] >> 16;
+    int64_t flops = 2;
+    times(&flops, image.rank == rank + 2 ? size_at(image, 0) : 1);
+    times_elements(&flops, weight);
+    for (uint32_t i = 0; i < rank; i++) {
+        int64_t size = size_from_end(image, rank - i), width = size_at(weight, 2 + i);
+        int64_t step = number_at(stride, i, 1), around = number_at(padding, i, 0),
+                apart = number_at(dilation, i, 1);
+        if (!is_plain(size) || !is_plain(width) || !is_plain(around) || !is_plain(apart))
+            return UNKNOWN;
+        int64_t room = size + 2 * around - apart * (width - 1) - 1;
+        if (!is_transposed && (step < 1 || room < 0))
+            return UNKNOWN;
+        times(&flops, is_transposed ? size : room / step + 1);
+    }
+    return flops;
+}
+
+static int64_t of_convolution(const formula *f, const given *g) { return convolution(f, g, 0); }
+
+/* A gradient of the input, and one of the weight, cost what the forward cost: torch's
+ * conv_backward_flop. The gradient of the output comes first, and last which gradients are asked for.
+ */
+static int64_t of_convolution_backward(const formula *f, const given *g) {
+    const int wanted = 10;
+    int64_t flops = convolution(f, g, 1);
+    if (g->count <= (uint32_t)wanted || (*g->at[wanted] & 0xff) != OP_INPUT_BOOL_LIST ||
+        *g->at[wanted] >> 16 < 2)
+        return UNKNOWN;
+    times(&flops, (op_input_word(g->at[wanted], 0) != 0) + (op_input_word(g->at[wanted], 1) != 0));
+    return flops;
+}
+
+/* Query, key and value, each (batch, heads, length, width), or (batch, length, heads, width). Packed
+ * sequences, of unknown lengths, have 3 dimensions. */
+enum { FIRST, LENGTHS_FIRST };
+
+static int64_t attention(const formula *f, const given *g, bool is_backward) {
+    shape query = shape_of(g, f->at[FIRST]), key = shape_of(g, f->at[FIRST] + 1),
+          value = shape_of(g, f->at[FIRST] + 2);
+    if (query.rank != 4 || key.rank != 4 || value.rank != 4)
+        return UNKNOWN;
+    uint32_t length = f->at[LENGTHS_FIRST] ? 1 : 2;
+    int64_t flops = 2, width = size_at(query, 3), of_values = size_at(value, 3);
+    times(&flops, size_at(query, 0));
+    times(&flops, size_at(query, 3 - length));
+    times(&flops, size_at(query, length));
+    times(&flops, size_at(key, length));
+    if (!is_plain(width) || !is_plain(of_values))
+        return UNKNOWN;
+    times(&flops, is_backward ? 3 * width + 2 * of_values : width + of_values);
+    return flops;
+}
+
+/* Scores, and their product with the values: torch's sdpa_flop_count. */
+static int64_t of_attention(const formula *f, const given *g) { return attention(f, g, false); }
+
+/* The scores once more, and a product for each gradient: torch's sdpa_backward_flop_count. */
+static int64_t of_attention_backward(const formula *f, const given *g) { return attention(f, g, true); }
+
+#define CONVOLUTION(...)                                                                               \
+    of_convolution, { __VA_ARGS__ }
+
+static const formula formulas[] = {
+    {"aten::mm", of_matrices, {0, 1}},
+    {"aten::addmm", of_matrices, {1, 2}},
+    {"aten::bmm", of_matrices, {0, 1}},
+    {"aten::baddbmm", of_matrices, {1, 2}},
+    {"aten::mul", of_elements, {0}},
+    {"aten::add", of_elements, {0}},
+    {"aten::addbmm", of_matrices, {1, 2}},
+    {"aten::_addmm_activation", of_matrices, {1, 2}},
+    {"aten::_int_mm", of_matrices, {0, 1}},
+    {"aten::_scaled_mm", of_matrices, {0, 1}},
+    {"aten::matmul", of_product, {0, 1}},
+    {"aten::mv", of_product, {0, 1}},
+    {"aten::addmv", of_product, {1, 2}},
+    {"aten::dot", of_product, {0, 1}},
+    {"aten::vdot", of_product, {0, 1}},
+    {"aten::linear", of_linear, {0, 1}},
+    {"aten::mkldnn_linear", of_linear, {0, 1}},
+    {"mkldnn::_linear_pointwise", of_linear, {0, 1}},
+    {"aten::conv1d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::conv2d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::conv3d", CONVOLUTION(3, 4, 5, 6, NOWHERE)},
+    {"aten::conv_transpose1d", CONVOLUTION(3, 4, 7, 6, ALWAYS)},
+    {"aten::conv_transpose2d", CONVOLUTION(3, 4, 7, 6, ALWAYS)},
+    {"aten::conv_transpose3d", CONVOLUTION(3, 4, 7, 6, ALWAYS)},
+    {"aten::convolution", CONVOLUTION(3, 4, 5, 8, 6)},
+    {"aten::_convolution", CONVOLUTION(3, 4, 5, 8, 6)},
+    {"aten::convolution_overrideable", CONVOLUTION(3, 4, 5, 8, 6)},
+    {"aten::mkldnn_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"mkldnn::_convolution_pointwise", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"aten::cudnn_convolution", CONVOLUTION(3, 2, 4, 5, NOWHERE)},
+    {"aten::cudnn_convolution_transpose", CONVOLUTION(4, 2, 5, 6, ALWAYS)},
+    {"aten::miopen_convolution", CONVOLUTION(4, 3, 5, 6, NOWHERE)},
+    {"aten::thnn_conv2d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
+    {"aten::_slow_conv2d_forward", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
+    {"aten::slow_conv3d", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
+    {"aten::slow_conv3d_forward", CONVOLUTION(4, 5, NOWHERE, NOWHERE, NOWHERE)},
+    {"aten::convolution_backward", of_convolution_backward, {3, 4, 5, 8, 6}},
+    {"aten::scaled_dot_product_attention", of_attention, {0}},
+    {"aten::_scaled_dot_product_attention_math", of_attention, {0}},
+    {"aten::_scaled_dot_product_flash_attention", of_attention, {0}},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", of_attention, {0}},
+    {"aten::_scaled_dot_product_efficient_attention", of_attention, {0}},
+    {"aten::_scaled_dot_product_cudnn_attention", of_attention, {0}},
+    {"aten::_scaled_dot_product_fused_attention_overrideable", of_attention, {0}},
+    {"aten::_scaled_dot_product_flash_attention_backward", of_attention_backward, {1}},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", of_attention_backward, {1}},
+    {"aten::_scaled_dot_product_efficient_attention_backward", of_attention_backward, {1}},
+    {"aten::_scaled_dot_product_cudnn_attention_backward", of_attention_backward, {1}},
+    {"aten::_scaled_dot_product_fused_attention_overrideable_backward", of_attention_backward, {1}},
+    {"aten::_flash_attention_forward", of_attention, {0, 1}},
+    {"aten::_efficient_attention_forward", of_attention, {0, 1}},
+    {"aten::_flash_attention_backward", of_attention_backward, {1, 1}},
+    {"aten::_efficient_attention_backward", of_attention_backward, {1, 1}},
+};
+
+uint8_t op_flop_formula(const char *name) {
+    for (uint8_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
+        if (strcmp(formulas[i].name, name) == 0)
+            return i + 1;
+    return 0;
+}
+
+int64_t op_flops_of(uint8_t number, op_inputs inputs) {
+    given g;
+    if (number == 0 || number > sizeof formulas / sizeof *formulas)
+        return UNKNOWN;
+    read_inputs(inputs, &g);
+    const formula *f = &formulas[number - 1];
+    int64_t flops = f->count(f, &g);
+    return flops > OP_FLOPS_MOST ? UNKNOWN : flops;
+}
