@@ -43,10 +43,10 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: A run cannot be read, they do not join, or the joined one cannot be written.
     """
-    from pytest_opprof.results.files import read_run, write_run  # noqa: PLC0415
+    from pytest_opprof.results.files import write_run  # noqa: PLC0415
     from pytest_opprof.results.shards import Part, join  # noqa: PLC0415
 
-    parts = [Part(run=read_run(path), where=str(path)) for path in args.runs]
+    parts = [Part.of_file(path) for path in args.runs]
     joined = join(parts, expected=args.expect, collected=_node_ids(args.collected) if args.collected else ())
     write_run(args.output, joined.run)
     print_lines(_lines(joined, args))

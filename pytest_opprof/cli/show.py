@@ -83,7 +83,7 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
         UsageError: It has no such test, or no table can be made so.
     """
     from pytest_opprof.report.op_table import op_table  # noqa: PLC0415
-    from pytest_opprof.report.terminal import result_title, run_title  # noqa: PLC0415
+    from pytest_opprof.report.terminal import rank_lines, result_title, run_title  # noqa: PLC0415
 
     columns = args.columns.split(",") if args.columns else None
     tests = tests_like(args.test, found, where=args.run)
@@ -93,6 +93,7 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
         yield result_title(test)
         if test.ops:
             yield from op_table(test, sort_by=args.sort, rows=args.rows, columns=columns)
+        yield from rank_lines(test, width=width())
 
 
 def tests_like(pattern: str | None, found: Run, *, where: str) -> list[TestResult]:

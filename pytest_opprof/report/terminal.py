@@ -5,19 +5,20 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
+from statistics import median
 
 from pytest_opprof.baselines.keys import LONG_AGO
 from pytest_opprof.compare.common_cause import CAUSED, CommonCause, common_causes
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.metrics import WALL_TIME
+from pytest_opprof.metrics import TOTALS, WALL_TIME
 from pytest_opprof.report.causes import cause_lines, cause_title, intentions, names_of
 from pytest_opprof.report.overview import TOLD_BY_REASON, overview, short_names, worst_change
 from pytest_opprof.report.section import failure_section, section_title
 from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_measured, uncompared
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.results.run import Run, TestResult
-from pytest_opprof.units import format_duration
+from pytest_opprof.units import format_duration, format_quantity
 from pytest_opprof.wording import counted
 
 # A session of many tests that nothing was asked of shows so many of them, and says how many it left out.
@@ -106,6 +107,21 @@ def result_title(test: TestResult) -> Line:
     wall = test.totals.get(WALL_TIME.name)
     timed = f", {format_duration(wall.low)} at best of {wall.steps} without the profiler" if wall else ""
     return Line(escaped(f"{test.node_id} ({steps}{timed}{origin}{state})"), Style.BOLD)
+
+
+def rank_lines(test: TestResult, *, width: int) -> list[str]:
+    """Of a merged run of several ranks, the totals that are not the same on all of them."""
+    rows = []
+    for name, metric in TOTALS.items():
+        values = sorted((totals[name], rank) for rank, totals in test.ranks.items() if name in totals)
+        if values and values[0][0] != values[-1][0]:
+            middle, lowest, highest = (
+                format_quantity(round(value), unit=metric.unit)
+                for value in (median(value for value, _ in values), values[0][0], values[-1][0])
+            )
+            rows.append((metric.label, middle, lowest, values[0][1], highest, values[-1][1]))
+    headers = (f"of {counted(len(test.ranks), 'rank')}", "median", "lowest", "rank", "highest", "rank")
+    return table(headers, rows, width=width, names=0, right=headers[1:]) if rows else []
 
 
 def summary_lines(

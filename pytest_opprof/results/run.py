@@ -289,6 +289,7 @@ class TestResult:
         ops_omitted: Rows past the cap.
         lines: What stands in the lines that ``places`` of the ops name, by the place.
         tree: The call tree, parents before children.
+        ranks: Of a merged run of several ranks, by rank and total, the mean of a step, rounded.
         carried_from: Set in a stored run, for a test that did not run when it was saved.
     """
 
@@ -317,6 +318,7 @@ class TestResult:
     ops_omitted: int = 0
     lines: Mapping[str, str] = field(default_factory=dict)
     tree: tuple[TreeNode, ...] = ()
+    ranks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     carried_from: CarriedFrom | None = None
 
     @property

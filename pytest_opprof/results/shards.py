@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.results.agreement import repeated
+from pytest_opprof.results.files import read_run
 from pytest_opprof.results.merge import shared
 from pytest_opprof.results.names import bounded_notes
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
@@ -36,11 +38,32 @@ class Part:
     """A run to be joined.
 
     Attributes:
+        run: The run. Of a rank other than 0 it needs no tests: those are read when their turn comes, so that
+            thousands of ranks are never in memory together.
         where: What a sentence calls it: its file.
+        read: Reads the tests of a run that lacks them.
     """
 
     run: Run
     where: str
+    read: Callable[[], tuple[TestResult, ...]] | None = None
+
+    @classmethod
+    def of_file(cls, path: Path) -> Part:
+        """A run's file; of a rank other than 0 the tests are let go until they are asked for.
+
+        Raises:
+            DocumentError: It cannot be read, or is no run.
+        """
+        whole = cls(run=read_run(path), where=str(path))
+        if whole.rank == 0:
+            return whole
+        return replace(whole, run=replace(whole.run, tests=()), read=lambda: read_run(path).tests)
+
+    @property
+    def tests(self) -> tuple[TestResult, ...]:
+        """What it measured."""
+        return self.run.tests if self.read is None else self.read()
 
     @property
     def rank(self) -> int:
@@ -84,13 +107,19 @@ def join(parts: Sequence[Part], *, expected: int | None = None, collected: Colle
     shards = by_rank.pop(0, [])
     tests, twice = _of_shards(shards)
     notes += [*left_out, *twice]
+    of_ranks = {node_id: {"0": _figures(test)} for node_id, test in tests.items()}
     gaps = [*_missing_shards(shards, expected), *_missing_ranks(parts), *_missing_tests(tests, collected)]
     for rank, others in sorted(by_rank.items()):
         measured, twice = _of_shards(others)
         found, lacking = _compared(tests, measured, rank=rank)
+        for node_id, test in measured.items():
+            if node_id in of_ranks and test.is_usable:
+                of_ranks[node_id][str(rank)] = _figures(test)
         notes += [*twice, *found]
         gaps += lacking
     told = [*(f"{_MISSING}{gap}" for gap in gaps), *notes]
+    if by_rank:
+        tests = {node_id: replace(test, ranks=of_ranks[node_id]) for node_id, test in tests.items()}
     run = _run_of(parts, environment, tuple(tests.values()), notes=told)
     return Joined(run=run, notes=tuple(notes), gaps=tuple(gaps))
 
@@ -116,7 +145,7 @@ def _of_shards(shards: Sequence[Part]) -> tuple[dict[str, TestResult], list[str]
     places: dict[str, str] = {}
     notes = []
     for part in shards:
-        for test in part.run.tests:
+        for test in part.tests:
             if test.node_id not in tests:
                 tests[test.node_id], places[test.node_id] = test, part.where
                 continue
@@ -195,6 +224,10 @@ def _compared(
             notes.append(f"{node_id} on rank 0 and rank {rank}: {how}")
     more = [node_id for node_id in measured if node_id not in tests]
     return notes, lacking + [f"{node_id} on rank 0: rank {rank} has it" for node_id in more]
+
+
+def _figures(test: TestResult) -> dict[str, int]:
+    return {name: round(samples.mean) for name, samples in test.totals.items()}
 
 
 def _without_instructions(test: TestResult) -> TestResult:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,11 @@ from support.documents.histories import FIRST_DAY
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.errors import UsageError
+from pytest_opprof.report.terminal import rank_lines
+from pytest_opprof.results import shards
 from pytest_opprof.results.document import run_from_document, run_to_document
-from pytest_opprof.results.run import Commit, Environment, MeasurementStatus, Outcome, TestResult
+from pytest_opprof.results.files import read_run, write_run
+from pytest_opprof.results.run import Commit, Environment, MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.results.shards import Joined, Part, gaps_of, join
@@ -161,6 +165,42 @@ def test_rank_that_disagrees_makes_the_metric_unstable() -> None:
     assert test.totals["ops.count"].high == 3
     (note,) = joined.notes
     assert note.startswith("t.py::a on rank 0 and rank 2: they disagree")
+
+
+def test_each_rank_keeps_its_figures() -> None:
+    joined = join(ranks(2, 2, 3))
+    (test,) = joined.run.tests
+    assert {rank: totals["ops.count"] for rank, totals in test.ranks.items()} == {"0": 2, "1": 2, "2": 3}
+    assert {"total.self_cpu_time_total"} <= test.ranks["1"].keys()
+    document = run_to_document(joined.run)
+    validate(document, Contract.RUN, where="joined")
+    assert run_from_document(document, where="joined") == joined.run
+    told = [line.split() for line in rank_lines(test, width=100)]
+    assert told[0] == ["of", "3", "ranks", "median", "lowest", "rank", "highest", "rank"]
+    assert ["ops", "2", "2", "0", "3", "2"] in told
+    (alone,) = join([part(1, result_of("a"))]).run.tests
+    assert alone.ranks == {}
+    assert rank_lines(alone, width=100) == []
+
+
+def test_ranks_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those past the first are read again when their turn comes, and let go."""
+    files = []
+    for number, one in enumerate(ranks(2, 2, 3)):
+        files.append(tmp_path / f"{number}.json")
+        write_run(files[-1], one.run)
+    parts = [Part.of_file(path) for path in reversed(files)]
+    assert [len(one.run.tests) for one in parts] == [0, 0, 1]
+    read: list[str] = []
+
+    def reading(path: Path) -> Run:
+        read.append(path.name)
+        return read_run(path)
+
+    monkeypatch.setattr(shards, "read_run", reading)
+    (test,) = join(parts).run.tests
+    assert test.ranks.keys() == {"0", "1", "2"}
+    assert read == ["1.json", "2.json"]
 
 
 def test_a_rank_that_logs_has_instructions_of_its_own() -> None:
