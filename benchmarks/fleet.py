@@ -1,22 +1,29 @@
-"""The traces of many ranks, read and summed up: ours against HolisticTraceAnalysis."""
+"""The traces of many ranks, read and summed up: ours against HolisticTraceAnalysis; and the largest jobs."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import resource
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.child import measured
 from benchmarks.memory import memory_so_far_kib, status_kib
 from benchmarks.table import Bound, Row, nanoseconds
 
+if TYPE_CHECKING:
+    from pytest_opprof.fleet.tables import Window
+
 _RANKS: Final = 64
+_MOST_RANKS: Final = 4096
 _EXAMPLES: Final = Path(__file__).parent.parent / "examples"
 
 
@@ -26,6 +33,8 @@ def rows(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         _write_job(Path(folder), ranks)
         ours, plain, hta = (measured("fleet", side, folder) for side in ("ours", "plain", "hta"))
+        loop, dask = (measured("fleet", side, folder) for side in ("loop", "dask"))
+        compared = measured("fleet", "compared", folder)
     return [
         Row(
             what=f"{ranks} ranks: overlap, idle time, collectives, stragglers",
@@ -49,6 +58,32 @@ def rows(*, quick: bool) -> list[Row]:
             figure=ours["map_ns"] / plain["ns"],
             bound=1.3,
             direction=Bound.AT_MOST,
+        ),
+        Row(
+            what="the same by a local Dask cluster, once it is up",
+            ours=f"{nanoseconds(dask['ns'])} of {dask['cores']:.0f} cores",
+            peer=f"a loop {nanoseconds(loop['ns'])} of one",
+            figure=dask["ns"] * dask["cores"] / loop["ns"],
+            bound=1.15,
+            direction=Bound.AT_MOST,
+        ),
+        Row(
+            what=f"a diff of 2 x {compared['ranks']:,.0f} ranks, in one thread",
+            ours=nanoseconds(compared["ns"]),
+            peer="none",
+            figure=compared["ns"] / 1e9,
+            bound=10,
+            direction=Bound.AT_MOST,
+            unit="s",
+        ),
+        Row(
+            what="memory of that process, at its highest",
+            ours=f"{compared['kib'] / 1024:.0f} MiB",
+            peer="none",
+            figure=compared["kib"] / 1024,
+            bound=1024,
+            direction=Bound.AT_MOST,
+            unit="MiB",
         ),
     ]
 
@@ -104,6 +139,100 @@ def _plain(folder: str) -> dict[str, float]:
     return {"ns": time.process_time_ns() - start}
 
 
+def _loop(folder: str) -> dict[str, float]:
+    """The same function over the same batches, one after the other."""
+    from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as tables, ThreadPoolExecutor(1) as executor:
+        ingest(folder, tables, job="warm", executor=executor)
+        start = time.perf_counter_ns()
+        ingest(folder, tables, job="bench", executor=executor)
+        return {"ns": time.perf_counter_ns() - start}
+
+
+def _dask(folder: str) -> dict[str, float]:
+    """A process a core; the first round imports in each of them what the second one measures without."""
+    from dask.distributed import Client, LocalCluster  # noqa: PLC0415
+
+    from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
+
+    cores = os.cpu_count() or 1
+    with (
+        tempfile.TemporaryDirectory() as tables,
+        LocalCluster(  # type: ignore[no-untyped-call]  # dask has no types
+            n_workers=cores, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,  # type: ignore[no-untyped-call]
+    ):
+        executor = client.get_executor()
+        ingest(folder, tables, job="warm", executor=executor)
+        start = time.perf_counter_ns()
+        ingest(folder, tables, job="bench", executor=executor)
+        return {"ns": time.perf_counter_ns() - start, "cores": cores}
+
+
+def _compared(folder: str) -> dict[str, float]:
+    """Two jobs with many times the ranks of this one, in parts as an ingest would write them."""
+    from pytest_opprof.fleet.difference import compare  # noqa: PLC0415
+    from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
+    from pytest_opprof.fleet.tables import Window, windows_of  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as tables, ThreadPoolExecutor(1) as executor:
+        files = ingest(folder, tables, job="bench", executor=executor)
+        for job in ("base", "head"):
+            _multiply(windows_of(tables, "bench")[0], Window(root=tables, job=job, window="0"), len(files))
+        before = status_kib("VmHWM")
+        start = time.process_time_ns()
+        found = compare(windows_of(tables, "base"), windows_of(tables, "head"))
+        took = time.process_time_ns() - start
+    assert not found.problems, found.problems
+    return {"ns": took, "kib": status_kib("VmHWM"), "before": before, "ranks": _MOST_RANKS}
+
+
+def _multiply(source: Window, to: Window, ranks: int) -> None:
+    """Write a job of `_MOST_RANKS` that has each rank of another one many times."""
+    import pyarrow.parquet  # noqa: PLC0415
+
+    from pytest_opprof.fleet.rank_rows import COLUMNS, TABLES  # noqa: PLC0415
+
+    files = source.manifest()
+    tables = {
+        table: [
+            row
+            for path in source.parts(table, (one.part for one in files))
+            for row in pyarrow.parquet.read_table(path).to_pylist()
+        ]
+        for table in TABLES
+    }
+    written = []
+    per_part = 16
+    for first in range(0, _MOST_RANKS, per_part):
+        part = f"part-{first:07d}.parquet"
+        numbers = range(first, first + per_part)
+        for table, rows in tables.items():
+            of_rank = defaultdict(list)
+            for row in rows:
+                of_rank[row["rank"]].append(row)
+            more = [
+                tuple({**row, "rank": number, "file": number}[name] for name in COLUMNS[table])
+                for number in numbers
+                for row in of_rank[number % ranks]
+            ]
+            to.write(table, part, more)
+        written += [
+            replace(
+                files[number % ranks],
+                file=number,
+                rank=number,
+                part=part,
+                world_size=_MOST_RANKS,
+                path=f"{number}",
+            )
+            for number in numbers
+        ]
+    to.write_manifest(written)
+
+
 def _hta(folder: str) -> dict[str, float]:
     from hta.trace_analysis import TraceAnalysis  # noqa: PLC0415
 
@@ -119,5 +248,12 @@ def _hta(folder: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sides = {"ours": _ours, "plain": _plain, "hta": _hta}
+    sides = {
+        "ours": _ours,
+        "plain": _plain,
+        "hta": _hta,
+        "loop": _loop,
+        "dask": _dask,
+        "compared": _compared,
+    }
     print(json.dumps(sides[sys.argv[1]](sys.argv[2])))
