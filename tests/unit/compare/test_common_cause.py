@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from support.documents.compared import compared, named
+from support.documents.compared import MAIN, compared, named
 from support.documents.strategies import simple_run
 
 from pytest_opprof.compare.accepting import accepted_of, failed_by, left_over
@@ -148,3 +148,19 @@ def test_a_limit_is_raised_and_not_accepted() -> None:
     assert left_over(both, found) == [
         f"{found[0]} still fails: it is over a limit of its own: raise that in the test's marker"
     ]
+
+
+def test_an_edited_line_comes_before_the_function_that_it_calls_once_more() -> None:
+    """The filter runs all of its ops again, and the line that calls it twice adds one op of its own."""
+    filtering, calling_it = "filter2d, filter.py:129", "ssim, ssim.py:86"
+    base = calling("test_a", ("aten::conv2d", 5, filtering), ("aten::add", 1, calling_it))
+    head = calling("test_a", ("aten::conv2d", 6, filtering), ("aten::add", 2, calling_it))
+    before = simple_run(base, name="main", commit=MAIN)
+    found = []
+    for lines in ({}, {"ssim.py": {86}}):
+        policy = Policy(edits={MAIN.id: lines}.__getitem__)
+        compared_with_edits = compare_runs(
+            before, simple_run(head), created=NOW, opprof_version="0.1.0", policy=policy
+        )
+        found.append(common_causes(compared_with_edits)[0].beginnings[0].change.op)
+    assert found == ["aten::conv2d", "aten::add"]
