@@ -13,7 +13,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.child import measured
 from benchmarks.memory import memory_so_far_kib, status_kib
@@ -85,18 +85,50 @@ def rows(*, quick: bool) -> list[Row]:
             direction=Bound.AT_MOST,
             unit="MiB",
         ),
+        *_stragglers(),
     ]
 
 
+def _stragglers() -> list[Row]:
+    """How many of simulated jobs name their slower rank, and nobody else."""
+    from pytest_opprof.fleet.stragglers import late_ranks  # noqa: PLC0415
+
+    model, rows = _model(), []
+    for slower, jobs, bound in ((0.0, 200, 200), (0.08, 40, 39), (0.02, 40, None)):
+        wanted = [13] if slower else []
+        named = [
+            [one.rank for one in late_ranks(model.lateness(model.Plan(slower={13: 1 + slower}, seed=seed)))]
+            for seed in range(jobs)
+        ]
+        right = named.count(wanted)
+        rows.append(
+            Row(
+                what=f"simulated jobs of {_RANKS} ranks, one computes {slower:.0%} slower",
+                ours=f"{right} of {jobs} name it alone" if slower else f"{right} of {jobs} name nobody",
+                peer="none",
+                figure=right,
+                bound=bound,
+                unit=f"of {jobs}",
+            )
+        )
+    return rows
+
+
 def _write_job(folder: Path, ranks: int) -> None:
+    model = _model()
+    plan = model.Plan(ranks=ranks, slower={13 % ranks: 1.08})
+    model.write_job(_EXAMPLES / "traces" / "nccl_rank.json.gz", folder, plan)
+
+
+def _model() -> Any:
+    """What makes jobs of many ranks: examples/fleet_job.py."""
     spec = importlib.util.spec_from_file_location("fleet_job", _EXAMPLES / "fleet_job.py")
     assert spec is not None
     assert spec.loader is not None
     model = importlib.util.module_from_spec(spec)
     sys.modules["fleet_job"] = model  # its dataclasses look for it
     spec.loader.exec_module(model)
-    plan = model.Plan(ranks=ranks, slower={13 % ranks: 1.08})
-    model.write_job(_EXAMPLES / "traces" / "nccl_rank.json.gz", folder, plan)
+    return model
 
 
 def _processor_ns() -> int:

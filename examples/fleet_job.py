@@ -12,9 +12,11 @@ import random
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 Event = dict[str, Any]
+Lateness = dict[int, list[float]]  # by rank, of each step
 _VARIES = 0.01  # of the work between two collectives, a standard deviation
 _CLOCKS_US = 300.0
 _RING_US = 5.0  # the ranks of a ring end apart
@@ -74,6 +76,27 @@ def arrivals(
         now = max(begin[-1] for begin in begins) + one.end - one.begin
         before = one.end
     return list(zip(begins, speeds, strict=True))
+
+
+def lateness(plan: Plan, *, steps: int = 3, collectives: int = 5, step_us: float = 220_000.0) -> Lateness:
+    """How late each rank of a job without traces comes in each step, in nanoseconds after the median rank.
+
+    Args:
+        plan: Of it `ranks`, `slower` and `seed` count.
+        steps: How many there are.
+        collectives: Of each step, the last tenth of the time before each.
+        step_us: How long a step takes.
+    """
+    part = step_us / collectives
+    starts = [part * (at + 0.9) for at in range(steps * collectives)]
+    chance = random.Random(plan.seed)  # noqa: S311 - it only varies
+    came = arrivals([_Stretch(start, start + 0.1 * part) for start in starts], plan, chance, origin=0.0)
+    late: Lateness = {rank: [0.0] * steps for rank in range(plan.ranks)}
+    for at in range(len(starts)):
+        middle = median(begins[at] for begins, _ in came)
+        for rank, (begins, _) in enumerate(came):
+            late[rank][at // collectives] += (begins[at] - middle) * 1000
+    return late
 
 
 def rank_events(

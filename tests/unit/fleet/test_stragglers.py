@@ -1,21 +1,13 @@
 """Who is named as a straggler, in simulated jobs of the demo's model."""
 
 import importlib.util
-import random
 import sys
-from collections import defaultdict
 from pathlib import Path
-from statistics import median
 from types import ModuleType
 
 import pytest
 
 from pytest_opprof.fleet.stragglers import late_ranks
-
-RANKS = 64
-STEPS = 3
-COLLECTIVES = 5  # of a step
-STEP_US = 220_000.0
 
 
 @pytest.fixture(scope="module")
@@ -31,28 +23,18 @@ def model() -> ModuleType:
     return module
 
 
-def lateness(model: ModuleType, *, slower: float, seed: int) -> dict[int, list[float]]:
-    """How late each rank comes in each step, nanoseconds; rank 13 computes slower."""
-    part = STEP_US / COLLECTIVES
-    starts = [part * (at + 0.9) for at in range(STEPS * COLLECTIVES)]
-    of = [model._Stretch(start, start + 0.1 * part) for start in starts]
-    plan = model.Plan(ranks=RANKS, slower={13: 1 + slower}, seed=seed)
-    came = model.arrivals(of, plan, random.Random(seed), origin=0.0)  # noqa: S311 - it only varies
-    late: defaultdict[int, list[float]] = defaultdict(lambda: [0.0] * STEPS)
-    for at in range(len(of)):
-        middle = median(begins[at] for begins, _ in came)
-        for rank, (begins, _) in enumerate(came):
-            late[rank][at // COLLECTIVES] += (begins[at] - middle) * 1000
-    return dict(late)
+def named(model: ModuleType, *, slower: float, seed: int) -> list[int]:
+    """The ranks that are named where rank 13 computes slower."""
+    late = model.lateness(model.Plan(slower={13: 1 + slower}, seed=seed))
+    return [one.rank for one in late_ranks(late)]
 
 
 def test_nobody_is_named_where_nobody_is_slow(model: ModuleType) -> None:
-    assert [late_ranks(lateness(model, slower=0, seed=seed)) for seed in range(200)] == [[]] * 200
+    assert [named(model, slower=0, seed=seed) for seed in range(200)] == [[]] * 200
 
 
 def test_a_straggler_is_named_and_nobody_else(model: ModuleType) -> None:
-    named = [[one.rank for one in late_ranks(lateness(model, slower=0.08, seed=seed))] for seed in range(40)]
-    assert named.count([13]) >= 39
+    assert [named(model, slower=0.08, seed=seed) for seed in range(40)].count([13]) >= 39
 
 
 def test_few_ranks_tell_nothing() -> None:
