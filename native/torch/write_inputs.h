@@ -245,10 +245,13 @@ inline bool write_input(InputWriter &w, const c10::IValue &v) {
     return v.isTensor() ? write_tensor(w, v.toTensor()) : write_other(w, v);
 }
 
-// Of a tensor whose sizes Python tells, the ops that run inside on plain tensors have them (bytes_of).
-inline bool is_told_by_python(const c10::IValue &v) {
+// Of a tensor whose sizes Python tells, or of which torch.func shows one of many, the ops that run
+// inside on plain tensors have all of it.
+inline bool is_told_by_others(const c10::IValue &v) {
+    constexpr c10::DispatchKeySet kOthers({c10::DispatchKey::Python, c10::DispatchKey::FuncTorchBatched,
+                                           c10::DispatchKey::FuncTorchGradWrapper});
     return v.isTensor() && v.toTensor().defined() &&
-           v.toTensor().unsafeGetTensorImpl()->key_set().has(c10::DispatchKey::Python);
+           v.toTensor().unsafeGetTensorImpl()->key_set().has_any(kOthers);
 }
 
 // Out of line: its array would be every op's stack frame.
@@ -256,7 +259,7 @@ __attribute__((noinline)) int64_t flops_by_formula(const at::RecordFunction &fn,
     uint32_t words[OP_ARGS_MAX_WORDS];
     InputWriter w(words);
     for (const c10::IValue &input : fn.inputs()) {
-        if (is_told_by_python(input) || !write_input(w, input))
+        if (is_told_by_others(input) || !write_input(w, input))
             return 0;
     }
     return op_flops_of(formula, {words, words + w.count()});

@@ -114,6 +114,18 @@ def test_without_inputs_they_are_the_same(
     assert sum(group.counted_flops for group in recording.groups()) == whole > 0
 
 
+def test_a_function_over_many_does_the_work_of_all(torch: Any, collector: Collector) -> None:
+    """Under vmap an op is shown one of them; the op inside has the whole batch."""
+    one, many = torch.ones(8, 5), torch.ones(4, 3, 8)
+    collector.open(sources=frozenset({"ranges", "ops", WORK}))
+    collector.start()
+    collector.step_begin(0)
+    torch.vmap(lambda x: x @ one)(many)
+    collector.step_end()
+    recording = collector.stop()
+    assert sum(group.counted_flops for group in recording.groups()) == 2 * 4 * 3 * 8 * 5
+
+
 def test_fused_attention_costs_what_its_products_do(torch: Any) -> None:
     """Torch's counter has no formula for the CPU's kernel; the forward is the same two products."""
     rows = {row.key: row.flops for row in recorded(attend(torch, "FLASH_ATTENTION")).key_averages()}
