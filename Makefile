@@ -8,6 +8,7 @@
 #   MUTANTS=...           what `make mutants` is given: --only NAME, --write, --random N --seed S
 #   MATRIX=...            what `make test-matrix` is given: --only ROW, --column TITLE, --again, --write
 #   ADOPTION=...          what `make adoption` is given: --only PROJECT, --again, --write
+#   LINES=...             what `make lines` is given: --only PROJECT, --write
 #   TRIALS=...            how many trials `make bench-gates` makes of each kind (default: all, which takes hours)
 #   MUTATION=...          the regression that `make demo` applies: clone (default), item, copy, layer, stage or all
 
@@ -207,6 +208,10 @@ test-matrix: install ## torch × Python × what is recorded, in environments tha
 .PHONY: adoption
 adoption: install ## public projects' own tests through the plugin, in an hour; stopped, it goes on: ADOPTION=...
 	$(BIN)/python -m benchmarks.adoption $(ADOPTION)
+
+.PHONY: lines
+lines: install ## regressions in public projects, and which line is named first, in a quarter of an hour: LINES=...
+	$(BIN)/python -m benchmarks.adoption.lines $(LINES)
 
 .PHONY: bench-gates
 bench-gates: install ## false alarms and power of the gates, in hours; stopped, it goes on: TRIALS=N for less

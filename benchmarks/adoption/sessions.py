@@ -51,7 +51,8 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
         process = subprocess.Popen(
             [*words, "--color=no", *project.options, *session.options, *store, *report, *project.tests],
             cwd=checkout,
-            env=_variables(project, checkout, collected),
+            env=variables(project, f"{checkout}{os.pathsep}{_FOLDER}")
+            | {"ADOPTION_COLLECTED": str(collected)},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -78,18 +79,17 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
     )
 
 
-def _variables(project: Project, checkout: Path, collected: Path) -> dict[str, str]:
-    """The release first on the path; named plugins only; one thread, as a second uses CPU while it waits."""
-    variables = {
+def variables(project: Project, path: str) -> dict[str, str]:
+    """One that has named plugins only, and one thread, as a second uses CPU while it waits."""
+    kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("OPPROF_", "PYTEST_")) and name != "PYTHONDONTWRITEBYTECODE"
     }
-    return variables | {
-        "PYTHONPATH": f"{checkout}{os.pathsep}{_FOLDER}",
+    return kept | {
+        "PYTHONPATH": path,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "OMP_NUM_THREADS": "1",
-        "ADOPTION_COLLECTED": str(collected),
         **dict(project.variables),
     }
 

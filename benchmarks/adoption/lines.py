@@ -1,0 +1,197 @@
+"""``python -m benchmarks.adoption.lines``, for `make lines`: regressions, and which line is named first."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.adoption.checkouts import UnavailableError, checkout, environment
+from benchmarks.adoption.projects import PROJECTS, Project
+from benchmarks.adoption.results import REPOSITORY, commit, sources
+from benchmarks.adoption.sessions import variables
+from pytest_opprof.compare.common_cause import Beginning, common_causes
+from pytest_opprof.compare.document import read_comparison
+from pytest_opprof.compare.phrases import name_of
+
+_EDITS: Final = Path(__file__).with_name("edits.toml")
+_PAGE: Final = REPOSITORY / "docs" / "lines.md"
+# Besides those of `make adoption`: one that has no torch either.
+_MORE: Final = Project(
+    name="more-itertools",
+    older="10.7.0",
+    newer="10.8.0",
+    tests=("tests/test_more.py", "tests/test_recipes.py"),
+)
+_HEAD: Final = """\
+# Which line is named
+
+`make lines` makes one regression after the other in public projects, by edits of their own code that were
+written by hand (`benchmarks/adoption/edits.toml`), runs the projects' own tests with each, and reads what the
+session names first. Of {count} regressions, tried with the code of {commit}, the first line named was the
+edited one in **{lines}**, and the op was one that it runs in **{ops}**. Where only Python instructions rose,
+functions are named and no line.
+
+| Project | Edit | Named first | Its line, or the functions | The edited one |
+|:---|:---|:---|:---|:---|
+"""
+_PROJECTS: Final = {project.name: project for project in (*PROJECTS, _MORE)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A regression, as edits.toml has it."""
+
+    project: str
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: Sequence[str]
+    line: str
+    op: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What a session named first.
+
+    Attributes:
+        place: The line's text, or the functions.
+        op: The op or total.
+        is_line: The line that was edited.
+        is_op: The op that it runs more often.
+    """
+
+    place: str
+    op: str
+    is_line: bool
+    is_op: bool
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Try what was not tried yet at this commit, then print the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.adoption.lines", description=__doc__)
+    parser.add_argument("--only", metavar="PATTERN", default="*", help=f"projects: {', '.join(_PROJECTS)}")
+    parser.add_argument("--write", action="store_true", help="keep the page in docs/")
+    folder = REPOSITORY / "build" / "adoption"
+    parser.add_argument("--folder", type=Path, default=folder, help="of checkouts and environment")
+    args = parser.parse_args(arguments)
+    base = args.folder.resolve()
+    base.mkdir(parents=True, exist_ok=True)
+    (base / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    edits = [Edit(**edit) for edit in tomllib.loads(_EDITS.read_text(encoding="utf-8"))["edits"]]
+    found: list[tuple[Edit, Named]] = []
+    for name in dict.fromkeys(edit.project for edit in edits if fnmatch.fnmatch(edit.project, args.only)):
+        try:
+            found += _tried(_PROJECTS[name], [edit for edit in edits if edit.project == name], base)
+        except UnavailableError as error:
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+    text = _page(found)
+    print(text)
+    if args.write:
+        _PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _tried(project: Project, edits: Sequence[Edit], base: Path) -> list[tuple[Edit, Named]]:
+    """Save a baseline of all tests of a project's edits, then make each edit alone and compare."""
+    folder, python = base / project.name, environment(base)
+    tree = checkout(project, base, newer=False)
+    tests = sorted({test for edit in edits for test in edit.tests})
+    store = f"--opprof-store=dir:{folder / 'lines'}"
+    kept = folder / "lines.json"
+    known = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    if known.get("sources") != sources():
+        known = {"sources": sources()}
+        shutil.rmtree(folder / "lines", ignore_errors=True)
+        _session(project, tree, python, [store, "--opprof-save=main", *tests], folder / "lines.log")
+    found = []
+    for number, edit in enumerate(edits):
+        if repr(edit) in known:
+            found.append((edit, Named(**known[repr(edit)])))
+            continue
+        path, document = tree / edit.file, folder / f"lines-{number}.json"
+        text = path.read_text(encoding="utf-8")
+        if edit.old not in text:
+            raise UnavailableError(f"{edit.file} of {project.older} lacks what is edited: {edit.what}")
+        document.unlink(missing_ok=True)
+        options = [store, "--opprof-baseline=main", f"--opprof-report=json:{document}"]
+        try:
+            path.write_text(text.replace(edit.old, edit.new, 1), encoding="utf-8")
+            log = folder / f"lines-{number}.log"
+            _session(project, tree, python, [*options, *edit.tests], log)
+        finally:
+            path.write_text(text, encoding="utf-8")
+        named = _named(edit, document)
+        found.append((edit, named))
+        known[repr(edit)] = asdict(named)
+        kept.write_text(json.dumps(known), encoding="utf-8")
+        print(f"{project.name}: {edit.what}: {json.dumps(asdict(named))}", file=sys.stderr, flush=True)
+    return found
+
+
+def _session(project: Project, tree: Path, python: Path, options: Sequence[str], log: Path) -> None:
+    words = [str(python), "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "--color=no"]
+    with log.open("wb") as out:
+        subprocess.run(
+            [*words, "-p", "opprof", "--opprof-mark=.", *project.options, *options],
+            cwd=tree,
+            env=variables(project, str(tree)),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            check=False,
+        )
+
+
+def _named(edit: Edit, document: Path) -> Named:
+    """What the first cause of a comparison begins with."""
+    causes = common_causes(read_comparison(document)) if document.exists() else ()
+    beginnings = causes[0].beginnings if causes else ()
+    if not beginnings:
+        return Named(place="nothing", op="", is_line=False, is_op=False)
+    first = beginnings[0]
+    op = name_of(first.change) if first.change.op else first.change.metric
+    return Named(
+        place=_place(first),
+        op=op if first.change.metric == "count" or not first.change.op else f"{op} {first.change.metric}",
+        is_line=edit.line in _place(first),
+        is_op=any(fnmatch.fnmatch(name, edit.op) for name in (op, first.change.metric)),
+    )
+
+
+def _place(beginning: Beginning) -> str:
+    line = beginning.change.line
+    return (line.text or line.location) if line is not None else beginning.change.cause
+
+
+def _page(found: Sequence[tuple[Edit, Named]]) -> str:
+    """The page of what was tried."""
+    lines, ops = sum(named.is_line for _, named in found), sum(named.is_op for _, named in found)
+    rows = [
+        f"| {edit.project} | {edit.what} | {_code(named.op)} | {_code(named.place)} | {_yes(named.is_line)} |"
+        for edit, named in found
+    ]
+    return _HEAD.format(count=len(found), commit=commit(), lines=lines, ops=ops) + "\n".join([*rows, ""])
+
+
+def _code(text: str) -> str:
+    shown = text.replace("|", "\\|").replace("`", "'")
+    return f"`{shown}`" if text else "—"
+
+
+def _yes(holds: bool) -> str:  # noqa: FBT001  # a word for it
+    return "yes" if holds else "NO"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
