@@ -43,7 +43,7 @@ functions are named and no line.
 | Project | Edit | Named first | Its line, or the functions | The edited one |
 |:---|:---|:---|:---|:---|
 """
-_PROJECTS: Final = {project.name: project for project in (*PROJECTS, _MORE)}
+TRIED: Final = {project.name: project for project in (*PROJECTS, _MORE)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Named:
 def main(arguments: list[str] | None = None) -> int:
     """Try what was not tried yet at this commit, then print the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adoption.lines", description=__doc__)
-    parser.add_argument("--only", metavar="PATTERN", default="*", help=f"projects: {', '.join(_PROJECTS)}")
+    parser.add_argument("--only", metavar="PATTERN", default="*", help=f"projects: {', '.join(TRIED)}")
     parser.add_argument("--write", action="store_true", help="keep the page in docs/")
     folder = REPOSITORY / "build" / "adoption"
     parser.add_argument("--folder", type=Path, default=folder, help="of checkouts and environment")
@@ -88,18 +88,23 @@ def main(arguments: list[str] | None = None) -> int:
     base = args.folder.resolve()
     base.mkdir(parents=True, exist_ok=True)
     (base / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    edits = [Edit(**edit) for edit in tomllib.loads(_EDITS.read_text(encoding="utf-8"))["edits"]]
+    edits = all_edits()
     found: list[tuple[Edit, Named]] = []
     for name in dict.fromkeys(edit.project for edit in edits if fnmatch.fnmatch(edit.project, args.only)):
         try:
-            found += _tried(_PROJECTS[name], [edit for edit in edits if edit.project == name], base)
+            found += _tried(TRIED[name], [edit for edit in edits if edit.project == name], base)
         except UnavailableError as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
-    text = _page(found)
+    text = page(found)
     print(text)
     if args.write:
         _PAGE.write_text(text, encoding="utf-8")
     return 0
+
+
+def all_edits() -> list[Edit]:
+    """The regressions of edits.toml, by project."""
+    return [Edit(**edit) for edit in tomllib.loads(_EDITS.read_text(encoding="utf-8"))["edits"]]
 
 
 def _tried(project: Project, edits: Sequence[Edit], base: Path) -> list[tuple[Edit, Named]]:
@@ -131,7 +136,7 @@ def _tried(project: Project, edits: Sequence[Edit], base: Path) -> list[tuple[Ed
             _session(project, tree, python, [*options, *edit.tests], log)
         finally:
             path.write_text(text, encoding="utf-8")
-        named = _named(edit, document)
+        named = named_first(edit, document)
         found.append((edit, named))
         known[repr(edit)] = asdict(named)
         kept.write_text(json.dumps(known), encoding="utf-8")
@@ -153,7 +158,7 @@ def _session(project: Project, tree: Path, python: Path, options: Sequence[str],
         )
 
 
-def _named(edit: Edit, document: Path) -> Named:
+def named_first(edit: Edit, document: Path) -> Named:
     """What the first cause of a comparison begins with."""
     causes = common_causes(read_comparison(document)) if document.exists() else ()
     beginnings = causes[0].beginnings if causes else ()
@@ -174,7 +179,7 @@ def _place(beginning: Beginning) -> str:
     return (line.text or line.location) if line is not None else beginning.change.cause
 
 
-def _page(found: Sequence[tuple[Edit, Named]]) -> str:
+def page(found: Sequence[tuple[Edit, Named]]) -> str:
     """The page of what was tried."""
     lines, ops = sum(named.is_line for _, named in found), sum(named.is_op for _, named in found)
     rows = [

@@ -162,9 +162,10 @@ constexpr uint32_t kForwardWords = 3;
 constexpr uint32_t kWorkWords = kForwardWords + OP_WORK_WORDS;
 constexpr uint32_t kMostWords = kWorkWords + OP_FLOPS_WORDS; // where no inputs are told
 
-// Autograd's engine says of each node which thread ran its forward op.
-op_caller caller_of(const at::RecordFunction &fn) {
-    return fn.forwardThreadId() != 0 ? OP_CALLED_BY_ENGINE : OP_CALLED_BY_PYTHON;
+// Autograd's engine says of each node which thread ran its forward op, but not of its range around it.
+op_caller caller_of(const at::RecordFunction &fn, const OpName &name) {
+    bool is_engines = name.is_engines || fn.forwardThreadId() != 0;
+    return is_engines ? OP_CALLED_BY_ENGINE : OP_CALLED_BY_PYTHON;
 }
 
 // Out of line: its array would be every op's stack frame.
@@ -179,7 +180,7 @@ __attribute__((noinline)) Context *begin_with_args(const at::RecordFunction &fn,
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, op_add_words(t, words, count));
-    op_note_line(&context->slot, caller_of(fn));
+    op_note_line(&context->slot, caller_of(fn, name));
     return context;
 }
 
@@ -234,7 +235,7 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn) {
     }
     auto flags = static_cast<uint8_t>(static_cast<uint8_t>(fn.scope()) | name.flags);
     op_begin_on(t, &context->slot, name.id, OP_TORCH, flags, aux, args);
-    op_note_line(&context->slot, caller_of(fn));
+    op_note_line(&context->slot, caller_of(fn, name));
     return std::unique_ptr<at::ObserverContext>(context);
 }
 
