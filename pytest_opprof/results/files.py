@@ -13,8 +13,9 @@ import secrets
 import stat
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.regular_files import NotRegularError, open_regular
@@ -24,6 +25,8 @@ from pytest_opprof.results.members import Document
 from pytest_opprof.results.run import Run
 from pytest_opprof.results.schema import Contract, validate
 from pytest_opprof.results.upgrade import upgraded
+
+_Item = TypeVar("_Item")
 
 # What a document may be at most, unpacked. A bomb is refused when it gets here, wherever it would have ended.
 MAX_DOCUMENT_BYTES = 128 * 1024 * 1024
@@ -78,7 +81,7 @@ def run_from_bytes(data: bytes, *, where: str) -> Run:
     """
     document = parse(data, where=where)
     validate(document, Contract.RUN, where=where)
-    return run_from_document(document, where=where)
+    return _run_of(document, where=where)
 
 
 @gc_paused()
@@ -97,7 +100,18 @@ def read_run(path: Path, *, digest: str | None = None) -> Run:
     document = parse(data, where=shown(path))
     if digest is None or hashlib.sha256(data).hexdigest() != digest:
         validate(document, Contract.RUN, where=shown(path))
-    return run_from_document(upgraded(document, version=Contract.RUN.schema_version), where=shown(path))
+    return _run_of(upgraded(document, version=Contract.RUN.schema_version), where=shown(path))
+
+
+def _run_of(document: Document, *, where: str) -> Run:
+    """The run; each test of the document is let go once it is read, as both at once are twice the memory."""
+    return run_from_document({**document, "tests": _taken(document["tests"])}, where=where)
+
+
+def _taken(items: list[_Item]) -> Iterator[_Item]:
+    items.reverse()
+    while items:
+        yield items.pop()
 
 
 def read_own_run(path: Path) -> Run:

@@ -118,7 +118,7 @@ class Samples:
             ValueError: The samples contradict themselves or the number of steps.
         """
         if isinstance(document, int):
-            return cls.constant(document, steps=steps)
+            return _constant(document, steps)
         if isinstance(document, Mapping):
             total, low, high = document["sum"], document["min"], document["max"]
             if not low * steps <= total <= high * steps:
@@ -136,6 +136,12 @@ def range_text(samples: Samples, *, unit: Unit) -> str:
     """Samples for a reader: ``12``, or ``12 to 14`` where steps differ so much that it shows."""
     low, high = format_quantity(samples.low, unit=unit), format_quantity(samples.high, unit=unit)
     return low if low == high else f"{low} to {high}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _constant(value: int, steps: int) -> Samples:
+    """Made once: a run has the same few counts in ten thousands of places."""
+    return Samples.constant(value, steps=steps)
 
 
 @functools.lru_cache(maxsize=64)
