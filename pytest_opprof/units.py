@@ -25,6 +25,7 @@ EVERY_PPM = 1_000_000  # parts in a million that are all of it
 _US_IN_MS = 1_000.0
 _US_IN_S = 1_000_000.0
 _KIB = 1024
+_FLOPS_UNITS = {"PFLOPs": 10**15, "TFLOPs": 10**12, "GFLOPs": 10**9, "MFLOPs": 10**6, "KFLOPs": 10**3}
 ONE_IN_THOUSANDTHS = 1000
 
 
@@ -56,6 +57,7 @@ _BYTE_UNITS = {"b": 1} | {
     for power, letter in enumerate("kmgt")
     for suffix, base in (("ib", 1024), ("b", 1000))
 }
+_PARSED_FLOPS = {"flops": 1} | {name.lower(): scale for name, scale in _FLOPS_UNITS.items()}
 _COUNT_UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "t": 1_000_000_000_000}
 _QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,2})?)\s*([A-Za-zµ%]*)\s*")
 _PERCENT = re.compile(r"\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*%\s*")
@@ -118,9 +120,10 @@ def format_memory(size_bytes: int) -> str:
 
 def format_flops(flops: int) -> str:
     """Floating point operations for a reader: ``12 FLOPs``, ``1.50 MFLOPs``."""
-    for name, power in (("PFLOPs", 5), ("TFLOPs", 4), ("GFLOPs", 3), ("MFLOPs", 2), ("KFLOPs", 1)):
-        if flops >= 1000**power:
-            return f"{flops / 1000**power:.2f} {name}"
+    for name, scale in _FLOPS_UNITS.items():
+        # 999,999 would round to "1000.00 KFLOPs": it is a million already.
+        if round(abs(flops) * 1000 / scale, 2) >= 1000:  # noqa: PLR2004
+            return f"{flops / scale:.2f} {name}"
     return f"{flops} FLOPs"
 
 
@@ -159,7 +162,9 @@ def format_quantity(value: int, *, unit: Unit) -> str:
             return format_duration(value)
         case Unit.BYTES:
             return format_bytes(value)
-        case Unit.COUNT | Unit.FLOPS:
+        case Unit.FLOPS:
+            return format_flops(value)
+        case Unit.COUNT:
             return str(value)
         case Unit.PPM:
             return f"{value * 100 / EVERY_PPM:.1f} %"
@@ -211,7 +216,9 @@ def parse_quantity(text: str, *, unit: Unit) -> int:
             return parse_duration_ns(text)
         case Unit.BYTES:
             return parse_bytes(text)
-        case Unit.COUNT | Unit.FLOPS:
+        case Unit.FLOPS:
+            return _parse(text, units=_COUNT_UNITS | _PARSED_FLOPS, kind="number", example="2 MFLOPs")
+        case Unit.COUNT:
             return parse_count(text)
         case Unit.PPM:
             return _parse(text, units={"%": EVERY_PPM // 100}, kind="share", example="20 %")

@@ -14,6 +14,7 @@ from pytest_opprof.units import (
     format_change,
     format_duration,
     format_memory,
+    format_quantity,
     format_time,
     format_time_share,
     parse_bytes,
@@ -93,6 +94,21 @@ def test_times_are_read_with_their_unit(text: str, time_ns: int) -> None:
     assert parse_duration_ns(text) == time_ns
 
 
+@pytest.mark.parametrize(
+    ("flops", "text"),
+    [
+        (0, "0 FLOPs"),
+        (999, "999 FLOPs"),
+        (67_584, "67.58 KFLOPs"),
+        (-63_488, "-63.49 KFLOPs"),
+        (999_999, "1.00 MFLOPs"),
+        (3 * 10**15, "3.00 PFLOPs"),
+    ],
+)
+def test_flops_read_in_their_unit(flops: int, text: str) -> None:
+    assert format_quantity(flops, unit=Unit.FLOPS) == text
+
+
 def test_counts_may_be_short() -> None:
     assert parse_count("3 k") == 3_000
 
@@ -114,6 +130,8 @@ def test_no_time_is_a_usage_error(text: str) -> None:
         ("== 3", Unit.COUNT, Comparator.EQUAL, 3),
         (">= 1", Unit.COUNT, Comparator.AT_LEAST, 1),
         ("> 1", Unit.FLOPS, Comparator.ABOVE, 1),
+        ("<= 1.5 MFLOPs", Unit.FLOPS, Comparator.AT_MOST, 1_500_000),
+        ("512 FLOPs", Unit.FLOPS, Comparator.AT_MOST, 512),
     ],
 )
 def test_limits_are_read(limit: int | str, unit: Unit, comparator: Comparator, value: int) -> None:
