@@ -122,7 +122,7 @@ def format_flops(flops: int) -> str:
     """Floating point operations for a reader: ``12 FLOPs``, ``1.50 MFLOPs``."""
     for name, scale in _FLOPS_UNITS.items():
         # 999,999 would round to "1000.00 KFLOPs": it is a million already.
-        if round(abs(flops) * 1000 / scale, 2) >= 1000:  # noqa: PLR2004
+        if round(abs(flops) / (scale // 1000), 2) >= 1000:  # noqa: PLR2004
             return f"{flops / scale:.2f} {name}"
     return f"{flops} FLOPs"
 

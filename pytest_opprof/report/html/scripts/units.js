@@ -32,6 +32,21 @@ function scaled(value, units, smallest) {
 
 const TIMES = [["s", 1e9], ["ms", 1e6], ["µs", 1e3]];
 const SIZES = [["TiB", 1024 ** 4], ["GiB", 1024 ** 3], ["MiB", 1024 ** 2], ["KiB", 1024]];
+const FLOPS = [["PFLOPs", 1e15], ["TFLOPs", 1e12], ["GFLOPs", 1e9], ["MFLOPs", 1e6], ["KFLOPs", 1e3]];
+
+function count(value) {
+  return Number.isInteger(value) ? String(value) : oneDecimal(value);
+}
+
+function flops(value) {
+  for (const [name, scale] of FLOPS) {
+    // 999,999 would round to "1000.00 KFLOPs": it is a million already.
+    if (Number(decimals(Math.abs(value) / (scale / 1000), 2)) >= 1000) {
+      return `${decimals(value / scale, 2)} ${name}`;
+    }
+  }
+  return `${count(value)} FLOPs`;
+}
 
 /** A value of a unit: "12", "4.4 ms", "1.2 MiB". */
 function quantity(value, unit) {
@@ -40,7 +55,8 @@ function quantity(value, unit) {
     case "bytes": return scaled(value, SIZES, "B");
     case "ppm": return `${oneDecimal((value * 100) / 1e6)} %`;
     case "thousandths": return oneDecimal(value / 1000);
-    default: return Number.isInteger(value) ? String(value) : oneDecimal(value);
+    case "flops": return flops(value);
+    default: return count(value);
   }
 }
 
