@@ -122,7 +122,7 @@ typedef struct op_group {
     int64_t flops, counted_flops;              /* 0 until they are counted */
     int64_t bytes, counted_bytes;              /* of the tensors that ops were given; these add up */
     int64_t nodes, counted_nodes;              /* that they added to autograd's graph; the same */
-    int64_t retained; /* bytes that they took, still in use when their step ended */
+    int64_t retained, counted_retained;        /* bytes that they took, in use when their step ended */
 } op_group;
 
 /* What an allocator did in one event of kind OP_MEMORY. */

@@ -1,5 +1,6 @@
 /* What a fold has summed up is what the rows would have given. */
 #include "made.h"
+#include "result/group.h"
 
 enum { THREADS = 3, EVENTS = 60, ROUNDS = 300, SITES = 5 };
 
@@ -111,7 +112,7 @@ static void check_same(op_result *whole, op_result *folded) {
         CHECK_EQ(a->min_ns, b->min_ns);
         CHECK_EQ(a->max_ns, b->max_ns);
     }
-    CHECK_EQ(memcmp(samples[0], samples[1], count[0] * 10 * 2 * sizeof **samples), 0);
+    CHECK_EQ(memcmp(samples[0], samples[1], count[0] * OP_STEP_COLUMNS * 2 * sizeof **samples), 0);
     for (int i = 0; i < 2; i++)
         CHECK_OK(op_result_paths(results[i], 50, &paths[i], &count[i]));
     CHECK_EQ(count[0], count[1]);

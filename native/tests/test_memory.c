@@ -191,12 +191,12 @@ static void what_a_step_leaves_is_its_ops(void) {
     CHECK_OK(op_result_groups(r, OP_GROUP_BY_NAME, 0, &rows, &count, &samples));
     CHECK_EQ(rows[0].retained, 130);
     CHECK_EQ(rows[1].retained, 100);
-    const int64_t *retained = samples + (OP_STEP_COLUMNS - 1) * count * 2;
+    const int64_t *retained = samples + OP_STEP_retained * count * 2;
     CHECK_EQ(retained[0], 130);
     CHECK_EQ(retained[1], 0);
     for (uint64_t row = 0; row < r->columns.count; row++)
         if (r->columns.step[row] == 1)
-            CHECK_EQ(r->retained[row], 0);
+            CHECK_EQ(r->work[row].retained, 0);
     op_result_free(r);
 }
 

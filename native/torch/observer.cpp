@@ -6,10 +6,13 @@
 #include "count_work.h"
 #include "sources/call.h"
 #include "sources/counters.h"
+#include "sources/retained.h"
 #include "sources/unwinding.h"
 #include "thread_table.h"
 #include "torch_api.h"
 #include "write_inputs.h"
+
+#include <c10/util/Logging.h>
 
 #include <algorithm>
 #include <atomic>
@@ -88,7 +91,8 @@ inline Context *context_at(ThreadTable *table, uint32_t depth) {
 // ranges keep what they were given to themselves. Torch's allocators ask it too, at each allocation and
 // each free on such a thread, whether to report them.
 
-std::atomic<bool> with_memory{false};
+enum class Memory { kNone, kAll, kRetained };
+std::atomic<Memory> with_memory{Memory::kNone};
 uint32_t memory_name = 0, out_of_memory_name = 0;
 
 void record_memory(uint32_t name, const void *address, int64_t bytes, size_t allocated, size_t reserved,
@@ -111,14 +115,24 @@ class OpenState final : public ProfilerStateBase {
     }
     // Of the legacy profiler, where it is on, torch's RPC would ask for a profile on the other side.
     ActiveProfilerType profilerType() override { return ActiveProfilerType::KINETO; }
-    bool memoryProfilingEnabled() const override { return with_memory.load(std::memory_order_relaxed); }
+    bool memoryProfilingEnabled() const override {
+        return with_memory.load(std::memory_order_relaxed) != Memory::kNone;
+    }
     void reportMemoryUsage(void *address, int64_t bytes, size_t allocated, size_t reserved,
                            c10::Device device) override {
-        record_memory(memory_name, address, bytes, allocated, reserved, device);
+        if (with_memory.load(std::memory_order_relaxed) == Memory::kAll) {
+            record_memory(memory_name, address, bytes, allocated, reserved, device);
+        } else if (bytes > 0) {
+            op_retained_take(reinterpret_cast<uintptr_t>(address), bytes);
+        } else {
+            op_retained_give(reinterpret_cast<uintptr_t>(address));
+        }
     }
     void reportOutOfMemory(int64_t bytes, size_t allocated, size_t reserved,
                            c10::Device device) override {
-        record_memory(out_of_memory_name, nullptr, bytes, allocated, reserved, device);
+        if (with_memory.load(std::memory_order_relaxed) == Memory::kAll) {
+            record_memory(out_of_memory_name, nullptr, bytes, allocated, reserved, device);
+        }
     }
 };
 
@@ -146,6 +160,28 @@ void push_state(ThreadTable *table, uint32_t window) {
     if (profiler_here() == nullptr) {
         c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, open_state());
     }
+}
+
+// While its allocators report, torch logs a warning when a block is freed that was taken before that:
+// of each window, and of no use to anybody. Tests that read what a program prints would see it.
+#ifdef C10_USE_GLOG
+#define LOG_LEVEL FLAGS_minloglevel
+#else
+#define LOG_LEVEL FLAGS_caffe2_log_level
+#endif
+
+constexpr int kErrors = 2;
+int log_level_before = 0;
+bool logs_less = false;
+
+void log_errors_only(bool only) {
+    if (only && !logs_less) {
+        log_level_before = LOG_LEVEL;
+        LOG_LEVEL = std::max(static_cast<int>(LOG_LEVEL), kErrors);
+    } else if (!only && logs_less) {
+        LOG_LEVEL = log_level_before;
+    }
+    logs_less = only;
 }
 
 // ---- callbacks -----------------------------------------------------------------------------
@@ -356,7 +392,10 @@ extern "C" {
 __attribute__((visibility("default"))) void opprof_observer_enable(uint32_t flags, double sampling) {
     intern_names_of_memory();
     with_identities = (flags & OP_OBSERVE_IDENTITIES) != 0;
-    with_memory = (flags & OP_OBSERVE_MEMORY) != 0;
+    with_memory = (flags & OP_OBSERVE_MEMORY) != 0     ? Memory::kAll
+                  : (flags & OP_OBSERVE_RETAINED) != 0 ? Memory::kRetained
+                                                       : Memory::kNone;
+    log_errors_only(with_memory != Memory::kNone);
     with_outputs = (flags & OP_OBSERVE_OUTPUTS) != 0;
     open_state()->tell_inputs((flags & (OP_OBSERVE_INPUTS | OP_OBSERVE_OUTPUTS)) != 0);
     with_overloads = (flags & OP_OBSERVE_OVERLOADS) != 0;
@@ -373,7 +412,8 @@ __attribute__((visibility("default"))) void opprof_observer_disable() {
     for (auto handle : active_handles) {
         at::disableCallback(handle);
     }
-    with_memory = false;
+    with_memory = Memory::kNone;
+    log_errors_only(false);
     open_state()->tell_inputs(false);
     pop_state(); // on other threads it lies where it is, until torch's own profiler starts there
 }

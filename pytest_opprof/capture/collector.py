@@ -25,7 +25,7 @@ from pytest_opprof.capture.sampling import EVERY_OP
 from pytest_opprof.capture.sources import DEFAULT_SOURCES, INJECTED, MEMORY_SOURCES, refuse_unknown
 from pytest_opprof.capture.torch_import import torch_is_awaited
 from pytest_opprof.capture.torch_ops import OpDetails
-from pytest_opprof.capture.torch_source import OF_WORK, WORK, TorchSource
+from pytest_opprof.capture.torch_source import OF_WORK, RETAINED, WORK, TorchSource
 from pytest_opprof.capture.window import name_threads
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError
 
@@ -335,12 +335,15 @@ class Collector:
         if WORK in self._sources and self._torch.sees_work:
             self._torch.details |= OpDetails.WORK
             self._window_sources += OF_WORK
+            if not self._with_memory:
+                self._torch.details |= OpDetails.RETAINED
+                self._window_sources += (RETAINED,)
         if self._with_memory and self._sees_tensors:
             self._torch.details |= OpDetails.MEMORY
             if OpDetails.INPUTS in self._torch.details:
                 self._torch.details |= OpDetails.IDENTITIES  # which memory is which input's
             of_devices = (TENSORS_CUDA,) if CUDA in self._window_sources else ()
-            self._window_sources += ("memory", *of_devices)
+            self._window_sources += ("memory", RETAINED, *of_devices)
         self._torch.enable()
 
     def _enable_calls(self) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ class OpDetails(enum.IntFlag):
     CLOSELY = 32  # counters, or C++ stacks
     MODULES = 64
     WORK = 128  # bytes given, and nodes added to autograd's graph
+    RETAINED = 256  # of memory, only what steps leave in use
 
     @classmethod
     def asked(cls, *, shapes: bool, outputs: bool, overloads: bool) -> Self:

@@ -9,6 +9,7 @@ from pytest_opprof.errors import CaptureUnavailableError
 
 WORK: Final = "work"
 OF_WORK: Final = (WORK, "flops")  # what a window then knows of its ops
+RETAINED: Final = "retained"  # and of its steps, by any of torch's memory
 
 
 class TorchSource:

@@ -24,7 +24,7 @@ BYTES = of_op("bytes", "bytes", Unit.BYTES, Source.WORK, column="bytes")
 # Nodes of autograd's graph that were made in an op, children included.
 NODES = of_op("nodes", "graph nodes", Unit.COUNT, Source.WORK, column="nodes")
 # Bytes that were taken in an op, or in the ops inside it, and were still in use when the step ended.
-RETAINED = of_op("retained", "retained memory", Unit.BYTES, Source.MEMORY, column="retained")
+RETAINED = of_op("retained", "retained memory", Unit.BYTES, Source.RETAINED, column="retained")
 
 OPS_COUNT = total(
     "ops.count",
@@ -58,7 +58,13 @@ CPU_MEMORY_ALLOCATED = total("cpu_memory.allocated", "allocated memory", Unit.BY
 CPU_MEMORY_PEAK = total("cpu_memory.peak", "peak memory", Unit.BYTES, Source.MEMORY, family=Family.BOUNDED)
 CPU_MEMORY_ALLOCATIONS = total("cpu_memory.allocations", "allocations", Unit.COUNT, Source.MEMORY)
 # Of the host and of devices. Gradients that replace those of the step before are retained too.
-MEMORY_RETAINED = total("memory.retained", "retained memory", Unit.BYTES, Source.MEMORY)
+MEMORY_RETAINED = total(
+    "memory.retained",
+    "retained memory",
+    Unit.BYTES,
+    Source.RETAINED,
+    summed=ColumnSum(column="counted_retained"),
+)
 # Of steps without a profiler, from outside: of a further call of the test, or up to its own next step.
 WALL_TIME = total("wall_time", "wall time", Unit.NS, None, family=Family.TIME)
 TOTAL_SELF_CPU_TIME = total(

@@ -69,6 +69,7 @@ class Source(StrEnum):
     REPLAY = "replay"  # machine instructions of a further call
     SCALING = "scaling"  # bytecodes of other sizes of a test too
     COMPILE = "compile"  # what torch.compile did
+    RETAINED = "retained"  # of memory, what steps leave in use
     WORK = "work"  # what torch's ops are given, and add to autograd's graph
 
 
@@ -85,6 +86,7 @@ ANSWERS: Mapping[Source, frozenset[Source]] = MappingProxyType(
         Source.REPLAY: frozenset({Source.REPLAY}),
         Source.SCALING: frozenset({Source.SCALING}),
         Source.COMPILE: frozenset({Source.COMPILE}),
+        Source.RETAINED: frozenset({Source.RETAINED, Source.MEMORY_PYTHON, Source.MEMORY_MALLOC}),
         Source.WORK: frozenset({Source.WORK}),
     }
 )
@@ -98,6 +100,7 @@ _FIELDS_OF: Mapping[Source | None, frozenset[str]] = MappingProxyType(
         Source.INSTRUCTIONS: RANGE_FIELDS,
         Source.SCALING: RANGE_FIELDS,
         Source.MEMORY: MEMORY_FIELDS,
+        Source.RETAINED: MEMORY_FIELDS,
         Source.MEMORY_CUDA: DEVICE_MEMORY_FIELDS,
     }
 )

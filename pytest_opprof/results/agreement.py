@@ -69,7 +69,7 @@ def settled(test: TestResult, last: TestResult) -> TestResult:
     fell = {
         name: Samples.constant(after.low, steps=test.steps)
         for name, before in test.totals.items()
-        if name in TOTALS and TOTALS[name].source is Source.MEMORY
+        if name in TOTALS and TOTALS[name].source in {Source.MEMORY, Source.RETAINED}
         if (after := last.totals.get(name)) is not None and after.is_constant and after.low <= before.low
     }
     return replace(test, totals={**test.totals, **fell})

@@ -146,7 +146,7 @@ def _memory_totals(cycles: Sequence[Cycle], *, sources: Iterable[str], steps: in
         for metric, amount in zip(metrics, _AMOUNTS, strict=True)
         if metric.answers(sources)
     }
-    if MEMORY_RETAINED.answers(sources):
+    if CPU_MEMORY_ALLOCATED.answers(sources):  # then also of what no op or range is around
         both = zip(*uses.values(), strict=True)
         left = [sum(use.allocated - use.freed for use in of_step) for of_step in both]
         found[MEMORY_RETAINED.name] = per_step(left, steps=steps)

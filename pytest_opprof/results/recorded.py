@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.capture.torch_ops import imported_torch
 from pytest_opprof.capture.torch_source import OF_WORK, WORK
 from pytest_opprof.events.user_frames import places_of_ops, places_of_sites
-from pytest_opprof.metrics import BYTES, FLOPS, GRAPH_BREAKS, GRAPHS, NODES, RECOMPILES, RETAINED, Source
+from pytest_opprof.metrics import (
+    BYTES,
+    FLOPS,
+    GRAPH_BREAKS,
+    GRAPHS,
+    MEMORY_RETAINED,
+    NODES,
+    RECOMPILES,
+    RETAINED,
+    Source,
+)
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.run import CaptureStats
 from pytest_opprof.units import EVERY_PPM, parts_per_million
@@ -75,7 +85,9 @@ def sources_of(recordings: Sequence[Recording], *, asked_for: frozenset[str]) ->
     common = [source for source in (heard[0] if heard else ()) if all(source in one for one in heard)]
     if heard and imported_torch() is None:
         common += sorted(asked_for & OF_TORCH)
-        common += sorted(OF_WORK) if WORK in asked_for else []
+        if WORK in asked_for:
+            common += sorted(OF_WORK)
+            common += [] if MEMORY_RETAINED.answers(common) else [Source.RETAINED]
     if heard and asked_for & OF_TORCH and all(recording.compilations for recording in recordings):
         common.append(Source.COMPILE)
     return tuple(common)

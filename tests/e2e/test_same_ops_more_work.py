@@ -56,7 +56,7 @@ TESTS = """\
     @pytest.mark.profile
     def test_half(): model.halve(model.data(8))
 
-    @pytest.mark.profile(profile_memory=True)
+    @pytest.mark.profile
     def test_kept(): model.measure()
 
     @pytest.mark.profile

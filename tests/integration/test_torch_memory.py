@@ -45,7 +45,7 @@ def test_each_block_is_recorded_with_its_address(torch: Any) -> None:
         address = block.data_ptr()
         del block
     recording = window.recording
-    assert recording.sources == ("ranges", "ops", "memory")
+    assert recording.sources == ("ranges", "ops", "memory", "retained")
     taken, given = changes(recording)
     assert (taken.address, taken.nbytes) == (address, 256 * FLOAT)
     assert (given.address, given.nbytes) == (address, -256 * FLOAT)

@@ -161,9 +161,10 @@ enum op_observe {
     OP_OBSERVE_IDENTITIES = 4,
     OP_OBSERVE_OUTPUTS = 8,
     OP_OBSERVE_OVERLOADS = 16,
-    OP_OBSERVE_CLOSELY = 32, /* counters, or C++ stacks */
-    OP_OBSERVE_MODULES = 64, /* of TorchScript */
-    OP_OBSERVE_WORK = 128    /* OP_INPUT_WORK and OP_INPUT_FLOPS of each op */
+    OP_OBSERVE_CLOSELY = 32,  /* counters, or C++ stacks */
+    OP_OBSERVE_MODULES = 64,  /* of TorchScript */
+    OP_OBSERVE_WORK = 128,    /* OP_INPUT_WORK and OP_INPUT_FLOPS of each op */
+    OP_OBSERVE_RETAINED = 256 /* of memory, only what steps leave in use */
 };
 
 #ifdef __cplusplus

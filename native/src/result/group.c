@@ -171,6 +171,7 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
         group->counted_bytes += work->bytes - work->inner_bytes;
         group->nodes += work->nodes;
         group->counted_nodes += work->nodes - work->inner_nodes;
+        group->counted_retained += work->retained - work->inner_retained;
         if (!g->r->flops) {
             group->flops += work->flops;
             group->counted_flops += work->flops - work->inner_flops;
@@ -208,6 +209,7 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
         cell[OP_STEP_counted_bytes * steps] += work->bytes - work->inner_bytes;
         cell[OP_STEP_nodes * steps] += work->nodes;
         cell[OP_STEP_counted_nodes * steps] += work->nodes - work->inner_nodes;
+        cell[OP_STEP_counted_retained * steps] += work->retained - work->inner_retained;
         if (!g->r->flops) {
             cell[OP_STEP_flops * steps] += work->flops;
             cell[OP_STEP_counted_flops * steps] += work->flops - work->inner_flops;

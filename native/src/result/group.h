@@ -24,7 +24,8 @@
     X(counted_bytes)                                                                                   \
     X(nodes)                                                                                           \
     X(counted_nodes)                                                                                   \
-    X(retained)
+    X(retained)                                                                                        \
+    X(counted_retained)
 #define OP_STEP_COLUMN(name) OP_STEP_##name,
 enum op_step_column { OP_EACH_STEP_COLUMN(OP_STEP_COLUMN) OP_STEP_COLUMNS };
 

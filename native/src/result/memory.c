@@ -4,6 +4,7 @@
 #include "core/fault.h"
 #include "core/record.h"
 #include "result/result.h"
+#include "result/work.h"
 
 #include <string.h>
 
@@ -81,7 +82,7 @@ typedef struct block {
     uint64_t address; /* 0: an empty place */
     int64_t bytes;    /* 0: given back */
     int32_t step;     /* in which it was taken */
-    uint64_t row;     /* by this event */
+    uint64_t row;     /* by this event, or the one around it */
 } block;
 
 typedef struct blocks {
@@ -161,15 +162,15 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
 
 /* ---- left over by steps ----------------------------------------------------------------- */
 
-/* What was taken in a step and not given back in it is the event's that took it, and of all around. */
-int op_memory_retain(op_result *r) {
+/* What was taken in a step and not given back in it is the event's around it. */
+int op_memory_retain(op_result *r, uint64_t room) {
     if (r->memory_count == 0)
         return OP_OK;
     const op_columns *c = &r->columns;
+    op_work *work = op_work_of(r, room);
     moment *moments = in_time(r);
     blocks in_use = {0};
-    r->retained = op_calloc(c->count, sizeof *r->retained);
-    if (!moments || !r->retained || make_blocks(r, &in_use) != OP_OK) {
+    if (!moments || !work || make_blocks(r, &in_use) != OP_OK) {
         free(moments);
         return no_memory_to_follow(r);
     }
@@ -179,25 +180,23 @@ int op_memory_retain(op_result *r) {
         if (!op_result_memory(r, row, &m) || m.address == 0)
             continue;
         block *known = block_at(&in_use, m.address);
-        if (m.bytes > 0 && c->step[row] >= 0)
-            r->retained[row] = m.bytes;
-        else if (m.bytes <= 0 && known->bytes && known->step == c->step[row])
-            r->retained[known->row] = 0;
-        *known = (block){m.address, m.bytes > 0 ? m.bytes : 0, c->step[row], row};
+        if (m.bytes <= 0 && known->bytes && known->step >= 0 && known->step == c->step[row])
+            work[known->row].retained -= known->bytes;
+        uint64_t around = c->parent[row] >= 0 ? (uint64_t)c->parent[row] : row;
+        *known = (block){m.address, m.bytes > 0 ? m.bytes : 0, c->step[row], around};
+        if (known->step >= 0)
+            work[around].retained += known->bytes;
     }
-    for (uint64_t row = c->count; row-- > 0;) /* in preorder a parent comes before its children */
-        if (c->parent[row] >= 0)
-            r->retained[c->parent[row]] += r->retained[row];
     free(moments);
     free(in_use.places);
     return OP_OK;
 }
 
 int64_t op_memory_retained(const op_result *r, uint64_t row) {
-    if (!r->retained)
+    if (!r->work)
         return 0;
     int32_t parent = r->columns.parent[row];
-    return parent >= 0 && r->columns.name[parent] == r->columns.name[row] ? 0 : r->retained[row];
+    return parent >= 0 && r->columns.name[parent] == r->columns.name[row] ? 0 : r->work[row].retained;
 }
 
 /* ---- per event -------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "core/event.h"
 #include "core/steps.h"
 #include "opprof.h"
+#include "sources/retained.h"
 
 #include <stdbool.h>
 
@@ -22,9 +23,10 @@ typedef struct op_raw {
 
 /* Of an event with all that ran inside it, and inside alone. */
 typedef struct op_work {
-    int64_t bytes, inner_bytes;  /* of tensors that ops were given */
-    int64_t flops, inner_flops;  /* by formula */
-    uint32_t nodes, inner_nodes; /* of autograd's graph */
+    int64_t bytes, inner_bytes;       /* of tensors that ops were given */
+    int64_t flops, inner_flops;       /* by formula */
+    int64_t retained, inner_retained; /* bytes taken in it and left in use by its step */
+    uint32_t nodes, inner_nodes;      /* of autograd's graph */
 } op_work;
 
 struct op_result {
@@ -54,9 +56,8 @@ struct op_result {
     struct op_device_sums *device_sums; /* NULL: not asked for */
     op_device_span *device_spans;       /* what was asked for last, as `collectives` */
     uint32_t *collectives;
-    int64_t *flops;    /* two columns: of the event, and what of it counts; NULL: not counted */
-    int64_t *memory;   /* four columns; NULL: not asked for yet */
-    int64_t *retained; /* by row: bytes taken in it and left in use by its step; NULL: none recorded */
+    int64_t *flops;  /* two columns: of the event, and what of it counts; NULL: not counted */
+    int64_t *memory; /* four columns; NULL: not asked for yet */
     op_memory_use *memory_use;
     op_work *work;      /* by row; NULL: not asked for */
     uint32_t *outputs;  /* by row: 1 + word offset of what the op gave back; NULL: not asked for */
@@ -79,6 +80,8 @@ typedef struct op_source {
     uint32_t raw_count;
     const op_timeline *timeline; /* at least two pairs */
     const op_steps *steps;
+    const op_block *blocks; /* that steps left in use (retained.h) */
+    uint64_t block_count;
     const uint32_t *names; /* id in the file -> id here; NULL: the same */
     uint32_t name_count;
     struct op_cuda_window *cuda; /* NULL: it was not recorded */
@@ -98,7 +101,8 @@ int op_source_list_threads(const op_source *source, op_result *result);
 /* While the columns are made: of an event of kind OP_MEMORY its flags, and when all are there. */
 uint8_t op_memory_note(op_result *result, uint64_t event);
 int op_memory_settle(op_result *result, uint8_t *flags);
-int op_memory_retain(op_result *result); /* once it is known which steps rows belong to */
+/* Once it is known which steps rows belong to. `room` is how many rows there may be. */
+int op_memory_retain(op_result *result, uint64_t room);
 /* Bytes of an event that were taken in it and left in use by its step. An op that runs one of its own
  * name has them once. */
 int64_t op_memory_retained(const op_result *result, uint64_t event);

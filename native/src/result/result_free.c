@@ -22,7 +22,6 @@ void op_result_free(op_result *r) {
     free(r->collectives);
     free(r->flops);
     free(r->memory);
-    free(r->retained);
     free(r->memory_use);
     free(r->work);
     free(r->outputs);

@@ -5,14 +5,18 @@
 
 #include <string.h>
 
+op_work *op_work_of(op_result *r, uint64_t room) {
+    if (!r->work)
+        r->work = op_calloc(room + 1, sizeof *r->work);
+    return r->work;
+}
+
 bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
                   uint64_t room) {
     const uint32_t *token = op_inputs_work(block, limit);
     if (!token)
         return true;
-    if (!r->work)
-        r->work = op_calloc(room, sizeof *r->work);
-    if (!r->work)
+    if (!op_work_of(r, room))
         return false;
     memcpy(&r->work[row].bytes, token + 1, sizeof r->work[row].bytes);
     r->work[row].nodes = *token >> 8;
@@ -35,7 +39,9 @@ void op_work_settle(const op_segment *s) {
             own->nodes = own->inner_nodes;
         if (own->flops == 0) /* a formula stands for all that is inside */
             own->flops = own->inner_flops;
+        own->retained += own->inner_retained;
         if (parent >= 0) {
+            work[parent].inner_retained += own->retained;
             work[parent].inner_bytes += own->bytes;
             work[parent].inner_nodes += own->nodes;
             work[parent].inner_flops += own->flops;

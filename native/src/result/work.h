@@ -6,6 +6,8 @@
 
 /* A torch op's argument block may have its work. `room` is how many rows there may be. false: no
  * memory. */
+/* By row, all zero at first; NULL: no memory. */
+op_work *op_work_of(op_result *r, uint64_t room);
 bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
                   uint64_t room);
 /* Once it is known which rows are views. */

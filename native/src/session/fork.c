@@ -5,6 +5,7 @@
 #include "core/spill.h"
 #include "cuda/cupti.h"
 #include "sources/malloc_watch.h"
+#include "sources/retained.h"
 #include "sources/sites.h"
 
 #include <pthread.h>
@@ -21,6 +22,7 @@ static void before_fork(void) {
     op_spill_join_drain();
     op_names_lock();
     op_sites_lock();
+    op_retained_lock();
 }
 
 void op_fork_announced(void) {
@@ -31,6 +33,7 @@ void op_fork_announced(void) {
 }
 
 static void after_fork_in_parent(void) {
+    op_retained_unlock();
     op_sites_unlock();
     op_names_unlock();
     op_spill_resume();
@@ -42,6 +45,8 @@ static void after_fork_in_parent(void) {
 /* The child records nothing until it opens a session of its own. Its window number never matches
  * one of the parent's, so ranges begun before the fork end as no-ops. */
 static void after_fork_in_child(void) {
+    op_retained_unlock();
+    op_retained_forget();
     op_sites_unlock();
     pthread_cond_init(&self->changed, NULL); /* it still counts waiters that do not exist here */
     op_names_after_fork();

@@ -9,6 +9,7 @@
 #include "cuda/cuda_calls.h"
 #include "cuda/cupti.h"
 #include "result/result.h"
+#include "sources/retained.h"
 #include "sources/sites.h"
 
 #include <string.h>
@@ -161,7 +162,8 @@ int op_collect(uint32_t window, uint64_t most_events, op_result *result) {
                             .mapping_bytes = self->spill.bytes,
                             .most_events = most_events};
         result->sites = op_sites_take(window, &result->site_count);
-        rc = build_with_cuda(&source, result);
+        source.blocks = op_retained_blocks(&source.block_count);
+        rc = source.blocks ? build_with_cuda(&source, result) : OP_ENOMEM;
     }
     if (rc == OP_OK) {
         name_threads(result);

@@ -7,6 +7,7 @@
 #include "cuda/cupti.h"
 #include "result/result.h"
 #include "sources/malloc_watch.h"
+#include "sources/retained.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static int start_locked(void) {
         return op_error_set(OP_EBUSY, "a window is open already");
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
+    op_retained_forget();
     int rc = op_timeline_add(&self->timeline);
     if (rc != OP_OK)
         return rc;
@@ -137,6 +139,11 @@ void op_window_keep_last(uint32_t on) {
     pthread_mutex_unlock(&self->lock);
 }
 
+static void end_step(void) {
+    op_steps_end(&self->steps);
+    op_retained_step_end();
+}
+
 /* ---- the window's end, and what is asked of it meanwhile ------------------------------------- */
 
 /* With the lock held, which it drops while it waits; threads that end meanwhile leave their events
@@ -145,7 +152,7 @@ static int stop_locked(uint64_t most_events, op_result **out) {
     uint32_t window = op_open_window();
     if (!window)
         return op_error_set(OP_ESTATE, "no window is open");
-    op_steps_end(&self->steps);
+    end_step();
     __atomic_store_n(&op_window, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&op_paused, 0, __ATOMIC_RELEASE);
     self->stopping = window;
@@ -160,6 +167,7 @@ static int stop_locked(uint64_t most_events, op_result **out) {
     op_spill_reset();
     op_steps_clear(&self->steps);
     op_timeline_clear(&self->timeline);
+    op_retained_forget();
     self->stopping = 0;
     op_spill_resume();
     if (rc == OP_OK)
@@ -256,8 +264,9 @@ int op_step_begin(int64_t number) {
         const op_timeline *t = &self->timeline;
         if (op_clock_now(CLOCK_MONOTONIC) - t->pairs[t->count - 1].monotonic_ns > RECALIBRATE_NS)
             rc = op_timeline_add(&self->timeline);
-        if (rc == OP_OK)
-            rc = op_steps_begin(&self->steps, number);
+        end_step();
+        if (rc == OP_OK && (rc = op_steps_begin(&self->steps, number)) == OP_OK)
+            op_retained_step_begin();
     }
     pthread_mutex_unlock(&self->lock);
     op_memory_paused = paused;
@@ -268,7 +277,7 @@ int op_step_end(void) {
     pthread_mutex_lock(&self->lock);
     int rc = OP_OK;
     if (op_open_window())
-        op_steps_end(&self->steps);
+        end_step();
     else
         rc = op_error_set(OP_ESTATE, "no window is open");
     pthread_mutex_unlock(&self->lock);

@@ -74,9 +74,10 @@ static int settle(op_result *r, op_walk *k) {
     }
     if (rc == OP_OK) {
         op_views_settle(&rows);
-        op_work_settle(&rows);
-        rc = op_memory_retain(r);
+        rc = op_memory_retain(r, k->w.room);
     }
+    if (rc == OP_OK)
+        op_work_settle(&rows);
     if (rc == OP_OK && r->sites)
         rc = settle_sites(r, &rows);
     op_numbers_free(&numbers);

@@ -10,6 +10,7 @@
 #include "result/cpp_stacks.h"
 #include "result/inputs.h"
 #include "result/work.h"
+#include "sources/retained.h"
 
 /* The record below it, or the nearest further down where that one is async. */
 static int32_t parent_of(const op_walk *k, uint32_t depth, uint64_t first_row) {
@@ -120,6 +121,19 @@ static void put_record(op_walk *k, const op_raw *raw, const op_event *e, uint64_
         k->result->work[row] = (op_work){0};
 }
 
+/* Blocks that steps left in use, which stand in the order of the thread's records. One whose record is
+ * not there, such as one that a flight recorder forgot, is nobody's. */
+static void take_blocks(op_walk *k, const op_event *e, uint64_t row) {
+    while (k->block < k->blocks_end && k->block->start < e->start)
+        k->block++;
+    for (; k->block < k->blocks_end && k->block->start == e->start; k->block++) {
+        op_work *work = op_work_of(k->result, k->w.room);
+        if (work)
+            work[row].retained += k->block->bytes;
+        k->no_memory = k->no_memory || !work;
+    }
+}
+
 static void take_self_time(op_walk *k, uint64_t row) {
     const op_writable *w = &k->w;
     if (w->parent[row] >= 0 && !(w->flags[row] & (OP_FLAG_ASYNC | OP_FLAG_UNFINISHED)))
@@ -204,6 +218,7 @@ static void add_event(op_walk *k, const op_raw *raw, const op_event *e, uint64_t
     k->last = row + 1;
     k->depth = e->depth;
     put_record(k, raw, e, row);
+    take_blocks(k, e, row);
     if (e->args >= raw->args_at && e->args < raw->args_at + raw->arg_words) {
         read_torch_args(k, raw, raw->args + (e->args - raw->args_at), row);
         if (!k->fold) {
@@ -239,7 +254,15 @@ static void skip_gap(op_walk *k, const op_raw *raw) {
     op_nest_skip_gap(&k->calls, &k->w, first->depth, at_ns);
 }
 
-static void begin_thread(op_walk *k) {
+static void begin_thread(op_walk *k, uint32_t thread) {
+    const op_source *s = k->source;
+    const op_block *end = s->blocks + s->block_count;
+    k->block = s->blocks;
+    while (k->block < end && k->block->thread < thread)
+        k->block++;
+    k->blocks_end = k->block;
+    while (k->blocks_end < end && k->blocks_end->thread == thread)
+        k->blocks_end++;
     k->line = 0;
     k->step = 0;
     k->cuda_end = 0;
@@ -264,16 +287,17 @@ int op_walk_threads(op_walk *k) {
     uint32_t index = 0;
     uint64_t first_row = 0;
     int rc = OP_OK;
-    begin_thread(k);
     for (uint32_t i = 0; rc == OP_OK && i < s->raw_count; i++) {
         const op_raw *raw = &s->raw[i];
-        if (i && raw->thread != s->raw[i - 1].thread) {
+        if (i == 0) {
+            begin_thread(k, raw->thread);
+        } else if (raw->thread != s->raw[i - 1].thread) {
             if (k->fold && (rc = op_fold_thread(k->fold, &k->row, k->nearest)) != OP_OK)
                 return rc;
             index++;
-            begin_thread(k);
+            begin_thread(k, raw->thread);
             first_row = k->row;
-        } else if (i && raw->sequence > s->raw[i - 1].sequence + 1) {
+        } else if (raw->sequence > s->raw[i - 1].sequence + 1) {
             skip_gap(k, raw);
         }
         op_raw numbered = *raw;

@@ -23,6 +23,7 @@ typedef struct op_walk {
     uint32_t step;     /* the last that began before the event, + 1 */
     bool takes_part;
     bool no_memory;
+    const op_block *block, *blocks_end; /* the next of the thread's that its step left in use */
     op_nest calls;
     uint64_t cuda_row, cuda_end; /* the last call of CUDA on the thread, and its end in ticks */
     uint64_t cuda_args;          /* word offset of CUDA's argument blocks */
