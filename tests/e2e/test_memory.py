@@ -106,10 +106,10 @@ LEAKS = """\
         loss = (rows * rows).sum()
         KEPT.append({kept})
 
-    @pytest.mark.profile(profile_memory=True, limits=[{{"memory.retained": 0}}])
+    @pytest.mark.profile(limits=[{{"memory.retained": 0}}])
     def test_limited(): step(torch.ones(1024))
 
-    @pytest.mark.profile(profile_memory=True)
+    @pytest.mark.profile
     def test_gated(): step(torch.ones(1024))
 """
 
