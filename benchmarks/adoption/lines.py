@@ -43,6 +43,7 @@ functions are named and no line.
 | Project | Edit | Named first | Its line, or the functions | The edited one |
 |:---|:---|:---|:---|:---|
 """
+_LEAST: Final = {"line": 38 / 40, "op": 39 / 40}  # of all regressions, that are named rightly
 TRIED: Final = {project.name: project for project in (*PROJECTS, _MORE)}
 
 
@@ -78,7 +79,7 @@ class Named:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try what was not tried yet at this commit, then print the page."""
+    """Try what was not tried yet at this commit, then print the page; 1 if too few are named rightly."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adoption.lines", description=__doc__)
     parser.add_argument("--only", metavar="PATTERN", default="*", help=f"projects: {', '.join(TRIED)}")
     parser.add_argument("--write", action="store_true", help="keep the page in docs/")
@@ -88,9 +89,9 @@ def main(arguments: list[str] | None = None) -> int:
     base = args.folder.resolve()
     base.mkdir(parents=True, exist_ok=True)
     (base / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    edits = all_edits()
+    edits = [edit for edit in all_edits() if fnmatch.fnmatch(edit.project, args.only)]
     found: list[tuple[Edit, Named]] = []
-    for name in dict.fromkeys(edit.project for edit in edits if fnmatch.fnmatch(edit.project, args.only)):
+    for name in dict.fromkeys(edit.project for edit in edits):
         try:
             found += _tried(TRIED[name], [edit for edit in edits if edit.project == name], base)
         except UnavailableError as error:
@@ -99,7 +100,17 @@ def main(arguments: list[str] | None = None) -> int:
     print(text)
     if args.write:
         _PAGE.write_text(text, encoding="utf-8")
-    return 0
+    return 0 if holds([named for _, named in found], tries=len(edits)) else 1
+
+
+def holds(found: Sequence[Named], *, tries: int) -> bool:
+    """Whether everything was tried, and enough is named rightly."""
+    lines, ops = sum(named.is_line for named in found), sum(named.is_op for named in found)
+    is_enough = lines >= _LEAST["line"] * tries and ops >= _LEAST["op"] * tries
+    if not is_enough or len(found) < tries:
+        said = f"of {tries} regressions {len(found)} tried, {lines} lines and {ops} ops named rightly"
+        print(said, file=sys.stderr)
+    return is_enough and len(found) == tries
 
 
 def all_edits() -> list[Edit]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.documents.compared import cloning
 
-from benchmarks.adoption.lines import TRIED, Edit, Named, all_edits, named_first, page
+from benchmarks.adoption.lines import TRIED, Edit, Named, all_edits, holds, named_first, page
 from pytest_opprof.compare.document import write_comparison
 
 EDIT = Edit(
@@ -55,3 +55,13 @@ def test_a_session_that_failed_nothing_named_nothing(tmp_path: Path) -> None:
     text = page([(EDIT, nothing), (EDIT, right)])
     assert "Of 2 regressions" in text
     assert "| einops | a copy | `aten::clone` | `x.clone() \\| y` | yes |" in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "ops", "tried", "enough"),
+    [(38, 39, 40, True), (37, 40, 40, False), (40, 38, 40, False), (39, 39, 39, False)],
+    ids=["just-enough", "lines", "ops", "one-untried"],
+)
+def test_too_few_that_are_named_rightly_fail(lines: int, ops: int, tried: int, enough: bool) -> None:
+    found = [Named(place="x", op="y", is_line=number < lines, is_op=number < ops) for number in range(tried)]
+    assert holds(found, tries=40) is enough
