@@ -30,7 +30,7 @@ def collector() -> Iterator[Collector]:
 def recorded(
     collector: Collector, step: Callable[[], object], *, memory: bool = False, most_events: int = 0
 ) -> Recording:
-    """Two steps, of which the first is the one before."""
+    """A window of two steps, after one that nobody records: what a step replaces is there in both."""
     step()
     collector.start(profile_memory=memory)
     for number in range(2):

@@ -162,7 +162,7 @@ int op_memory_settle(op_result *r, uint8_t *flags) {
 
 /* ---- left over by steps ----------------------------------------------------------------- */
 
-/* What was taken in a step and not given back in it is the event's around it. */
+/* What a step takes and does not give back is credited to the event around it. */
 int op_memory_retain(op_result *r, uint64_t room) {
     if (r->memory_count == 0)
         return OP_OK;

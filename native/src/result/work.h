@@ -4,10 +4,9 @@
 
 #include "result/segment.h"
 
-/* A torch op's argument block may have its work. `room` is how many rows there may be. false: no
- * memory. */
-/* By row, all zero at first; NULL: no memory. */
+/* By row, all zero at first; `room` is how many rows there may be. NULL: no memory. */
 op_work *op_work_of(op_result *r, uint64_t room);
+/* A torch op's argument block may have its work. false: no memory. */
 bool op_work_note(op_result *r, uint64_t row, const uint32_t *block, const uint32_t *limit,
                   uint64_t room);
 /* Once it is known which rows are views. */
