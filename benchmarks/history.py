@@ -1,7 +1,8 @@
-"""A history of 10,000 runs of 500 tests, written and asked, against json reading the same lines."""
+"""A history of 10,000 runs of 500 tests, against json reading the same lines; and tables of 100,000."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import tempfile
@@ -16,6 +17,8 @@ from pytest_opprof.history.change_points import shifts
 from pytest_opprof.history.index import INDEX, HistoryIndex
 from pytest_opprof.history.lines import trend_lines
 from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.parquet import ToldRun, add_runs
+from pytest_opprof.history.parquet_query import HistoryTables
 from pytest_opprof.history.record import (
     Counts,
     Definition,
@@ -26,11 +29,14 @@ from pytest_opprof.history.record import (
 )
 from pytest_opprof.history.trend import trend_of, wanted_metrics
 from pytest_opprof.kinds import OpKind
+from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.run import Commit, OpRow, Run, TestResult
 from pytest_opprof.results.samples import Samples
 
 _RUNS: Final = 10_000
+_RUNS_OF_TABLES: Final = 100_000
+_RUNS_A_PART: Final = 700  # a month of runs each hour
 _TESTS: Final = 500
 _OPS: Final = 20
 _STEPS: Final = 3
@@ -57,7 +63,9 @@ def rows(*, quick: bool) -> list[Row]:
         append_ns, document_ns = _appended_ns(log, Path(folder))
         after_ns = _asked_ns(log)
         index_mib = (log.folder / INDEX).stat().st_size / 2**20
+    of_tables = _rows_of_tables(_RUNS_OF_TABLES // 20 if quick else _RUNS_OF_TABLES, log_bytes=size / count)
     return [
+        *of_tables,
         Row(
             what=f"history: {what}, written at once",
             ours=nanoseconds(wrote_ns),
@@ -95,6 +103,67 @@ def rows(*, quick: bool) -> list[Row]:
             bound=3,
         ),
     ]
+
+
+def _rows_of_tables(count: int, *, log_bytes: float) -> list[Row]:
+    what = f"history: {count:,} runs of {_TESTS} tests as Parquet"
+    with tempfile.TemporaryDirectory(prefix="opprof-bench-") as root:
+        start = time.perf_counter_ns()
+        for some in _parts(_records(count)):
+            add_runs(root, "encoder", some)
+        wrote_ns = time.perf_counter_ns() - start
+        size = sum(path.stat().st_size for path in Path(root).rglob("*.parquet"))
+        trend_ns = min(_trend_of_tables_ns(root) for _ in range(3))
+        changes_ns = min(_changes_ns(root) for _ in range(3))
+    return [
+        Row(
+            what=f"{what}: disk, and written",
+            ours=f"{size / 2**20:.0f} MiB, {nanoseconds(wrote_ns)}",
+            peer=f"the log {log_bytes * count / 2**20:.0f} MiB",
+            figure=log_bytes * count / size,
+            bound=4,
+        ),
+        Row(
+            what=f"{what}: a trend",
+            ours=nanoseconds(trend_ns),
+            peer="",
+            figure=trend_ns / 1e9,
+            bound=0.5,
+            direction=Bound.AT_MOST,
+            unit="s",
+        ),
+        Row(
+            what=f"{what}: where an op's count changed, all tests",
+            ours=nanoseconds(changes_ns),
+            peer="",
+            figure=changes_ns / 1e9,
+            bound=3,
+            direction=Bound.AT_MOST,
+            unit="s",
+        ),
+    ]
+
+
+def _parts(records: Iterator[RunRecord]) -> Iterator[list[ToldRun]]:
+    while some := [ToldRun(record=record) for record in itertools.islice(records, _RUNS_A_PART)]:
+        yield some
+
+
+def _trend_of_tables_ns(root: str) -> int:
+    """What `opprof history --tables ROOT TEST ops.count` does, printing aside."""
+    node_id, start = _node_id(_TESTS // 2), time.perf_counter_ns()
+    tables = HistoryTables(root)
+    assert ("encoder", node_id) in tables.tests()
+    assert trend_of(
+        node_id, parse_path("ops.count", where="here"), tables.results("encoder", node_id)
+    ).changes
+    return time.perf_counter_ns() - start
+
+
+def _changes_ns(root: str) -> int:
+    start = time.perf_counter_ns()
+    assert HistoryTables(root).changes(parse_path("aten::op_3.count", where="here"))
+    return time.perf_counter_ns() - start
 
 
 def _records(count: int) -> Iterator[RunRecord]:

@@ -49,6 +49,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="take older runs in first: run documents, or folders of them such as .opprof",
     )
     work.add_argument("--compact", action="store_true", help="join the many files of a CI's jobs first")
+    parser.add_argument(
+        "--tables",
+        metavar="ADDRESS",
+        help="ask, or add to, Parquet tables of many repositories: a folder, or an address such as "
+        "s3://bucket/history",
+    )
+    parser.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="only runs of the tables that meet it, such as \"torch >= '2.14' AND repo LIKE 'encoder%%'\"",
+    )
+    parser.add_argument("--repo", metavar="NAME", help="what the tables call the repository of --import")
     add_store(parser)
 
 
@@ -58,6 +70,15 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: No such test or metric, or the history cannot be read.
     """
+    if args.tables is not None:
+        from pytest_opprof.cli.history_tables import run_on_tables  # noqa: PLC0415
+
+        if trends := run_on_tables(args):
+            _print(trends, args)
+        return 0
+    if args.where or args.repo:
+        option = "--where" if args.where else "--repo"
+        raise UsageError(f"{option} is for tables: say which with --tables ADDRESS")
     log = history_log(args.store)
     if args.sources:
         print_lines(_imported(log, args.sources))
@@ -83,7 +104,7 @@ def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
     added = log.append(found.records)
     yield from found.notes
     without = len(found.records) - added
-    yield f"{added} runs imported, {found.known} were there already, {without} have no usable test"
+    yield f"{added} runs imported, {len(found.known)} were there already, {without} have no usable test"
 
 
 def trends_of(

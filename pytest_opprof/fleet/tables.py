@@ -6,8 +6,6 @@ names the parts that count, so a reader sees a job whole or not at all.
 
 from __future__ import annotations
 
-import re
-import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
@@ -16,20 +14,9 @@ from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
 from pytest_opprof.fleet.manifest import RankFile, Status
 from pytest_opprof.fleet.rank_rows import COLUMNS
+from pytest_opprof.parquet_files import arrow_table, checked_name, write_parquet
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MANIFEST: Final = "ranks/part-0.parquet"
-
-
-def checked_name(name: str, *, what: str) -> str:
-    """A name of a job or window, as it stands in a path.
-
-    Raises:
-        UsageError: It may not stand there.
-    """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} cannot name a {what}: use letters, digits, '.', '_' and '-'")
-    return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +42,7 @@ class Window:
         Raises:
             OSError: It cannot be written.
         """
-        pa = needed("pyarrow")
-        columns = COLUMNS[table]
-        schema = pa.schema(
-            [(name, getattr(pa, kind.replace("bool", "bool_"))()) for name, kind in columns.items()]
-        )
-        values = list(zip(*rows, strict=True)) or [()] * len(columns)
-        arrays = [pa.array(value, field.type) for value, field in zip(values, schema, strict=True)]
-        self._put(f"{table}/{part}", pa.Table.from_arrays(arrays, schema=schema))
+        write_parquet(f"{self.address}/{table}/{part}", arrow_table(COLUMNS[table], rows))
 
     def write_manifest(self, files: Sequence[RankFile]) -> None:
         """Make what was written the window's content.
@@ -70,9 +50,9 @@ class Window:
         Raises:
             StoreError: It cannot be written.
         """
-        pa = needed("pyarrow")
         try:
-            self._put(_MANIFEST, pa.Table.from_pylist([asdict(one) for one in files]))
+            content = needed("pyarrow").Table.from_pylist([asdict(one) for one in files])
+            write_parquet(f"{self.address}/{_MANIFEST}", content)
         except OSError as error:
             raise StoreError(f"{self.address} cannot be written: {error.strerror or error}") from error
 
@@ -110,26 +90,6 @@ class Window:
         for path in files.find(folder):
             if path not in kept:
                 files.rm_file(path)
-
-    def _put(self, name: str, content: Any) -> None:
-        """An object store takes a file whole; on a disk it gets its name when it is whole."""
-        files, path = needed("fsspec.core").url_to_fs(f"{self.address}/{name}")
-        sink = needed("pyarrow").BufferOutputStream()
-        needed("pyarrow.parquet").write_table(content, sink, compression="zstd")
-        data = memoryview(sink.getvalue())
-        if "file" not in files.protocol:
-            files.pipe_file(path, bytes(data))
-            return
-        files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        partial = f"{path}.{secrets.token_hex(8)}.partial"
-        try:
-            with files.open(partial, "wb") as opened:
-                opened.write(data)
-            files.mv(partial, path)
-        except BaseException:
-            if files.exists(partial):
-                files.rm_file(partial)
-            raise
 
 
 def windows_of(root: str, job: str) -> list[Window]:

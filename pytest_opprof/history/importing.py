@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.errors import DocumentError, StoreError
+from pytest_opprof.history.log import SUFFIX, HistoryLog
+from pytest_opprof.history.parquet import ToldRun, times_of
 from pytest_opprof.history.record import RunRecord, record_of
 from pytest_opprof.results.files import read_run, shown
 from pytest_opprof.results.run import Run
@@ -23,12 +25,14 @@ class Found:
 
     Attributes:
         records: Runs that the history lacks, oldest first.
-        known: How many it had already.
+        known: The ids of those that it has already.
         notes: Files that hold no run, each with the reason.
+        runs: What the records are of.
     """
 
     records: tuple[RunRecord, ...]
-    known: int
+    known: frozenset[str]
+    runs: tuple[Run, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -57,7 +61,38 @@ def find_runs(paths: Iterable[Path], *, known: Collection[str], git: Git) -> Fou
     records = tuple(
         record_of(run, committed=git.committed(run.commit.id) if run.commit else None) for run in ordered
     )
-    return Found(records=records, known=len(passed_over), notes=tuple(notes))
+    return Found(records=records, known=frozenset(passed_over), notes=tuple(notes), runs=tuple(ordered))
+
+
+def find_for_tables(
+    paths: Sequence[Path], *, known: Collection[str], git: Git
+) -> tuple[list[ToldRun], int, tuple[str, ...]]:
+    """Runs for the tables: of documents, which have the times of ops, and of logs what no document has.
+
+    Args:
+        paths: Run documents, or folders that are searched for them and for logs.
+        known: The ids of runs that the tables have.
+        git: Says when the runs' commits were made.
+
+    Returns:
+        The runs that the tables lack, how many they have already, and sentences on files that hold no run.
+
+    Raises:
+        StoreError: A path cannot be read.
+        DocumentError: A named file is not a run.
+    """
+    found = find_runs(paths, known=known, git=git)
+    both = zip(found.records, found.runs, strict=True)
+    told = {run.run_id: ToldRun(record=record, times=times_of(run, record)) for record, run in both}
+    passed_over = set(found.known)
+    folders = {file.parent for path in paths if path.is_dir() for file in path.rglob(f"*{SUFFIX}")}
+    for folder in sorted(folders):
+        for record in HistoryLog(folder).records():
+            if record.run_id not in known:
+                told.setdefault(record.run_id, ToldRun(record=record))
+            else:
+                passed_over.add(record.run_id)
+    return list(told.values()), len(passed_over), found.notes
 
 
 def _runs(path: Path, notes: list[str]) -> Iterator[Run]:

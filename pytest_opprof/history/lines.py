@@ -9,7 +9,9 @@ from datetime import UTC
 from typing import Any
 
 from pytest_opprof.history.entries import RunHead
+from pytest_opprof.history.parquet_query import Change
 from pytest_opprof.history.trend import Point, Trend
+from pytest_opprof.metrics import MetricPath
 from pytest_opprof.report.text import Line, Style, escaped, table
 from pytest_opprof.results.members import time_to_document
 from pytest_opprof.results.samples import range_text
@@ -18,9 +20,15 @@ from pytest_opprof.wording import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MARK = "<-"
+_REASON = "changed with it"
 _CSV = (
     *("test", "metric", "unit", "run_id", "created", "committed", "commit", "dirty", "branch", "name"),
     *("environment", "value", "low", "high", "is_change"),
+)
+
+_CSV_OF_CHANGES = (
+    *("repository", "test", "metric", "unit", "run_id", "created", "committed", "commit"),
+    *("before", "after", "changed_with_it"),
 )
 
 
@@ -46,6 +54,69 @@ def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[L
         yield Line(line, Style.WARN) if is_change else line
     if shown < len(points):
         yield Line(f"{len(points) - shown} earlier runs not shown (--last -1 shows all)", Style.DIM)
+
+
+def change_lines(
+    changes: Sequence[Change], path: MetricPath, *, runs: int, width: int
+) -> Iterator[Line | str]:
+    """The changes of one metric over many tests, oldest first.
+
+    Args:
+        runs: Among how many they were looked for.
+    """
+    tests = len({(change.repo, change.node_id) for change in changes})
+    found = f"{counted(len(changes), 'change')} in {counted(tests, 'test')}" if changes else "no change"
+    yield Line(escaped(f"{path} in each step: {found}, {counted(runs, 'run')}"), Style.BOLD)
+    if not changes:
+        return
+    yield ""
+    unit = path.metric.unit
+    rows = [
+        [
+            f"{(change.run.committed or change.run.created).astimezone(UTC):%Y-%m-%d %H:%M}",
+            _commit(change.run),
+            change.repo,
+            change.node_id,
+            range_text(change.before, unit=unit),
+            range_text(change.after, unit=unit),
+            ", ".join(change.because),
+        ]
+        for change in changes
+    ]
+    headers = ["date", "commit", "repository", "test", "before", "after", _REASON]
+    if not any(change.because for change in changes):
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    sentences = headers.index(_REASON) if _REASON in headers else None
+    yield from table(headers, rows, width=width, names=3, sentences=sentences, right=["before", "after"])
+
+
+def changes_to_json(changes: Sequence[Change], path: MetricPath) -> list[dict[str, Any]]:
+    """The changes as JSON and CSV have them: one object each."""
+    return [
+        {
+            "repository": change.repo,
+            "test": change.node_id,
+            "metric": str(path),
+            "unit": str(path.metric.unit),
+            "run_id": change.run.run_id,
+            "created": time_to_document(change.run.created),
+            "committed": None if change.run.committed is None else time_to_document(change.run.committed),
+            "commit": None if change.run.commit is None else change.run.commit.id,
+            "before": change.before.mean,
+            "after": change.after.mean,
+            "changed_with_it": ", ".join(change.because),
+        }
+        for change in changes
+    ]
+
+
+def changes_to_csv(changes: Sequence[Change], path: MetricPath) -> str:
+    """The changes as CSV: one line each, with a header."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _CSV_OF_CHANGES, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(changes_to_json(changes, path))
+    return text.getvalue()
 
 
 def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:

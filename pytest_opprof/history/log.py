@@ -75,6 +75,14 @@ class HistoryLog:
             Segment(path=path, size=known.st_size, modified_ns=known.st_mtime_ns) for path, known in found
         )
 
+    def records(self) -> Iterator[RunRecord]:
+        """The runs of all segments, each once.
+
+        Raises:
+            StoreError: A segment cannot be read.
+        """
+        return _each_once(self.segments())
+
     def append(self, records: Iterable[RunRecord]) -> int:
         """Add runs.
 

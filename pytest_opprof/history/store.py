@@ -31,11 +31,11 @@ def history_of(uri: str, *, root: Path, project: Path | None = None) -> HistoryL
     folder = root / (path if kind == "dir" else FOLDER)
     project = (project or root).resolve()
     is_own = folder.resolve().is_relative_to(project)
-    return HistoryLog(folder / _FOLDER / ("" if is_own else _name_of(project)))
+    return HistoryLog(folder / _FOLDER / ("" if is_own else name_of(project)))
 
 
-def _name_of(project: Path) -> str:
-    """What a project's log is called: a word for people, and a digest of what tells it from all others."""
+def name_of(project: Path) -> str:
+    """What a project is called among others: a word for people, and a digest of what tells it from them."""
     git = Git(project)
     place = git.place or str(project)
     word = re.sub(r"[^A-Za-z0-9]+", "-", f"{place}/{git.prefix}".rstrip("/").rpartition("/")[2])

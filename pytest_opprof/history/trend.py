@@ -98,12 +98,15 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
     raise UsageError(f"{where} has no test {text!r} ({hint})")
 
 
-def wanted_metrics(metric: str | None, results: Sequence[Result]) -> tuple[MetricPath, ...]:
+def wanted_metrics(
+    metric: str | None, results: Sequence[Result], *, has_times_of_ops: bool = False
+) -> tuple[MetricPath, ...]:
     """The metrics to show.
 
     Args:
         metric: As the user wrote it; None for how many ops (else ranges) a step has, and how long they take.
         results: The test's.
+        has_times_of_ops: Whether tables are asked, which have them.
 
     Raises:
         UsageError: No such metric, or one that the history does not keep.
@@ -113,7 +116,7 @@ def wanted_metrics(metric: str | None, results: Sequence[Result]) -> tuple[Metri
         count = OPS_COUNT if has_ops else RANGES_COUNT
         return MetricPath(op=None, metric=count), MetricPath(op=None, metric=TOTAL_SELF_CPU_TIME)
     path = parse_path(metric, where="METRIC")
-    if path.op is not None and path.metric.family is not Family.EXACT:
+    if path.op is not None and path.metric.family is not Family.EXACT and not has_times_of_ops:
         raise UsageError(
             f"{metric}: the history keeps the times of whole tests ({TOTAL_SELF_CPU_TIME.name}), and of ops "
             f"what is exact ({path.op}.{COUNT.name}). For the times of an op compare two runs: opprof compare"
@@ -121,12 +124,21 @@ def wanted_metrics(metric: str | None, results: Sequence[Result]) -> tuple[Metri
     return (path,)
 
 
-def trend_of(node_id: str, path: MetricPath, results: Sequence[Result]) -> Trend:
+def trend_of(
+    node_id: str,
+    path: MetricPath,
+    results: Sequence[Result],
+    *,
+    samples: Sequence[Samples | None] | None = None,
+) -> Trend:
     """The trend of a metric.
 
     What is exact changes wherever its value does; a time, where its level shifts (`change_points`).
+
+    Args:
+        samples: Its values by result, where the results do not have them.
     """
-    samples = values_of(results, path)
+    samples = values_of(results, path) if samples is None else samples
     known = [at for at, each in enumerate(samples) if each is not None]
     note, changed = "", set()
     if path.metric.family is Family.EXACT:

@@ -68,7 +68,7 @@ def test_every_run_is_remembered_on_request(repository: Project) -> None:
     assert [point["name"] for point in points] == [None, "main"]
     assert len({point["commit"] for point in points}) == 1
     assert len(points_of(repository, "--name=main")) == 1
-    assert "it is one of saved, all, off" in repository.pytest("--opprof-history=some").stderr
+    assert "it must be one of saved, all, off" in repository.pytest("--opprof-history=some").stderr
 
 
 @pytest.mark.slow
@@ -183,3 +183,38 @@ def test_store_that_cannot_be_written_fails_a_save(repository: Project) -> None:
     assert session.exit_code == pytest.ExitCode.TESTS_FAILED
     assert session.outcomes == {"test_it": "passed"}
     assert any("history cannot be written" in line for line in session.told)
+
+
+def test_tables_of_a_store_are_asked(repository: Project) -> None:
+    pytest.importorskip("duckdb")
+    repository.commit()
+    assert repository.pytest("--opprof-save=main").exit_code == 0
+    repository.replace("test_it.py", "range(2)", "range(5)")
+    second = repository.commit()
+    assert repository.pytest("--opprof-save=main").exit_code == 0
+    tables = ("history", "--tables", "tables")
+
+    done = opprof(repository, *tables, "--import", ".opprof", "--repo", "it")
+    assert done.stdout == "2 runs of it imported, 0 there already, 0 with no usable test\n"
+    done = opprof(
+        repository, *tables, "--import", ".opprof", "--repo", "it", "work.count", "--where", "python >= '3.9'"
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert " ".join(lines[0]) == "0 runs of it imported, 2 there already, 0 with no usable test"
+    assert " ".join(lines[1]) == "work.count in each step: 1 change in 1 test, 2 runs"
+    assert lines[-1][2:] == [second[:7], "it", "test_it.py::test_it", "2", "5"]
+    (change,) = json.loads(opprof(repository, *tables, "work.count", "--json").stdout)
+    assert (change["commit"], change["before"], change["after"]) == (second, 2.0, 5.0)
+    (row,) = csv.DictReader(io.StringIO(opprof(repository, *tables, "work.count", "--csv").stdout))
+    assert (row["repository"], row["commit"]) == ("it", second)
+
+    # A trend reads as that of the log, and has the times of ops where the run's document was there.
+    assert points_of(repository, "work.count", "--tables", "tables") == points_of(repository, "work.count")
+    known = [
+        point["value"] is not None
+        for point in points_of(repository, "work.cpu_time_total", "--tables", "tables")
+    ]
+    assert known == [True, True]
+    assert opprof(repository, *tables, "--compact").stdout == "0 files joined, 1 month of repositories\n"
+    assert "--where is for tables" in opprof(repository, "history", "work.count", "--where", "dirty").stderr
+    assert "pip install" not in opprof(repository, *tables, "no_such_test").stderr

@@ -24,7 +24,7 @@ def test_folders_and_files_are_read(tmp_path: Path) -> None:
         git=Git(tmp_path),
     )
     assert [record.run_id for record in found.records] == ["run00002", "run00003"]
-    assert found.known == 1
+    assert len(found.known) == 1
     (note,) = found.notes
     assert "accepted.json" in note
 

@@ -1,0 +1,114 @@
+"""``opprof history --tables``: the histories of many repositories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.errors import UsageError
+from pytest_opprof.metrics import Family, MetricPath, parse_path
+from pytest_opprof.results.samples import Samples
+from pytest_opprof.wording import counted
+
+if TYPE_CHECKING:
+    import argparse
+
+    from pytest_opprof.history.parquet_query import HistoryTables
+    from pytest_opprof.history.trend import Trend
+
+
+def run_on_tables(args: argparse.Namespace) -> list[Trend]:
+    """Take runs in, tidy, or print the changes of a metric.
+
+    Returns:
+        The trends of the test that was asked for, if one was.
+
+    Raises:
+        OpprofError: No such test or metric, or the tables cannot be read or written.
+    """
+    if args.sources:
+        print("\n".join(_imported(args.tables, args.sources, repo=args.repo)))
+    elif args.repo:
+        raise UsageError("--repo names the repository of --import; to ask for one: --where \"repo = 'NAME'\"")
+    elif args.compact:
+        from pytest_opprof.history.parquet import compact  # noqa: PLC0415
+
+        months, joined = compact(args.tables)
+        print(f"{counted(joined, 'file')} joined, {counted(months, 'month')} of repositories")
+    elif args.test is None:
+        raise UsageError("say what is wanted: opprof history --tables ADDRESS TEST, METRIC or both")
+    return [] if args.test is None else _answer(args)
+
+
+def _imported(root: str, sources: list[Path], *, repo: str | None) -> list[str]:
+    from pytest_opprof.baselines.git import Git  # noqa: PLC0415
+    from pytest_opprof.history.importing import find_for_tables  # noqa: PLC0415
+    from pytest_opprof.history.parquet import add_runs, run_ids  # noqa: PLC0415
+    from pytest_opprof.history.store import name_of  # noqa: PLC0415
+    from pytest_opprof.parquet_files import checked_name  # noqa: PLC0415
+
+    repo = checked_name(repo, what="repository") if repo else name_of(Path.cwd())
+    told, known, notes = find_for_tables(sources, known=run_ids(root, repo), git=Git(Path.cwd()))
+    added = add_runs(root, repo, told)
+    without = len(told) - added
+    return [
+        *notes,
+        f"{counted(added, 'run')} of {repo} imported, {known} there already, {without} with no usable test",
+    ]
+
+
+def _answer(args: argparse.Namespace) -> list[Trend]:
+    from pytest_opprof.history.parquet_query import HistoryTables  # noqa: PLC0415
+
+    path = _path_alone(args)
+    tables = HistoryTables(args.tables, where=args.where)
+    if path is None:
+        return _trends(tables, args.test, args.metric, name=args.name)
+    _print_changes(tables, path, args)
+    return []
+
+
+def _path_alone(args: argparse.Namespace) -> MetricPath | None:
+    """What is asked for is a metric of all tests, where one word is given and it names a metric."""
+    if args.metric is not None:
+        return None
+    try:
+        return parse_path(args.test, where="METRIC")
+    except UsageError:
+        return None
+
+
+def _trends(tables: HistoryTables, test: str, metric: str | None, *, name: str | None) -> list[Trend]:
+    from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
+
+    known = tables.tests()
+    node_id = find_test(test, sorted({node_id for _, node_id in known}), where="the tables")
+    repos = [repo for repo, each in known if each == node_id]
+    if len(repos) > 1:
+        raise UsageError(f"{node_id} is in {', '.join(repos)}: say which, --where \"repo = '{repos[0]}'\"")
+    results = tables.results(repos[0], node_id, name=name)
+    if not results:
+        raise UsageError(f"{node_id} has no run that is asked for")
+    trends = []
+    for path in wanted_metrics(metric, results, has_times_of_ops=True):
+        samples = None
+        if path.op is not None and path.metric.family is not Family.EXACT:
+            times = tables.times(repos[0], node_id, path)
+            found = ((times.get(result.run.run_id), result.counts.steps) for result in results)
+            samples = [None if ns is None else Samples.constant(ns, steps=steps) for ns, steps in found]
+        trends.append(trend_of(node_id, path, results, samples=samples))
+    return trends
+
+
+def _print_changes(tables: HistoryTables, path: MetricPath, args: argparse.Namespace) -> None:
+    from pytest_opprof.history.lines import change_lines, changes_to_csv, changes_to_json  # noqa: PLC0415
+
+    changes = tables.changes(path, name=args.name)
+    if args.json:
+        print(json.dumps(changes_to_json(changes, path), indent=1))
+    elif args.csv:
+        print(changes_to_csv(changes, path), end="")
+    else:
+        print_lines(change_lines(changes, path, runs=tables.runs, width=width()))

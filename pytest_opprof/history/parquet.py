@@ -1,0 +1,276 @@
+"""The history of many repositories as Parquet tables, at a path or an address of fsspec.
+
+Each table has a folder a repository and month (``runs/repo=encoder/month=2026-03/part-….parquet``):
+
+* ``runs``: what a run was of, a column for each field of its fingerprint;
+* ``results``: which counts a test had in a run, and its times and peaks;
+* ``definitions`` and ``counts``: what these counts are, as in the log;
+* ``times``: the times of each op, which only run documents have;
+* ``spans``: the first and the last of runs in a row with the same counts in the same environment.
+
+``spans`` is why a change is found among 50 million results in a second. A part's runs are written last: what
+an interrupted import left belongs to no run, and the next import of these runs writes it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pytest_opprof.errors import StoreError
+from pytest_opprof.extras import needed
+from pytest_opprof.history.record import Counts, RunRecord, counts_from
+from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, Family
+from pytest_opprof.parquet_files import arrow_table, write_parquet
+from pytest_opprof.results.run import Run
+
+_TEXT: Final = "string"
+_NUMBER: Final = "int64"
+ENVIRONMENT: Final = "environment"
+COLUMNS: Final = {
+    "results": {"node_id": _TEXT, "run": _TEXT, "counts": _TEXT, "measured": "int64[]"},
+    "definitions": {
+        "node_id": _TEXT,
+        "counts": _TEXT,
+        "steps": _NUMBER,
+        "sources": _TEXT,
+        "ops_omitted": "bool",
+        "measured": "string[]",
+    },
+    "counts": {
+        "op": _TEXT,
+        "metric": _TEXT,
+        "counts": _TEXT,
+        **dict.fromkeys(("low", "high", "total"), _NUMBER),
+    },
+    "times": {"op": _TEXT, "metric": _TEXT, "node_id": _TEXT, "run": _TEXT, "low": _NUMBER},
+    "spans": {"node_id": _TEXT, "counts": _TEXT, "first": _TEXT, "last": _TEXT},
+    "runs": {
+        **dict.fromkeys(
+            ("run", "at", "created", "committed", "commit", "branch", "name", ENVIRONMENT), _TEXT
+        ),
+        "dirty": "bool",
+        **dict.fromkeys(FINGERPRINT_FIELDS, _TEXT),
+    },
+}  # in the order in which they are written
+# Where a run stands among those of its repository, as text that sorts so.
+ORDER: Final = "runs.at || ' ' || runs.created || ' ' || runs.run"
+SPANS: Final = f"""
+WITH told AS (
+    SELECT node_id, counts, results.run, {ORDER} AS place,
+           hash(environment, branch, name) AS kind
+    FROM results JOIN runs USING (run)
+), marked AS (
+    SELECT *, counts IS DISTINCT FROM lag(counts) OVER in_row AS begins
+    FROM told WINDOW in_row AS (PARTITION BY node_id, kind ORDER BY place)
+), numbered AS (
+    SELECT *, sum(begins::INTEGER) OVER so_far AS row
+    FROM marked WINDOW so_far AS (PARTITION BY node_id, kind ORDER BY place ROWS UNBOUNDED PRECEDING)
+)
+SELECT node_id, any_value(counts) AS counts, arg_min(run, place) AS first, arg_max(run, place) AS last
+FROM numbered GROUP BY node_id, kind, row ORDER BY node_id, first
+"""  # noqa: S608
+NEEDED_BY: Final = "opprof history --tables"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldRun:
+    """A run on its way into the tables.
+
+    Attributes:
+        record: As the log has it.
+        times: Of ops, in the order of the table's columns; none of a run that comes from a log.
+    """
+
+    record: RunRecord
+    times: tuple[tuple[Any, ...], ...] = ()
+
+
+def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
+    """The times of each op, the least of a test's steps each, for the tests that the record has."""
+    told = {json.loads(definition.text)["node_id"] for definition, _ in record.tests}
+    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
+    for test in run.tests:
+        for row in test.ops if test.node_id in told else ():
+            for name, samples in row.metrics.items():
+                if not row.background and OP_METRICS[name].family is Family.TIME and samples.high:
+                    sums[row.name, name, test.node_id, run.run_id] += samples.low
+    return tuple((*key, low) for key, low in sorted(sums.items()))
+
+
+def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
+    """Write runs as a part of each month that they are of.
+
+    Args:
+        root: A path or an address of fsspec.
+        repo: Which repository they are of.
+        told: Those that the tables lack.
+
+    Returns:
+        How many were written; those without a test are not.
+
+    Raises:
+        StoreError: They cannot be written.
+    """
+    months: defaultdict[str, list[ToldRun]] = defaultdict(list)
+    for one in told:
+        if one.record.tests:
+            months[_at(one.record).strftime("%Y-%m")].append(one)
+    for month, of_month in sorted(months.items()):
+        _write(root, f"repo={repo}/month={month}", _tables(of_month))
+    return sum(map(len, months.values()))
+
+
+def run_ids(root: str, repo: str) -> set[str]:
+    """The runs of a repository that the tables have.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+    files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
+    found = set[str]()
+    try:
+        for one in files.glob(f"{path.rstrip('/')}/runs/repo={repo}/month=*/*.parquet"):
+            with files.open(one, "rb") as opened:
+                read = needed("pyarrow.parquet", by=NEEDED_BY).read_table(opened, columns=["run"])
+            found.update(read["run"].to_pylist())
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{root} cannot be read: {error}") from error
+    return found
+
+
+def compact(root: str) -> tuple[int, int]:
+    """Join the parts of each month that has several.
+
+    Killed before the last part is removed, a run is there twice: readers count it once.
+
+    Returns:
+        How many months there are, and how many parts were joined.
+
+    Raises:
+        StoreError: A part cannot be read or written; what was there is still there.
+    """
+    files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
+    path = path.rstrip("/")
+    months, joined = sorted(files.glob(f"{path}/runs/repo=*/month=*")), 0
+    for month in months:
+        place = month.removeprefix(f"{path}/runs/")
+        parts = {table: sorted(files.glob(f"{path}/{table}/{place}/*.parquet")) for table in COLUMNS}
+        if len(parts["runs"]) > 1:
+            _write(root, place, _joined(files, parts), instead_of=parts, files=files)
+            joined += len(parts["runs"])
+    return len(months), joined
+
+
+def _at(record: RunRecord) -> datetime:
+    return (record.committed or record.created).astimezone(UTC)
+
+
+def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
+    rows: dict[str, Any] = {table: [] for table in COLUMNS}
+    node_ids: dict[str, str] = {}  # most runs share their definitions, which are read once
+    for one in told:
+        record = one.record
+        rows["runs"].append(_run_row(record))
+        rows["times"] += one.times
+        for definition, measured in record.tests:
+            digest = definition.digest
+            if digest not in node_ids:
+                counts = counts_from(json.loads(definition.text))
+                node_ids[digest] = counts.node_id
+                rows["definitions"].append(_definition_row(digest, counts))
+                rows["counts"] += _count_rows(digest, counts)
+            rows["results"].append((node_ids[digest], record.run_id, digest, measured))
+    tables = {
+        table: arrow_table(COLUMNS[table], sorted(rows[table], key=_key))
+        for table in COLUMNS
+        if table != "spans"
+    }
+    return tables | {"spans": _spans(tables)}
+
+
+def _key(row: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(value for value in row[:4] if isinstance(value, str))
+
+
+def _run_row(record: RunRecord) -> tuple[Any, ...]:
+    fingerprint = json.loads(record.environment.text)["fingerprint"]
+    commit = record.commit
+    return (
+        record.run_id,
+        _at(record).isoformat(),
+        record.created.astimezone(UTC).isoformat(),
+        record.committed.astimezone(UTC).isoformat() if record.committed else None,
+        commit.id if commit else None,
+        commit.branch if commit else None,
+        record.name,
+        record.environment.digest,
+        bool(commit and commit.dirty),
+        *(fingerprint.get(field) for field in FINGERPRINT_FIELDS),
+    )
+
+
+def _definition_row(digest: str, counts: Counts) -> tuple[Any, ...]:
+    sources, measured = " ".join(counts.sources), list(counts.measured)
+    return counts.node_id, digest, counts.steps, sources, counts.ops_omitted, measured
+
+
+def _count_rows(digest: str, counts: Counts) -> Iterator[tuple[Any, ...]]:
+    """Those of the test itself have no op."""
+    for op, metrics in {"": counts.totals, **counts.ops}.items():
+        for metric, samples in metrics.items():
+            yield op, metric, digest, samples.low, samples.high, samples.total
+
+
+def _spans(tables: dict[str, Any]) -> Any:
+    with needed("duckdb", by=NEEDED_BY).connect() as connection:
+        for table in ("results", "runs"):
+            connection.register(table, tables[table])
+        return connection.sql(SPANS).to_arrow_table()
+
+
+def _joined(files: Any, parts: dict[str, list[str]]) -> dict[str, Any]:
+    parquet, pa = needed("pyarrow.parquet", by=NEEDED_BY), needed("pyarrow", by=NEEDED_BY)
+    joined = {}
+    try:
+        with needed("duckdb", by=NEEDED_BY).connect() as connection:
+            for table, columns in COLUMNS.items():
+                if table != "spans":
+                    # A part of another release may lack a column, or have one that we do not know.
+                    read = [
+                        parquet.read_table(path, filesystem=files, partitioning=None) for path in parts[table]
+                    ]
+                    connection.register("parts", pa.concat_tables(read, promote_options="default"))
+                    order = ", ".join(f'"{column}"' for column in list(columns)[:4])
+                    text = f"SELECT DISTINCT * FROM parts ORDER BY {order}"  # noqa: S608
+                    joined[table] = connection.sql(text).to_arrow_table()
+    except (OSError, ValueError) as error:
+        raise StoreError(f"a part of {parts['runs'][0]} cannot be read: {error}") from error
+    return joined | {"spans": _spans(joined)}
+
+
+def _write(
+    root: str,
+    place: str,
+    tables: dict[str, Any],
+    *,
+    instead_of: dict[str, list[str]] | None = None,
+    files: Any = None,
+) -> None:
+    """Write a part of each table, and remove those that it replaces; the runs come last, and go first."""
+    named = hashlib.sha256("\n".join(sorted(tables["runs"]["run"].to_pylist())).encode()).hexdigest()[:16]
+    part = f"part-{named}.parquet"
+    try:
+        for table in COLUMNS:
+            write_parquet(f"{root.rstrip('/')}/{table}/{place}/{part}", tables[table])
+        for table in reversed(COLUMNS):
+            for path in (instead_of or {}).get(table, ()):
+                if not path.endswith(part):
+                    files.rm_file(path)
+    except OSError as error:
+        raise StoreError(f"{root} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,285 @@
+"""Questions to the history's Parquet tables, answered by DuckDB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final, TypeAlias
+
+from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.extras import needed
+from pytest_opprof.history.entries import RunHead
+from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
+from pytest_opprof.history.record import Counts
+from pytest_opprof.history.tables import Result
+from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
+from pytest_opprof.results.merge import differences
+from pytest_opprof.results.run import Commit, Environment
+from pytest_opprof.results.samples import Samples
+
+# Numbers in text compare as numbers: '2.9' < '2.14', as each is written with ten digits first.
+_BY_NUMBER: Final = r"""
+CREATE MACRO by_number(text) AS array_to_string(list_transform(
+    regexp_extract_all(text, '[0-9]+|[^0-9]+'),
+    lambda each: CASE WHEN each SIMILAR TO '[0-9]+'
+        THEN lpad(each, greatest(10, length(each))::INTEGER, '0') ELSE each END
+), '')
+"""
+_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
+_CHANGES: Final = """
+WITH told AS (
+    SELECT repo, counts, sum(low) AS low, sum(high) AS high, sum(total) AS total
+    FROM (SELECT DISTINCT repo, counts, op, low, high, total FROM counts_parts
+          WHERE metric = $metric AND op IN (SELECT unnest($ops)))
+    GROUP BY ALL
+), known AS (
+    SELECT repo, counts, steps, ifnull(low, 0) AS low, ifnull(high, 0) AS high, ifnull(total, 0) AS total
+    FROM (SELECT DISTINCT repo, counts, steps, sources, ops_omitted FROM definitions_parts)
+    LEFT JOIN told USING (repo, counts)
+    WHERE low IS NOT NULL OR (list_contains($listening, sources) AND NOT ops_omitted)
+), ends AS (
+    SELECT DISTINCT repo, node_id, counts, unnest([first, last]) AS run FROM spans_parts
+), placed AS (
+    SELECT *, min(place) FILTER (is_wanted) OVER (PARTITION BY repo, node_id) AS begins
+    FROM ends JOIN runs USING (repo, run) JOIN known USING (repo, counts)
+    WHERE $name IS NULL OR name = $name
+), kept AS (
+    SELECT *, max(place) FILTER (place < begins) OVER (PARTITION BY repo, node_id) AS last_before FROM placed
+), compared AS (
+    SELECT repo, node_id, run, place, steps, low, high, total, lag(run) OVER in_order AS run_before,
+           lag(steps) OVER in_order AS steps_before, lag(low) OVER in_order AS low_before,
+           lag(high) OVER in_order AS high_before, lag(total) OVER in_order AS total_before
+    FROM kept WHERE is_wanted OR place = last_before
+    WINDOW in_order AS (PARTITION BY repo, node_id ORDER BY place)
+)
+SELECT repo, node_id, run_before, steps_before, low_before, high_before, total_before,
+       run, steps, low, high, total
+FROM compared WHERE run_before IS NOT NULL AND (low, high) != (low_before, high_before)
+ORDER BY place, repo, node_id
+"""
+
+
+_Heads: TypeAlias = Mapping[tuple[str, str], tuple[RunHead, Environment]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A metric of a test changed from one run to the next.
+
+    Attributes:
+        run: The run that has the new value; as a rule the first.
+        before: Its value in the run before.
+        because: Fingerprint fields that the metric depends on and that changed with it, in words.
+    """
+
+    repo: str
+    node_id: str
+    run: RunHead
+    before: Samples
+    after: Samples
+    because: tuple[str, ...]
+
+
+class HistoryTables:
+    """The tables at an address.
+
+    Args:
+        root: A path or an address of fsspec.
+        where: A condition on runs, in SQL; numbers in text compare as numbers.
+
+    Raises:
+        UsageError: There are no tables, or DuckDB does not understand the condition.
+        StoreError: They cannot be read.
+    """
+
+    def __init__(self, root: str, *, where: str | None = None) -> None:
+        self._duckdb = needed("duckdb", by=NEEDED_BY)
+        self._connection = self._duckdb.connect(config={"preserve_insertion_order": False})
+        files, path = needed("fsspec.core", by=NEEDED_BY).url_to_fs(root)
+        if not files.glob(f"{path.rstrip('/')}/runs/repo=*/month=*/*.parquet"):
+            raise UsageError(
+                f"{root} has no runs: take some in with opprof history --tables {root} --import PATH"
+            )
+        if "file" not in files.protocol:
+            self._connection.register_filesystem(files)
+            path = files.unstrip_protocol(path)
+        self._query(_BY_NUMBER)
+        for table in COLUMNS:
+            pattern = f"{path.rstrip('/')}/{table}/repo=*/month=*/*.parquet".replace("'", "''")
+            self._query(
+                f"CREATE VIEW {table}_parts AS SELECT * FROM read_parquet('{pattern}', union_by_name=true, "  # noqa: S608
+                "hive_partitioning=true, hive_types_autocast=false)"
+            )
+        self._query(
+            f"CREATE TABLE runs AS SELECT DISTINCT ON (repo, run) *, {ORDER} AS place, true AS is_wanted "  # noqa: S608
+            "FROM runs_parts AS runs"
+        )
+        if where is not None:
+            self._want(where)
+
+    def _want(self, where: str) -> None:
+        told = _LITERAL.sub(lambda literal: f"by_number({literal[0]})", where)
+        columns = [f'"{column}"' for column, kind, *_ in self._query("DESCRIBE runs") if kind == "VARCHAR"]
+        by_number = ", ".join(f"by_number({column}) AS {column}" for column in columns)
+        self._query(
+            "UPDATE runs SET is_wanted = (repo, run) IN "  # noqa: S608
+            "(SELECT (of_repo, of_run) FROM "
+            f"(SELECT repo AS of_repo, run AS of_run, dirty, {by_number} FROM runs) WHERE ({told}\n))",
+            told=f"--where {where!r}",
+        )
+        if not self._query("SELECT 1 FROM runs WHERE is_wanted LIMIT 1"):
+            raise UsageError(f"no run has {where}")
+
+    def tests(self) -> list[tuple[str, str]]:
+        """The tests of repositories that have runs that are asked for, each with its repository first."""
+        return self._query(
+            "SELECT DISTINCT repo, node_id FROM spans_parts "
+            "WHERE repo IN (SELECT repo FROM runs WHERE is_wanted) ORDER BY ALL"
+        )
+
+    @property
+    def runs(self) -> int:
+        """How many runs are asked for."""
+        ((count,),) = self._query("SELECT count(*) FROM runs WHERE is_wanted")
+        return int(count)
+
+    def results(self, repo: str, node_id: str, *, name: str | None = None) -> list[Result]:
+        """What was measured of a test in the runs that are asked for, oldest commit first."""
+        found = self._query(
+            "SELECT DISTINCT ON (runs.run) runs.place, runs.run, results.counts, results.measured "
+            "FROM results_parts AS results JOIN runs USING (repo, run) "
+            "WHERE results.repo = ? AND node_id = ? AND is_wanted AND (? IS NULL OR name = ?)",
+            repo, node_id, name, name,
+        )  # fmt: skip
+        heads, counts = self._heads(), self._counts(repo, node_id)
+        return [
+            Result(run=heads[repo, run][0], environment=heads[repo, run][1], counts=counts[digest],
+                   measured=tuple(measured))
+            for _, run, digest, measured in sorted(found)
+        ]  # fmt: skip
+
+    def times(self, repo: str, node_id: str, path: MetricPath) -> dict[str, int]:
+        """A time of an op, or of those that match, by the run's id, in nanoseconds."""
+        found = self._query(
+            "SELECT DISTINCT op, run, low FROM times_parts WHERE metric = ? AND repo = ? AND node_id = ?",
+            path.metric.name, repo, node_id,
+        )  # fmt: skip
+        sums: dict[str, int] = {}
+        for op, run, low in found:
+            if path.op is not None and matches(path.op, op):
+                sums[run] = sums.get(run, 0) + low
+        return sums
+
+    def changes(self, path: MetricPath, *, name: str | None = None) -> list[Change]:
+        """Where a metric of any test changed, oldest first, in the runs that are asked for.
+
+        The value in the last run before the first of them counts too: what came with a release of torch is
+        a change in the first run that has it.
+
+        Args:
+            path: What is exact, of ops or of whole tests.
+            name: Only runs that were saved under this name.
+
+        Raises:
+            UsageError: The metric is a time.
+        """
+        if path.metric.family is not Family.EXACT:
+            raise UsageError(f"{path} differs in every run: name one test to see its trend")
+        # An op that did not run was counted, as 0, where what would have seen it was listening.
+        known = [told for (told,) in self._query("SELECT DISTINCT sources FROM definitions_parts")]
+        found = self._query(
+            _CHANGES,
+            metric=path.metric.name,
+            ops=[""] if path.op is None else self._ops(path.op),
+            listening=[told for told in known if path.op is not None and path.metric.answers(told.split())],
+            name=name,
+        )
+        heads = self._heads()
+        return [_change(row, heads, path) for row in found]
+
+    def _ops(self, pattern: str) -> list[str]:
+        names = self._query("SELECT DISTINCT op FROM counts_parts WHERE op != ''")
+        return [name for (name,) in names if matches(pattern, name)]
+
+    def _heads(self) -> _Heads:
+        fields = list(FINGERPRINT_FIELDS)
+        columns = ", ".join(f'"{field}"' for field in fields)
+        found = self._query(
+            'SELECT repo, run, created, committed, "commit", dirty, branch, name, environment, '  # noqa: S608
+            f"{columns} FROM runs"
+        )
+        environments: dict[str, Environment] = {}
+        heads = {}
+        for repo, run, created, committed, commit, dirty, branch, name, digest, *values in found:
+            if digest not in environments:
+                told = {
+                    field: value for field, value in zip(fields, values, strict=True) if value is not None
+                }
+                environments[digest] = Environment(fingerprint=told)
+            head = RunHead(
+                run_id=run,
+                created=datetime.fromisoformat(created),
+                committed=datetime.fromisoformat(committed) if committed else None,
+                commit=Commit(id=commit, dirty=dirty, branch=branch) if commit else None,
+                name=name,
+            )
+            heads[repo, run] = head, environments[digest]
+        return heads
+
+    def _counts(self, repo: str, node_id: str) -> dict[str, Counts]:
+        defined = self._query(
+            "SELECT DISTINCT ON (counts) counts, steps, sources, ops_omitted, measured "
+            "FROM definitions_parts WHERE repo = ? AND node_id = ?",
+            repo, node_id,
+        )  # fmt: skip
+        rows = self._query(
+            "SELECT DISTINCT counts, op, metric, low, high, total FROM counts_parts "
+            "WHERE repo = ? AND counts IN "
+            "(SELECT counts FROM definitions_parts WHERE repo = ? AND node_id = ?)",
+            repo, repo, node_id,
+        )  # fmt: skip
+        steps_of = {counts: steps for counts, steps, *_ in defined}
+        ops: dict[str, dict[str, dict[str, Samples]]] = {counts: {} for counts in steps_of}
+        for counts, op, metric, *values in rows:
+            ops[counts].setdefault(op, {})[metric] = _samples(*values, steps=steps_of[counts])
+        return {
+            counts: Counts(
+                node_id=node_id,
+                steps=steps,
+                sources=tuple(sources.split()),
+                totals=ops[counts].pop("", {}),
+                ops=ops[counts],
+                ops_omitted=omitted,
+                measured=tuple(measured),
+            )
+            for counts, steps, sources, omitted, measured in defined
+        }
+
+    def _query(self, text: str, *values: object, told: str = "", **named: object) -> list[tuple[Any, ...]]:
+        try:
+            return list(self._connection.execute(text, named or list(values)).fetchall())
+        except self._duckdb.IOException as error:
+            raise StoreError(f"the tables cannot be read: {error}") from error
+        except self._duckdb.Error as error:
+            if not told:
+                raise StoreError(f"the tables are not ours, or damaged: {error}") from error
+            raise UsageError(f"DuckDB refuses {told}: {error}") from error
+
+
+def _change(row: tuple[Any, ...], heads: _Heads, path: MetricPath) -> Change:
+    repo, node_id, run_before, steps_before, *before, run, steps, low, high, total = row
+    told = differences(heads[repo, run_before][1], heads[repo, run][1], ignore_unknown=True)
+    return Change(
+        repo=repo,
+        node_id=node_id,
+        run=heads[repo, run][0],
+        before=_samples(*before, steps=steps_before),
+        after=_samples(low, high, total, steps=steps),
+        because=tuple(words for field, words in told.items() if field in path.metric.depends_on),
+    )
+
+
+def _samples(low: int, high: int, total: int, *, steps: int) -> Samples:
+    return replace(Samples.constant(low, steps=steps), high=high, total=int(total))

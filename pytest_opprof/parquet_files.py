@@ -1,0 +1,72 @@
+"""Parquet files at a path or an address of fsspec, each there whole or not at all."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pytest_opprof.errors import UsageError
+from pytest_opprof.extras import needed
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def checked_name(name: str, *, what: str) -> str:
+    """A name of a partition, as it stands in a path.
+
+    Raises:
+        UsageError: It may not stand there.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot name a {what}: use letters, digits, '.', '_' and '-'")
+    return name
+
+
+def write_parquet(address: str, content: Any) -> None:
+    """Write a table of pyarrow's; the same rows make the same bytes.
+
+    An object store takes a file whole; on a disk it gets its name when it is whole.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    files, path = needed("fsspec.core").url_to_fs(address)
+    sink = needed("pyarrow").BufferOutputStream()
+    needed("pyarrow.parquet").write_table(content, sink, compression="zstd")
+    data = memoryview(sink.getvalue())
+    if "file" not in files.protocol:
+        files.pipe_file(path, bytes(data))
+        return
+    files.makedirs(path.rpartition("/")[0], exist_ok=True)
+    partial = f"{path}.{secrets.token_hex(8)}.partial"
+    try:
+        with files.open(partial, "wb") as opened:
+            opened.write(data)
+        files.mv(partial, path)
+    except BaseException:
+        if files.exists(partial):
+            files.rm_file(partial)
+        raise
+
+
+def arrow_table(columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> Any:
+    """Rows as a table of pyarrow's.
+
+    Args:
+        columns: The type of each column, by its name, as `pyarrow` calls what makes it.
+        rows: A tuple of values each, in the order of the columns.
+    """
+    pa = needed("pyarrow")
+    schema = pa.schema([(name, _type(pa, kind)) for name, kind in columns.items()])
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [pa.array(value, field.type) for value, field in zip(values, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _type(pa: Any, kind: str) -> Any:
+    base = kind.removesuffix("[]")
+    found = getattr(pa, base.replace("bool", "bool_"))()
+    return pa.list_(found) if base != kind else found

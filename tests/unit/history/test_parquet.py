@@ -1,0 +1,199 @@
+"""The tables say what the log says, over many repositories, and by the conditions of whoever asks."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.documents.histories import FIRST_DAY, log_of, record_on_day, run_on_day
+
+from pytest_opprof.errors import StoreError, UsageError
+from pytest_opprof.history import parquet
+from pytest_opprof.history.index import HistoryIndex
+from pytest_opprof.history.parquet import ToldRun, add_runs, compact, run_ids, times_of
+from pytest_opprof.history.parquet_query import Change, HistoryTables
+from pytest_opprof.history.record import RunRecord, environment_definition, record_of
+from pytest_opprof.metrics import parse_path
+from pytest_opprof.parquet_files import write_parquet
+
+pytest.importorskip("duckdb")
+pytest.importorskip("pyarrow")
+
+MULS = parse_path("aten::mul.count", where="a test")
+
+
+def record(day: int, *, torch: str = "2.13.0", **others: object) -> RunRecord:
+    environment = environment_definition({"torch": torch, "python": "3.13"})
+    return replace(record_on_day(day, committed=None, **others), environment=environment)
+
+
+def runs_of(muls: Sequence[int], releases: Sequence[str]) -> list[RunRecord]:
+    both = zip(muls, releases, strict=True)
+    return [record(day, mul=mul, torch=torch) for day, (mul, torch) in enumerate(both)]
+
+
+def add(root: Path, repo: str, records: Sequence[RunRecord]) -> int:
+    return add_runs(str(root), repo, [ToldRun(record=one) for one in records])
+
+
+def told(changes: Sequence[Change]) -> list[tuple[str, str, float, float]]:
+    return [(change.repo, change.run.run_id, change.before.mean, change.after.mean) for change in changes]
+
+
+def files_of(root: Path) -> list[Path]:
+    return sorted(path.relative_to(root) for path in root.rglob("*") if path.is_file())
+
+
+def test_a_trend_is_that_of_the_log(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [2, 2, 3, 2, 2])
+    with HistoryIndex(log) as index:
+        of_log = index.results("t.py::test_0")
+    assert add(tmp_path / "tables", "encoder", list(log.records())) == 5
+    tables = HistoryTables(str(tmp_path / "tables"))
+    assert tables.tests() == [("encoder", "t.py::test_0")]
+    assert tables.results("encoder", "t.py::test_0") == of_log
+    assert tables.results("encoder", "t.py::test_0", name="other") == []
+
+
+@pytest.mark.parametrize("batches", [1, 7], ids=["one part", "a part a run"])
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_each_change_is_found_once(tmp_path: Path, batches: int, is_compacted: bool) -> None:
+    records = [record(day, mul=mul) for day, mul in enumerate([2, 2, 3, 3, 2, 2, 5])]
+    for at in range(batches):
+        add(tmp_path, "encoder", records[at::batches])
+    if is_compacted:
+        assert compact(str(tmp_path)) == (1, batches if batches > 1 else 0)
+        assert len(list((tmp_path / "runs").rglob("*.parquet"))) == 1
+    assert run_ids(str(tmp_path), "encoder") == {one.run_id for one in records}
+    assert told(HistoryTables(str(tmp_path)).changes(MULS)) == [
+        ("encoder", "run00002", 2, 3),
+        ("encoder", "run00004", 3, 2),
+        ("encoder", "run00006", 2, 5),
+    ]
+
+
+def test_a_run_that_comes_late_stands_where_its_commit_does(tmp_path: Path) -> None:
+    add(tmp_path, "encoder", [record(day, mul=2) for day in (0, 1, 3)])
+    add(tmp_path, "encoder", [record(2, mul=9)])
+    changes = HistoryTables(str(tmp_path)).changes(MULS)
+    assert told(changes) == [("encoder", "run00002", 2, 9), ("encoder", "run00003", 9, 2)]
+    compact(str(tmp_path))
+    assert HistoryTables(str(tmp_path)).changes(MULS) == changes
+
+
+def test_what_came_with_a_release_is_found_in_every_repository(tmp_path: Path) -> None:
+    releases = ["2.9.1", "2.9.1", "2.14.0", "2.14.1"]
+    add(tmp_path, "encoder", runs_of([2, 2, 4, 4], releases))
+    add(tmp_path, "decoder", runs_of([1, 6, 6, 6], releases))
+    changes = HistoryTables(str(tmp_path), where="torch >= '2.14'").changes(MULS)
+    assert told(changes) == [("encoder", "run00002", 2, 4)], "and 2.9 is older than 2.14"
+    assert changes[0].because == ("torch 2.9.1 -> 2.14.0",)
+    old = HistoryTables(str(tmp_path), where="torch < '2.14'").changes(MULS)
+    assert told(old) == [("decoder", "run00001", 1, 6)]
+    assert told(HistoryTables(str(tmp_path), where="repo = 'decoder'").changes(MULS)) == told(old)
+    assert HistoryTables(str(tmp_path), where="torch = '2.14.1' AND NOT dirty").runs == 2
+    assert HistoryTables(str(tmp_path), where=f"created >= '{FIRST_DAY:%Y-%m-%d}'").runs == 8
+
+
+def test_an_op_that_did_not_run_was_counted(tmp_path: Path) -> None:
+    add(tmp_path, "encoder", [record(0, mul=0), record(1, mul=2)])
+    assert told(HistoryTables(str(tmp_path)).changes(MULS)) == [("encoder", "run00001", 0, 2)]
+    every_op = parse_path("aten::*.count", where="a test")
+    assert told(HistoryTables(str(tmp_path)).changes(every_op)) == [("encoder", "run00001", 0, 2)]
+
+
+def test_other_tests_and_names_are_told_apart(tmp_path: Path) -> None:
+    add(tmp_path, "encoder", [record(0, tests=2), record(1, mul=3, tests=2, name="nightly")])
+    tables = HistoryTables(str(tmp_path))
+    assert {change.node_id for change in tables.changes(MULS)} == {"t.py::test_0", "t.py::test_1"}
+    assert tables.changes(MULS, name="main") == []
+
+
+def test_times_of_ops_are_those_of_the_run(tmp_path: Path) -> None:
+    run = run_on_day(0)
+    told_run = ToldRun(
+        record=record_of(run, committed=None), times=times_of(run, record_of(run, committed=None))
+    )
+    add_runs(str(tmp_path), "encoder", [told_run])
+    path = parse_path("work.cpu_time_total", where="a test")
+    expected = sum(row.samples(path.metric.name).low for row in run.tests[0].ops if row.name == "work")
+    assert expected
+    assert HistoryTables(str(tmp_path)).times("encoder", "t.py::test_0", path) == {run.run_id: expected}
+
+
+def test_the_same_runs_make_the_same_files(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        add(tmp_path / folder, "encoder", [record(day) for day in range(40)])
+    assert files_of(tmp_path / "a") == files_of(tmp_path / "b")
+    assert all(
+        (tmp_path / "a" / one).read_bytes() == (tmp_path / "b" / one).read_bytes()
+        for one in files_of(tmp_path / "a")
+    )
+    assert {one.parts[2] for one in files_of(tmp_path / "a")} == {"month=2026-01", "month=2026-02"}
+
+
+def test_an_interrupted_import_has_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(tmp_path, "encoder", [record(0)])
+
+    def full(address: str, content: object) -> None:
+        if "/runs/" in address:
+            raise OSError(28, "No space left on device")
+        write_parquet(address, content)
+
+    monkeypatch.setattr(parquet, "write_parquet", full)
+    with pytest.raises(StoreError, match="cannot be written: No space left on device"):
+        add(tmp_path, "encoder", [record(1, mul=7)])
+    assert HistoryTables(str(tmp_path)).changes(MULS) == []
+    assert run_ids(str(tmp_path), "encoder") == {"run00000"}
+    monkeypatch.undo()
+    add(tmp_path, "encoder", [record(1, mul=7)])
+    assert told(HistoryTables(str(tmp_path)).changes(MULS)) == [("encoder", "run00001", 2, 7)]
+
+
+def test_a_compaction_that_was_killed_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for day, mul in enumerate([2, 3, 3]):
+        add(tmp_path, "encoder", [record(day, mul=mul)])
+    before = (
+        HistoryTables(str(tmp_path)).changes(MULS),
+        HistoryTables(str(tmp_path)).results("encoder", "t.py::test_0"),
+    )
+
+    class Killed(BaseException):
+        pass
+
+    def killed(files: object, path: str) -> None:
+        raise Killed
+
+    local = pytest.importorskip("fsspec.implementations.local")
+    with monkeypatch.context() as patched:
+        patched.setattr(local.LocalFileSystem, "rm_file", killed)
+        with pytest.raises(Killed):
+            compact(str(tmp_path))
+    tables = HistoryTables(str(tmp_path))
+    assert (tables.changes(MULS), tables.results("encoder", "t.py::test_0")) == before
+    compact(str(tmp_path))
+    assert len(list((tmp_path / "runs").rglob("*.parquet"))) == 1
+
+
+def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has no runs: take some in with opprof history --tables"):
+        HistoryTables(str(tmp_path))
+    add(tmp_path, "encoder", [record(0)])
+    with pytest.raises(UsageError, match=r"DuckDB refuses --where .*torhc"):
+        HistoryTables(str(tmp_path), where="torhc >= '2.14'")
+    with pytest.raises(UsageError, match="no run has torch > '9'"):
+        HistoryTables(str(tmp_path), where="torch > '9'")
+    with pytest.raises(UsageError, match="name one test to see its trend"):
+        HistoryTables(str(tmp_path)).changes(parse_path("aten::mul.cpu_time_total", where="a test"))
+    part = next((tmp_path / "spans").rglob("*.parquet"))
+    part.write_bytes(b"no table")
+    with pytest.raises(StoreError, match="part-"):
+        HistoryTables(str(tmp_path)).changes(MULS)
+
+
+def test_tables_in_an_object_store(tmp_path: Path) -> None:
+    del tmp_path
+    root = "memory://history"
+    assert add_runs(root, "encoder", [ToldRun(record=record(day, mul=day // 2)) for day in range(4)]) == 4
+    assert run_ids(root, "encoder") == {f"run{day:05}" for day in range(4)}
+    assert told(HistoryTables(root).changes(MULS)) == [("encoder", "run00002", 0, 1)]
