@@ -10,7 +10,6 @@ from typing import Any, Final
 from pytest_opprof.errors import UsageError
 from pytest_opprof.extras import needed
 
-
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -25,8 +24,13 @@ def checked_name(name: str, *, what: str) -> str:
     return name
 
 
-def write_parquet(address: str, content: Any) -> None:
+def write_parquet(address: str, content: Any, *, group: int | None = None) -> None:
     """Write a table of pyarrow's; the same rows make the same bytes.
+
+    Args:
+        address: A path or an address of fsspec.
+        content: The table.
+        group: How many rows a reader of some of them has to read at once; as pyarrow has it, unless given.
 
     An object store takes a file whole; on a disk it gets its name when it is whole.
 
@@ -35,7 +39,7 @@ def write_parquet(address: str, content: Any) -> None:
     """
     files, path = needed("fsspec.core").url_to_fs(address)
     sink = needed("pyarrow").BufferOutputStream()
-    needed("pyarrow.parquet").write_table(content, sink, compression="zstd")
+    needed("pyarrow.parquet").write_table(content, sink, compression="zstd", row_group_size=group)
     data = memoryview(sink.getvalue())
     if "file" not in files.protocol:
         files.pipe_file(path, bytes(data))

@@ -14,7 +14,8 @@ from pytest_opprof.fleet.manifest import RankFile, SourceFile, Status, settled
 from pytest_opprof.fleet.rank_rows import TABLES, rank_rows
 from pytest_opprof.fleet.run_rows import run_rows, with_run
 from pytest_opprof.fleet.sources import list_files, read_file
-from pytest_opprof.fleet.tables import Window, checked_name
+from pytest_opprof.fleet.tables import Window
+from pytest_opprof.parquet_files import checked_name
 from pytest_opprof.results.run import Run
 
 if TYPE_CHECKING:

@@ -75,6 +75,7 @@ WITH told AS (
 SELECT node_id, any_value(counts) AS counts, arg_min(run, place) AS first, arg_max(run, place) AS last
 FROM numbered GROUP BY node_id, kind, row ORDER BY node_id, first
 """  # noqa: S608
+_GROUP: Final = 16_384  # rows: a trend is of one test in hundreds
 NEEDED_BY: Final = "opprof history --tables"
 
 
@@ -267,7 +268,7 @@ def _write(
     part = f"part-{named}.parquet"
     try:
         for table in COLUMNS:
-            write_parquet(f"{root.rstrip('/')}/{table}/{place}/{part}", tables[table])
+            write_parquet(f"{root.rstrip('/')}/{table}/{place}/{part}", tables[table], group=_GROUP)
         for table in reversed(COLUMNS):
             for path in (instead_of or {}).get(table, ()):
                 if not path.endswith(part):

@@ -135,10 +135,10 @@ def test_the_same_runs_make_the_same_files(tmp_path: Path) -> None:
 def test_an_interrupted_import_has_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(tmp_path, "encoder", [record(0)])
 
-    def full(address: str, content: object) -> None:
+    def full(address: str, content: object, *, group: int) -> None:
         if "/runs/" in address:
             raise OSError(28, "No space left on device")
-        write_parquet(address, content)
+        write_parquet(address, content, group=group)
 
     monkeypatch.setattr(parquet, "write_parquet", full)
     with pytest.raises(StoreError, match="cannot be written: No space left on device"):
