@@ -84,7 +84,7 @@ def _trends(tables: HistoryTables, test: str, metric: str | None, *, name: str |
     from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
 
     known = tables.tests()
-    node_id = find_test(test, sorted({node_id for _, node_id in known}), where="the tables")
+    node_id = find_test(test, sorted({node_id for _, node_id in known}))
     repos = [repo for repo, each in known if each == node_id]
     if len(repos) > 1:
         raise UsageError(f"{node_id} is in {', '.join(repos)}: say which, --where \"repo = '{repos[0]}'\"")

@@ -76,6 +76,7 @@ SELECT node_id, any_value(counts) AS counts, arg_min(run, place) AS first, arg_m
 FROM numbered GROUP BY node_id, kind, row ORDER BY node_id, first
 """  # noqa: S608
 _GROUP: Final = 16_384  # rows: a trend is of one test in hundreds
+_TIMES_OF_OPS: Final = frozenset(name for name, one in OP_METRICS.items() if one.family is Family.TIME)
 NEEDED_BY: Final = "opprof history --tables"
 
 
@@ -99,7 +100,7 @@ def times_of(run: Run, record: RunRecord) -> tuple[tuple[Any, ...], ...]:
     for test in run.tests:
         for row in test.ops if test.node_id in told else ():
             for name, samples in row.metrics.items():
-                if not row.background and OP_METRICS[name].family is Family.TIME and samples.high:
+                if not row.background and name in _TIMES_OF_OPS and samples.high:
                     sums[row.name, name, test.node_id, run.run_id] += samples.low
     return tuple((*key, low) for key, low in sorted(sums.items()))
 

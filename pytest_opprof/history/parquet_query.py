@@ -265,7 +265,9 @@ class HistoryTables:
         except self._duckdb.Error as error:
             if not told:
                 raise StoreError(f"the tables are not ours, or damaged: {error}") from error
-            raise UsageError(f"DuckDB refuses {told}: {error}") from error
+            why = str(error).partition("\n")[0]
+            hint = "all columns but dirty are text, as in \"torch >= '2.14'\""
+            raise UsageError(f"DuckDB refuses {told}: {why} ({hint})") from error
 
 
 def _change(row: tuple[Any, ...], heads: _Heads, path: MetricPath) -> Change:
