@@ -97,10 +97,9 @@ def run(args: argparse.Namespace) -> int:
 def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
     from pytest_opprof.baselines.git import Git  # noqa: PLC0415
     from pytest_opprof.history.importing import find_runs  # noqa: PLC0415
-    from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
+    from pytest_opprof.history.reader import HistoryReader  # noqa: PLC0415
 
-    with HistoryIndex(log) as index:
-        found = find_runs(sources, known=index.run_ids(), git=Git(Path.cwd()))
+    found = find_runs(sources, known=HistoryReader(log).run_ids(), git=Git(Path.cwd()))
     added = log.append(found.records)
     yield from found.notes
     without = len(found.records) - added
@@ -108,7 +107,7 @@ def _imported(log: HistoryLog, sources: list[Path]) -> Iterator[Line | str]:
 
 
 def trends_of(
-    log: HistoryLog, test: str, *, metric: str | None, name: str | None, is_kept: bool = True
+    log: HistoryLog, test: str, *, metric: str | None, name: str | None
 ) -> tuple[list[Trend], tuple[str, ...]]:
     """The trends of a test, and sentences on what of the history was passed over.
 
@@ -116,21 +115,20 @@ def trends_of(
         test: The test's id, or a part that no other test has.
         metric: As the user wrote it; None for how many ops a step has, and how long they take.
         name: Only runs that were saved under this name.
-        is_kept: Whether the history's index may be written.
 
     Raises:
         UsageError: No such test or metric, or no run of that name.
         StoreError: The history cannot be read.
     """
-    from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
+    from pytest_opprof.history.reader import HistoryReader  # noqa: PLC0415
     from pytest_opprof.history.trend import find_test, trend_of, wanted_metrics  # noqa: PLC0415
 
-    with HistoryIndex(log, is_kept=is_kept) as index:
-        node_id = find_test(test, index.tests())
-        results, notes = index.results(node_id, name=name), index.notes
+    reader = HistoryReader(log)
+    node_id = find_test(test, reader.tests())
+    results = reader.results(node_id, name=name)
     if not results:
         raise UsageError(f"{node_id} has no run that was saved as {name!r}")
-    return [trend_of(node_id, path, results) for path in wanted_metrics(metric, results)], notes
+    return [trend_of(node_id, path, results) for path in wanted_metrics(metric, results)], reader.notes
 
 
 def _print(trends: list[Trend], args: argparse.Namespace) -> None:

@@ -151,7 +151,7 @@ class Tools:
     ) -> _Object:
         """Show a test's metric from run to run, newest first, and the commits that changed it."""
         log = history_log(self._store)
-        found, notes = trends_of(log, test, metric=metric, name=name, is_kept=False)
+        found, notes = trends_of(log, test, metric=metric, name=name)
         trends, more = to_json(found), ""
         for trend in trends:
             points = trend["points"][::-1]

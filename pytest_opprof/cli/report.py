@@ -96,13 +96,13 @@ def _fleet_page(args: argparse.Namespace) -> str | None:
 
 
 def _page_with_history(comparison: Judged, args: argparse.Namespace) -> str:
-    from pytest_opprof.history.index import HistoryIndex  # noqa: PLC0415
     from pytest_opprof.history.page import page_trends  # noqa: PLC0415
+    from pytest_opprof.history.reader import HistoryReader  # noqa: PLC0415
     from pytest_opprof.report.html.page import html_report  # noqa: PLC0415
     from pytest_opprof.report.summary import Summary  # noqa: PLC0415
 
     if args.format != _PAGE:
         raise UsageError(f"--history is drawn on a page, with --format {_PAGE}")
-    with HistoryIndex(history_log(args.store)) as index:
-        trends = page_trends(index, [test.node_id for test in Summary.of(comparison).tests])
+    reader = HistoryReader(history_log(args.store))
+    trends = page_trends(reader, [test.node_id for test in Summary.of(comparison).tests])
     return html_report(comparison, history=trends)

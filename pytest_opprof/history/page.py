@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC
 
-from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.lines import trend_label
+from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.trend import Point, Trend, trend_of, wanted_metrics
 from pytest_opprof.report.html.trends import MetricTrend, TrendPoint
 
@@ -14,7 +14,7 @@ from pytest_opprof.report.html.trends import MetricTrend, TrendPoint
 _MOST_RUNS = 200
 
 
-def page_trends(index: HistoryIndex, node_ids: Iterable[str]) -> dict[str, tuple[MetricTrend, ...]]:
+def page_trends(reader: HistoryReader, node_ids: Iterable[str]) -> dict[str, tuple[MetricTrend, ...]]:
     """How many ops a step of each test had, and how long they took, from run to run.
 
     Args:
@@ -22,7 +22,7 @@ def page_trends(index: HistoryIndex, node_ids: Iterable[str]) -> dict[str, tuple
     """
     found = {}
     for node_id in node_ids:
-        results = index.results(node_id)
+        results = reader.results(node_id)
         if results:
             trends = (trend_of(node_id, path, results) for path in wanted_metrics(None, results))
             found[node_id] = tuple(map(_of_page, trends))

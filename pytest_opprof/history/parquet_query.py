@@ -12,8 +12,8 @@ from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
 from pytest_opprof.history.entries import RunHead
 from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
+from pytest_opprof.history.reader import Result
 from pytest_opprof.history.record import Counts
-from pytest_opprof.history.tables import Result
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Commit, Environment

@@ -10,8 +10,8 @@ from functools import reduce
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.change_points import shifts
+from pytest_opprof.history.reader import Result
 from pytest_opprof.history.record import Counts
-from pytest_opprof.history.tables import Result
 from pytest_opprof.metrics import (
     COUNT,
     OPS_COUNT,

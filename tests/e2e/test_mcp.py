@@ -21,7 +21,6 @@ from support.documents.compared import slower
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.timing.document import write_time_comparison
-from pytest_opprof.history.index import INDEX
 from pytest_opprof.results.files import write_run
 from pytest_opprof.results.schema import Contract
 
@@ -279,11 +278,9 @@ def files_of(folder: Path) -> dict[Path, tuple[object, ...]]:
     return {path: state(path) for path in (folder, *folder.rglob("*"))}
 
 
-@pytest.fixture(params=["as it is", "with a damaged index", "with baselines in git"])
+@pytest.fixture(params=["as it is", "with baselines in git"])
 def watched(request: pytest.FixtureRequest, copied: Project) -> Iterator[Project]:
     """A project whose files must stay as they are."""
-    if request.param == "with a damaged index":
-        (copied.folder / ".opprof" / "history" / INDEX).write_bytes(b"no database")
     if request.param == "with baselines in git":
         copied.python("-m", "pytest_opprof", "baseline", "push", "--to=git:")
         ini = copied.folder / "pytest.ini"

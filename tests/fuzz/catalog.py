@@ -10,7 +10,7 @@ from fuzz.target import Target
 _MODULES: Final = {
     "documents": ("run", "comparison", "ab", "accepted"),
     "stores": ("baseline", "counts", "git-ref"),
-    "histories": ("history", "history-index", "import"),
+    "histories": ("history", "import"),
     "traces": ("trace", "nvprof", "nsys"),
     "left": ("session", "plan", "bisection"),
     "others": ("benchmark", "artifact", "event", "comment"),

@@ -36,7 +36,6 @@ from pytest_opprof.compare.timing.document import write_time_comparison
 from pytest_opprof.experiment.experiment_store import Death, Plan
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.forge.sticky import Marker
-from pytest_opprof.history.index import INDEX, HistoryIndex
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.recovery.sessions import left_sessions
 from pytest_opprof.results.files import read_run, run_to_bytes
@@ -147,9 +146,6 @@ def _histories(folder: Path) -> Iterator[Seed]:
     log.append(record_on_day(day, mul=mul, committed=FIRST_DAY) for day, mul in enumerate((2, 2, 3)))
     (segment,) = log.segments()
     yield "history", "three_runs.jsonl", segment.path.read_bytes()
-    with HistoryIndex(log) as index:
-        assert index.tests()
-    yield "history-index", "three_runs.json", dump_database(log.folder / INDEX)
     yield "import", "day.json", run_to_bytes(run_on_day(3), where="day.json")
 
 

@@ -250,18 +250,18 @@ DOCUMENTS: Final = (
     _says(
         name="damaged lines of a history",
         tells="How many lines of a history could not be read.",
-        file="pytest_opprof/history/index.py",
+        file="pytest_opprof/history/reader.py",
         text="            for name, count in self._damaged\n",
         without="            for name, count in self._damaged[:0]\n",
-        test="tests/unit/history/test_index.py::test_damaged_and_half_lines_are_told",
+        test="tests/unit/history/test_reader.py::test_damaged_and_half_lines_are_told",
     ),
     _says(
         name="results that nothing defines",
         tells="How many results of a history are lost with the lines that define them.",
-        file="pytest_opprof/history/tables.py",
+        file="pytest_opprof/history/reader.py",
         text="            else:\n                self._lost += 1",
         without="            else:\n                self._lost += 0",
-        test="tests/unit/history/test_index.py::test_results_without_a_definition_are_told",
+        test="tests/unit/history/test_reader.py::test_results_without_a_definition_are_told",
     ),
     _says(
         name="rows that a history lacks",

@@ -1,4 +1,4 @@
-"""The history: its segments, its index, and runs that are imported into it."""
+"""The history: its segments, and runs that are imported into it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from fuzz.databases import write_database
-from fuzz.target import CORPORA, Target, put, refusals_end_here
+from fuzz.target import Target, put, refusals_end_here
 
 from pytest_opprof.baselines.git import Git
 from pytest_opprof.history.importing import find_runs
-from pytest_opprof.history.index import INDEX, HistoryIndex
 from pytest_opprof.history.lines import to_csv, to_json, trend_lines
 from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.trend import trend_of, wanted_metrics
 
 _SEGMENT: Final = "0123456789abcdef.jsonl"
@@ -31,15 +30,15 @@ def _empty(folder: Path) -> Path:
 
 def _look(log: HistoryLog) -> None:
     """What ``opprof history`` does with each test."""
-    with HistoryIndex(log) as index:
-        assert all(index.notes)
-        for node_id in index.tests():
-            with refusals_end_here():
-                results = index.results(node_id)
-                trends = [trend_of(node_id, path, results) for path in wanted_metrics(None, results)]
-                list(trend_lines(trends, last=-1, width=100))
-                to_json(trends)
-                to_csv(trends)
+    reader = HistoryReader(log)
+    assert all(reader.notes)
+    for node_id in reader.tests():
+        with refusals_end_here():
+            results = reader.results(node_id)
+            trends = [trend_of(node_id, path, results) for path in wanted_metrics(None, results)]
+            list(trend_lines(trends, last=-1, width=100))
+            to_json(trends)
+            to_csv(trends)
 
 
 def _read_segment(data: bytes, folder: Path) -> None:
@@ -47,19 +46,12 @@ def _read_segment(data: bytes, folder: Path) -> None:
     put(history, _SEGMENT, data)
     log = HistoryLog(history)
     _look(log)
-    with HistoryIndex(log) as index:
-        before = index.run_ids()
+    reader = HistoryReader(log)
+    before = reader.run_ids()
     log.compact()
-    with HistoryIndex(log) as index:
-        assert index.run_ids() <= before
+    reader = HistoryReader(log)
+    assert reader.run_ids() <= before
     _look(log)
-
-
-def _read_index(data: bytes, folder: Path) -> None:
-    history = _empty(folder)
-    put(history, _SEGMENT, (CORPORA / "history" / "three_runs.jsonl").read_bytes())
-    if write_database(history / INDEX, data):
-        _look(HistoryLog(history))
 
 
 @functools.cache
@@ -83,6 +75,5 @@ def _import(data: bytes, folder: Path) -> None:
 
 TARGETS: Final = (
     Target(name="history", read=_read_segment, words=_TEXTS),
-    Target(name="history-index", read=_read_index, words=_TEXTS),
     Target(name="import", read=_import, words=_TEXTS),
 )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.documents.histories import log_of
 
-from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.lines import sparkline, to_csv, to_json, trend_lines
 from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.trend import Trend, trend_of, wanted_metrics
 from pytest_opprof.report.text import Line
 
@@ -19,8 +19,8 @@ TEST = "t.py::test_0"
 
 
 def trends_of(log: HistoryLog) -> list[Trend]:
-    with HistoryIndex(log) as index:
-        results = index.results(TEST)
+    reader = HistoryReader(log)
+    results = reader.results(TEST)
     return [trend_of(TEST, path, results) for path in wanted_metrics(None, results)]
 
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 from support.documents.histories import log_of
 
-from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.page import page_trends
+from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.units import Unit
 
 TEST = "t.py::test_0"
 
 
 def test_a_page_has_each_runs_ops_and_time(tmp_path: Path) -> None:
-    with HistoryIndex(log_of(tmp_path, [2, 2, 5])) as index:
-        found = page_trends(index, [TEST, "t.py::test_unknown"])
+    reader = HistoryReader(log_of(tmp_path, [2, 2, 5]))
+    found = page_trends(reader, [TEST, "t.py::test_unknown"])
     assert list(found) == [TEST]
     ops, time = found[TEST]
     assert (ops.label, ops.unit, time.label, time.unit) == ("ops", Unit.COUNT, "self CPU", Unit.NS)
@@ -23,6 +23,6 @@ def test_a_page_has_each_runs_ops_and_time(tmp_path: Path) -> None:
 
 
 def test_a_page_has_the_latest_runs_of_a_long_history(tmp_path: Path) -> None:
-    with HistoryIndex(log_of(tmp_path, range(1, 250))) as index:
-        ops, _ = page_trends(index, [TEST])[TEST]
+    reader = HistoryReader(log_of(tmp_path, range(1, 250)))
+    ops, _ = page_trends(reader, [TEST])[TEST]
     assert [point.value for point in ops.points] == list(range(50, 250))

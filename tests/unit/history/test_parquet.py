@@ -9,9 +9,9 @@ from support.documents.histories import FIRST_DAY, log_of, record_on_day, run_on
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.history import parquet
-from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.parquet import ToldRun, add_runs, compact, run_ids, times_of
 from pytest_opprof.history.parquet_query import Change, HistoryTables
+from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.record import RunRecord, environment_definition, record_of
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.parquet_files import write_parquet
@@ -46,8 +46,8 @@ def files_of(root: Path) -> list[Path]:
 
 def test_a_trend_is_that_of_the_log(tmp_path: Path) -> None:
     log = log_of(tmp_path, [2, 2, 3, 2, 2])
-    with HistoryIndex(log) as index:
-        of_log = index.results("t.py::test_0")
+    reader = HistoryReader(log)
+    of_log = reader.results("t.py::test_0")
     assert add(tmp_path / "tables", "encoder", list(log.records())) == 5
     tables = HistoryTables(str(tmp_path / "tables"))
     assert tables.tests() == [("encoder", "t.py::test_0")]

@@ -8,10 +8,9 @@ from support.documents.histories import log_of, record_on_day, run_on_day
 from support.documents.strategies import simple_test
 
 from pytest_opprof.errors import UsageError
-from pytest_opprof.history.index import HistoryIndex
 from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.reader import HistoryReader, Result
 from pytest_opprof.history.record import record_of
-from pytest_opprof.history.tables import Result
 from pytest_opprof.history.trend import find_test, trend_of, values_of, wanted_metrics
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.run import Environment
@@ -21,8 +20,8 @@ TEST = "t.py::test_0"
 
 
 def results_of(log: HistoryLog) -> list[Result]:
-    with HistoryIndex(log) as index:
-        return index.results(TEST)
+    reader = HistoryReader(log)
+    return reader.results(TEST)
 
 
 def test_exact_change_is_where_the_value_differs(tmp_path: Path) -> None:

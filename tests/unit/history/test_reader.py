@@ -1,7 +1,6 @@
-"""The index says what the log says, whatever happens to its file."""
+"""What a reader says of a log, and that it leaves every file alone."""
 
 import os
-import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 from support.documents.histories import FIRST_DAY, log_of, record_on_day
 
 from pytest_opprof.history import log as log_module
-from pytest_opprof.history.index import INDEX, HistoryIndex
 from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.reader import HistoryReader
 
 TEST = "t.py::test_0"
 RUNS = 200
@@ -25,15 +24,15 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HistoryLog:
     return log
 
 
-def muls(log: HistoryLog, *, patience_s: float = 10.0) -> list[int]:
-    with HistoryIndex(log, patience_s=patience_s) as index:
-        return [result.counts.ops["aten::mul"]["count"].low for result in index.results(TEST)]
+def muls(log: HistoryLog) -> list[int]:
+    reader = HistoryReader(log)
+    return [result.counts.ops["aten::mul"]["count"].low for result in reader.results(TEST)]
 
 
-def notes(log: HistoryLog, *, patience_s: float = 10.0) -> tuple[str, ...]:
-    with HistoryIndex(log, patience_s=patience_s) as index:
-        index.results(TEST)
-        return index.notes
+def notes(log: HistoryLog) -> tuple[str, ...]:
+    reader = HistoryReader(log)
+    reader.results(TEST)
+    return reader.notes
 
 
 EXPECTED = [2 + day // 50 for day in range(RUNS)]
@@ -41,33 +40,27 @@ EXPECTED = [2 + day // 50 for day in range(RUNS)]
 
 def test_results_are_those_of_the_log(log: HistoryLog) -> None:
     assert muls(log) == EXPECTED
-    with HistoryIndex(log) as index:
-        assert index.tests() == ["t.py::test_0", "t.py::test_1", "t.py::test_2"]
-        assert len(index.run_ids()) == RUNS
-        result = index.results(TEST)[7]
-        assert result.run == next(iter([r.run for r in index.results(TEST)][7:]))
-        assert result.run.run_id == "run00007"
-        assert result.run.commit is not None
-        assert result.run.commit.branch == "main"
-        assert result.environment.fingerprint["torch"] == "2.13.0"
-        assert result.counts.measured == ("total.self_cpu_time_total",)
-        assert result.measured == (3_000,)
-        assert index.results("t.py::test_9") == []
-        assert index.results(TEST, name="other") == []
-        assert len(index.results(TEST, name="main")) == RUNS
-        assert index.notes == ()
+    reader = HistoryReader(log)
+    assert reader.tests() == ["t.py::test_0", "t.py::test_1", "t.py::test_2"]
+    assert len(reader.run_ids()) == RUNS
+    result = reader.results(TEST)[7]
+    assert result.run == next(iter([r.run for r in reader.results(TEST)][7:]))
+    assert result.run.run_id == "run00007"
+    assert result.run.commit is not None
+    assert result.run.commit.branch == "main"
+    assert result.environment.fingerprint["torch"] == "2.13.0"
+    assert result.counts.measured == ("total.self_cpu_time_total",)
+    assert result.measured == (3_000,)
+    assert reader.results("t.py::test_9") == []
+    assert reader.results(TEST, name="other") == []
+    assert len(reader.results(TEST, name="main")) == RUNS
+    assert reader.notes == ()
 
 
-def test_a_reader_that_may_not_write_leaves_every_file_alone(log: HistoryLog) -> None:
-    """Neither a missing index is made, nor a damaged one replaced."""
-    for damage in (None, b"no database"):
-        if damage is not None:
-            (log.folder / INDEX).write_bytes(damage)
-        before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in log.folder.iterdir()}
-        with HistoryIndex(log, is_kept=False) as index:
-            assert [r.counts.ops["aten::mul"]["count"].low for r in index.results(TEST)] == EXPECTED
-            assert index.notes == ()
-        assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in log.folder.iterdir()} == before
+def test_a_reader_leaves_every_file_alone(log: HistoryLog) -> None:
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in log.folder.iterdir()}
+    assert muls(log) == EXPECTED
+    assert {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in log.folder.iterdir()} == before
 
 
 def test_what_is_appended_later_is_taken_in(log: HistoryLog) -> None:
@@ -85,9 +78,9 @@ def test_a_segment_that_was_rewritten_with_as_many_bytes_is_read_anew(log: Histo
     segment.write_bytes(segment.read_bytes().replace(b"run0000", b"run9000"))
     os.utime(segment, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
     assert segment.stat().st_size == before.st_size
-    with HistoryIndex(log) as index:
-        ids = index.run_ids()
-        assert len(index.results(TEST)) == RUNS
+    reader = HistoryReader(log)
+    ids = reader.run_ids()
+    assert len(reader.results(TEST)) == RUNS
     assert len(ids) == RUNS
     assert any(name.startswith("run9000") for name in ids)
     assert not any(name.startswith("run0000") for name in ids)
@@ -108,49 +101,6 @@ def test_lost_segment_takes_its_own_runs_along(log: HistoryLog) -> None:
     assert notes(log) == ()
 
 
-def test_lost_index_is_made_anew(log: HistoryLog) -> None:
-    assert muls(log) == EXPECTED
-    (log.folder / INDEX).unlink()
-    assert muls(log) == EXPECTED
-    assert notes(log) == ()
-
-
-@pytest.mark.parametrize("damage", ["garbage", "cut", "page", "version", "tables", "blob"])
-def test_damaged_index_is_made_anew(log: HistoryLog, damage: str) -> None:
-    muls(log)
-    path = log.folder / INDEX
-    data = path.read_bytes()
-    if damage in {"version", "tables", "blob"}:
-        statement = {
-            "version": "PRAGMA user_version = 99",
-            "tables": "DROP TABLE series",
-            "blob": "UPDATE series SET data = x'0102'",
-        }[damage]
-        with sqlite3.connect(path) as connection:
-            connection.execute(statement)
-        connection.close()
-    else:
-        half = len(data) // 2
-        path.write_bytes(
-            {"garbage": b"no database" * 999, "cut": data[:half], "page": data[:4096] + b"\xff" * half}[
-                damage
-            ]
-        )
-    assert muls(log) == EXPECTED
-    assert path.exists()
-    assert notes(log) == ()
-
-
-def test_index_whose_names_are_gone_is_made_anew(log: HistoryLog) -> None:
-    muls(log)
-    with sqlite3.connect(log.folder / INDEX) as connection:
-        connection.execute("UPDATE test SET node_id = NULL")
-    connection.close()
-    with HistoryIndex(log) as index:
-        assert index.tests() == ["t.py::test_0", "t.py::test_1", "t.py::test_2"]
-    assert muls(log) == EXPECTED
-
-
 def test_definitions_may_stand_behind_their_runs(log: HistoryLog) -> None:
     for segment in log.segments():
         lines = segment.path.read_bytes().splitlines(keepends=True)
@@ -158,19 +108,6 @@ def test_definitions_may_stand_behind_their_runs(log: HistoryLog) -> None:
         segment.path.write_bytes(b"".join(runs_first))
     assert muls(log) == EXPECTED
     assert notes(log) == ()
-
-
-def test_locked_index_is_made_anew_in_memory(log: HistoryLog) -> None:
-    muls(log)
-    path = log.folder / INDEX
-    with sqlite3.connect(path, isolation_level=None) as other:
-        other.execute("BEGIN EXCLUSIVE")
-        assert muls(log, patience_s=0.01) == EXPECTED
-        (note,) = notes(log, patience_s=0.01)
-    other.close()
-    assert note.startswith("the index was made anew in memory, as ")
-    assert note.endswith(f"{INDEX} is of no use: another process has it locked")
-    assert muls(log) == EXPECTED
 
 
 def test_damaged_and_half_lines_are_told(log: HistoryLog) -> None:
@@ -194,10 +131,10 @@ def test_results_without_a_definition_are_told(log: HistoryLog) -> None:
     # Other segments define the same counts: what they say holds here too, but for the first value.
     for other in log.segments()[1:]:
         other.path.unlink()
-    with HistoryIndex(log) as index:
-        assert index.results(TEST) == []
-        assert "results passed over, as the lines that define them are lost: " in index.notes[0]
-        assert index.results("t.py::test_1") != []
+    reader = HistoryReader(log)
+    assert reader.results(TEST) == []
+    assert "results passed over, as the lines that define them are lost: " in reader.notes[0]
+    assert reader.results("t.py::test_1") != []
 
 
 def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
@@ -227,6 +164,6 @@ def test_runs_stand_in_the_order_of_their_commits(tmp_path: Path) -> None:
 
 
 def test_empty_history_leaves_no_folder(tmp_path: Path) -> None:
-    with HistoryIndex(HistoryLog(tmp_path / "history")) as index:
-        assert index.tests() == []
+    reader = HistoryReader(HistoryLog(tmp_path / "history"))
+    assert reader.tests() == []
     assert list(tmp_path.iterdir()) == []

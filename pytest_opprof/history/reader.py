@@ -1,0 +1,137 @@
+"""A log as it is asked: what each test measured, run by run.
+
+What a test measured is packed in integers of 64 bits: run, counts, how many values, the values. So 5,000,000
+results are some 160 MiB, and those of one test are found at once.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_opprof.history.entries import DefinitionEntry, RunEntry, RunHead, read_entries
+from pytest_opprof.history.log import HistoryLog, Segment
+from pytest_opprof.history.record import Counts
+from pytest_opprof.results.files import shown
+from pytest_opprof.results.gc_paused import gc_paused
+from pytest_opprof.results.run import Environment
+
+_HEADER: Final = 3  # of a result: run, counts, how many values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one run measured of one test."""
+
+    run: RunHead
+    environment: Environment
+    counts: Counts
+    measured: tuple[int, ...]
+
+
+class HistoryReader:
+    """All that a log says, read once.
+
+    Args:
+        log: Which one; it need not exist.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+
+    def __init__(self, log: HistoryLog) -> None:
+        self._folder = log.folder
+        self._damaged: list[tuple[str, int]] = []
+        self._lost = 0
+        self._runs: list[tuple[RunHead, Environment]] = []
+        self._run_ids: set[str] = set()
+        self._environments: dict[str, Environment] = {}
+        self._counts: list[Counts] = []
+        self._series: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        # By the digest of a test's counts: where its results go, and which counts they have.
+        self._targets: dict[str, tuple[array[int], int]] = {}
+        # Of millions of lists that are about to be packed, the collector would look at each again and again.
+        with log.shared(), gc_paused():
+            for segment in log.segments():
+                self._take(segment)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the user: what was passed over."""
+        found = [
+            f"{shown(self._folder / name)}: damaged lines passed over: {count}"
+            for name, count in self._damaged
+        ]
+        if self._lost:
+            found.append(f"results passed over, as the lines that define them are lost: {self._lost}")
+        return tuple(found)
+
+    def tests(self) -> list[str]:
+        """The node ids of all tests, in alphabetical order."""
+        return sorted(self._series)
+
+    def run_ids(self) -> set[str]:
+        """The runs that there are."""
+        return self._run_ids
+
+    def results(self, node_id: str, *, name: str | None = None) -> list[Result]:
+        """What was measured of a test, oldest commit first.
+
+        Args:
+            name: Only runs that were saved under this name.
+        """
+        found = self._results(self._series.get(node_id, array("q")))
+        wanted = (result for result in found if name is None or result.run.name == name)
+        return sorted(wanted, key=lambda result: result.run.order)
+
+    def _results(self, packed: array[int]) -> Iterator[Result]:
+        # A run that has two definitions of a test, as no writer of ours makes one, counts once: the last.
+        latest, at = {}, 0
+        while at < len(packed):
+            run, counted, length = packed[at : at + _HEADER]
+            latest[run] = (counted, tuple(packed[at + _HEADER : at + _HEADER + length]))
+            at += _HEADER + length
+        for run, (counted, measured) in latest.items():
+            head, environment = self._runs[run]
+            yield Result(run=head, environment=environment, counts=self._counts[counted], measured=measured)
+
+    def _take(self, segment: Segment) -> None:
+        known = self._targets.keys() | self._environments.keys()
+        chunk = read_entries(segment.path, known=known)
+        # Half a line at the end is a damaged one too.
+        if damaged := chunk.damaged + (segment.size > chunk.end):
+            self._damaged.append((segment.path.name, damaged))
+        # What is defined too late is: lines of a damaged segment may stand in any order.
+        for entry in chunk.entries:
+            if isinstance(entry, DefinitionEntry):
+                self._define(entry)
+        for entry in chunk.entries:
+            if isinstance(entry, RunEntry) and entry.head.run_id not in self._run_ids:
+                self._add(entry)
+
+    def _define(self, entry: DefinitionEntry) -> None:
+        digest = entry.definition.digest
+        if entry.counts is None:
+            self._environments[digest] = Environment(fingerprint=entry.fingerprint)
+        elif digest not in self._targets:
+            self._targets[digest] = self._series[entry.counts.node_id], len(self._counts)
+            self._counts.append(entry.counts)
+
+    def _add(self, entry: RunEntry) -> None:
+        environment = self._environments.get(entry.environment)
+        if environment is None:
+            self._lost += len(entry.tests)
+            return
+        self._run_ids.add(entry.head.run_id)
+        run, targets = len(self._runs), self._targets
+        self._runs.append((entry.head, environment))
+        # Nothing but this runs millions of times.
+        for digest, values in entry.tests.items():
+            if digest in targets:
+                data, counts = targets[digest]
+                data.extend((run, counts, len(values), *values))
+            else:
+                self._lost += 1
