@@ -147,6 +147,18 @@ PROOFS: dict[str, Typed] = {
     "history --json": ("history test_x", "history test_x --json"),
     "history --csv": ("history test_x", "history test_x --csv"),
     "history --import": ("history test_x", "history test_x --import two.json"),
+    "history --tables": (
+        "history test_x --import two.json",
+        "history test_x --import two.json --tables=memory://proof",
+    ),
+    "history --where": (
+        "history ops.count --import two.json --tables=memory://proof",
+        "history ops.count --import two.json --tables=memory://proof --where=dirty",
+    ),
+    "history --repo": (
+        "history --import two.json --tables=memory://proof",
+        "history --import two.json --tables=memory://proof --repo=encoder",
+    ),
     "history --compact": ("history test_x", "history test_x --compact"),
     "history --store": ("history test_x", "history test_x --store=dir:other"),
     "merge runs": ("merge base.json -o joined.json", "merge base.json two.json -o joined.json"),
