@@ -106,25 +106,21 @@ def _rows_of_tables(count: int, *, log_bytes: float) -> list[Row]:
             figure=log_bytes * count / size,
             bound=4,
         ),
-        Row(
-            what=f"{what}: a trend",
-            ours=nanoseconds(trend_ns),
-            peer="",
-            figure=trend_ns / 1e9,
-            bound=0.5,
-            direction=Bound.AT_MOST,
-            unit="s",
-        ),
-        Row(
-            what=f"{what}: where an op's count changed, all tests",
-            ours=nanoseconds(changes_ns),
-            peer="",
-            figure=changes_ns / 1e9,
-            bound=3,
-            direction=Bound.AT_MOST,
-            unit="s",
-        ),
+        _seconds(f"{what}: a trend", trend_ns, at_most=0.5),
+        _seconds(f"{what}: where an op's count changed, all tests", changes_ns, at_most=3),
     ]
+
+
+def _seconds(what: str, took_ns: int, *, at_most: float) -> Row:
+    return Row(
+        what=what,
+        ours=nanoseconds(took_ns),
+        peer="",
+        figure=took_ns / 1e9,
+        bound=at_most,
+        direction=Bound.AT_MOST,
+        unit="s",
+    )
 
 
 def _parts(records: Iterator[RunRecord]) -> Iterator[list[ToldRun]]:

@@ -27,12 +27,12 @@ def checked_name(name: str, *, what: str) -> str:
 def write_parquet(address: str, content: Any, *, group: int | None = None) -> None:
     """Write a table of pyarrow's; the same rows make the same bytes.
 
+    An object store takes a file whole; on a disk it gets its name when it is whole.
+
     Args:
         address: A path or an address of fsspec.
         content: The table.
         group: How many rows a reader of some of them has to read at once; as pyarrow has it, unless given.
-
-    An object store takes a file whole; on a disk it gets its name when it is whole.
 
     Raises:
         OSError: It cannot be written.

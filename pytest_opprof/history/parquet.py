@@ -31,7 +31,6 @@ from pytest_opprof.results.run import Run
 
 _TEXT: Final = "string"
 _NUMBER: Final = "int64"
-ENVIRONMENT: Final = "environment"
 COLUMNS: Final = {
     "results": {"node_id": _TEXT, "run": _TEXT, "counts": _TEXT, "measured": "int64[]"},
     "definitions": {
@@ -52,7 +51,7 @@ COLUMNS: Final = {
     "spans": {"node_id": _TEXT, "counts": _TEXT, "first": _TEXT, "last": _TEXT},
     "runs": {
         **dict.fromkeys(
-            ("run", "at", "created", "committed", "commit", "branch", "name", ENVIRONMENT), _TEXT
+            ("run", "at", "created", "committed", "commit", "branch", "name", "environment"), _TEXT
         ),
         "dirty": "bool",
         **dict.fromkeys(FINGERPRINT_FIELDS, _TEXT),
@@ -149,7 +148,8 @@ def run_ids(root: str, repo: str) -> set[str]:
 def compact(root: str) -> tuple[int, int]:
     """Join the parts of each month that has several.
 
-    Killed before the last part is removed, a run is there twice: readers count it once.
+    Killed before the last part is removed, a run is there twice: readers count it once, and the next call
+    removes the rest.
 
     Returns:
         How many months there are, and how many parts were joined.
@@ -163,7 +163,8 @@ def compact(root: str) -> tuple[int, int]:
     for month in months:
         place = month.removeprefix(f"{path}/runs/")
         parts = {table: sorted(files.glob(f"{path}/{table}/{place}/*.parquet")) for table in COLUMNS}
-        if len(parts["runs"]) > 1:
+        # A table alone has several where an import or a compaction was interrupted.
+        if max(map(len, parts.values())) > 1:
             _write(root, place, _joined(files, parts), instead_of=parts, files=files)
             joined += len(parts["runs"])
     return len(months), joined

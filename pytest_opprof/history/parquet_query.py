@@ -136,7 +136,8 @@ class HistoryTables:
         """The tests of repositories that have runs that are asked for, each with its repository first."""
         return self._query(
             "SELECT DISTINCT repo, node_id FROM spans_parts "
-            "WHERE repo IN (SELECT repo FROM runs WHERE is_wanted) ORDER BY ALL"
+            "WHERE repo IN (SELECT repo FROM runs WHERE is_wanted) "
+            "AND (repo, first) IN (SELECT (repo, run) FROM runs) ORDER BY ALL"
         )
 
     @property

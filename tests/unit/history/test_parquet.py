@@ -146,15 +146,20 @@ def test_an_interrupted_import_has_no_run(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(parquet, "write_parquet", full)
     with pytest.raises(StoreError, match="cannot be written: No space left on device"):
-        add(tmp_path, "encoder", [record(1, mul=7)])
+        add(tmp_path, "encoder", [record(1, mul=7, tests=2)])
     assert HistoryTables(str(tmp_path)).changes(MULS) == []
+    assert HistoryTables(str(tmp_path)).tests() == [("encoder", "t.py::test_0")]
     assert run_ids(str(tmp_path), "encoder") == {"run00000"}
     monkeypatch.undo()
     add(tmp_path, "encoder", [record(1, mul=7)])
     assert told(HistoryTables(str(tmp_path)).changes(MULS)) == [("encoder", "run00001", 2, 7)]
 
 
-def test_a_compaction_that_was_killed_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("allowed", [0, 3, 5])
+def test_a_compaction_that_was_killed_says_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: int
+) -> None:
+    """Before the first part is removed; after all parts of one table, the runs, are; and in the next one."""
     for day, mul in enumerate([2, 3, 3]):
         add(tmp_path, "encoder", [record(day, mul=mul)])
     before = (
@@ -165,8 +170,14 @@ def test_a_compaction_that_was_killed_says_the_same(tmp_path: Path, monkeypatch:
     class Killed(BaseException):
         pass
 
+    removed: list[str] = []
+    remove = pytest.importorskip("fsspec.implementations.local").LocalFileSystem.rm_file
+
     def killed(files: object, path: str) -> None:
-        raise Killed
+        if len(removed) == allowed:
+            raise Killed
+        removed.append(path)
+        remove(files, path)
 
     local = pytest.importorskip("fsspec.implementations.local")
     with monkeypatch.context() as patched:
@@ -176,7 +187,7 @@ def test_a_compaction_that_was_killed_says_the_same(tmp_path: Path, monkeypatch:
     tables = HistoryTables(str(tmp_path))
     assert (tables.changes(MULS), tables.results("encoder", "t.py::test_0")) == before
     compact(str(tmp_path))
-    assert len(list((tmp_path / "runs").rglob("*.parquet"))) == 1
+    assert all(len(list((tmp_path / table).rglob("*.parquet"))) == 1 for table in parquet.COLUMNS)
 
 
 def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
