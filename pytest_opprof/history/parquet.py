@@ -8,7 +8,7 @@ Each table has a folder a repository and month (``runs/repo=encoder/month=2026-0
 * ``times``: the times of each op, which only run documents have;
 * ``spans``: the first and the last of runs in a row with the same counts in the same environment.
 
-``spans`` is why a change is found among 50 million results in a second. A part's runs are written last: what
+``spans`` is why a change is found without a look at every result. A part's runs are written last: what
 an interrupted import left belongs to no run, and the next import of these runs writes it again.
 """
 
