@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -15,6 +15,7 @@ from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
 from pytest_opprof.history.reader import Result
 from pytest_opprof.history.record import Counts
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
+from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import differences
 from pytest_opprof.results.run import Commit, Environment
 from pytest_opprof.results.samples import Samples
@@ -146,6 +147,7 @@ class HistoryTables:
         ((count,),) = self._query("SELECT count(*) FROM runs WHERE is_wanted")
         return int(count)
 
+    @gc_paused()
     def results(self, repo: str, node_id: str, *, name: str | None = None) -> list[Result]:
         """What was measured of a test in the runs that are asked for, oldest commit first."""
         found = self._query(
@@ -154,7 +156,7 @@ class HistoryTables:
             "WHERE results.repo = ? AND node_id = ? AND is_wanted AND (? IS NULL OR name = ?)",
             repo, node_id, name, name,
         )  # fmt: skip
-        heads, counts = self._heads(), self._counts(repo, node_id)
+        heads, counts = self._heads({run for _, run, *_ in found}), self._counts(repo, node_id)
         return [
             Result(run=heads[repo, run][0], environment=heads[repo, run][1], counts=counts[digest],
                    measured=tuple(measured))
@@ -173,6 +175,7 @@ class HistoryTables:
                 sums[run] = sums.get(run, 0) + low
         return sums
 
+    @gc_paused()
     def changes(self, path: MetricPath, *, name: str | None = None) -> list[Change]:
         """Where a metric of any test changed, oldest first, in the runs that are asked for.
 
@@ -197,19 +200,20 @@ class HistoryTables:
             listening=[told for told in known if path.op is not None and path.metric.answers(told.split())],
             name=name,
         )
-        heads = self._heads()
+        heads = self._heads({run for row in found for run in (row[2], row[7])})
         return [_change(row, heads, path) for row in found]
 
     def _ops(self, pattern: str) -> list[str]:
         names = self._query("SELECT DISTINCT op FROM counts_parts WHERE op != ''")
         return [name for (name,) in names if matches(pattern, name)]
 
-    def _heads(self) -> _Heads:
+    def _heads(self, runs: Collection[str]) -> _Heads:
         fields = list(FINGERPRINT_FIELDS)
         columns = ", ".join(f'"{field}"' for field in fields)
         found = self._query(
             'SELECT repo, run, created, committed, "commit", dirty, branch, name, environment, '  # noqa: S608
-            f"{columns} FROM runs"
+            f"{columns} FROM runs WHERE run IN (SELECT unnest(?))",
+            list(runs),
         )
         environments: dict[str, Environment] = {}
         heads = {}
@@ -273,7 +277,8 @@ class HistoryTables:
 
 def _change(row: tuple[Any, ...], heads: _Heads, path: MetricPath) -> Change:
     repo, node_id, run_before, steps_before, *before, run, steps, low, high, total = row
-    told = differences(heads[repo, run_before][1], heads[repo, run][1], ignore_unknown=True)
+    was, now = heads[repo, run_before][1], heads[repo, run][1]
+    told = {} if was is now else differences(was, now, ignore_unknown=True)  # as in most of thousands
     return Change(
         repo=repo,
         node_id=node_id,
