@@ -1,10 +1,14 @@
-"""A history of 10,000 runs of 500 tests, against json reading the same lines; and tables of 100,000."""
+"""A history of 10,000 runs of 500 tests, against json reading the same lines; and tables of 100,000.
+
+``python -m benchmarks.history 1000000 10`` makes tables of so many runs, of so many repositories.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from benchmarks.table import Bound, Row, nanoseconds
+from benchmarks.table import Bound, Row, as_text, nanoseconds
 from pytest_opprof.history.change_points import shifts
 from pytest_opprof.history.lines import trend_lines
 from pytest_opprof.history.log import HistoryLog
-from pytest_opprof.history.parquet import ToldRun, add_runs
+from pytest_opprof.history.parquet import ToldRun, add_runs, compact
 from pytest_opprof.history.parquet_query import HistoryTables
 from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.record import (
@@ -36,7 +40,7 @@ from pytest_opprof.results.samples import Samples
 
 _RUNS: Final = 10_000
 _RUNS_OF_TABLES: Final = 100_000
-_RUNS_A_PART: Final = 700  # a month of runs each hour
+_RUNS_A_PART: Final = 700  # a week of runs each quarter of an hour; then a month's parts are compacted
 _TESTS: Final = 500
 _OPS: Final = 20
 _STEPS: Final = 3
@@ -88,12 +92,15 @@ def rows(*, quick: bool) -> list[Row]:
     ]
 
 
-def _rows_of_tables(count: int, *, log_bytes: float) -> list[Row]:
+def _rows_of_tables(count: int, *, log_bytes: float = 0, repos: int = 1) -> list[Row]:
+    """Tables of so many runs, as many in each repository; one test's trend, and a change in any test."""
     what = f"history: {count:,} runs of {_TESTS} tests as Parquet"
     with tempfile.TemporaryDirectory(prefix="opprof-bench-") as root:
         start = time.perf_counter_ns()
-        for some in _parts(_records(count)):
-            add_runs(root, "encoder", some)
+        for repo in range(repos):
+            for some in _parts(_records(count // repos, apart=timedelta(minutes=15))):
+                add_runs(root, f"encoder{repo}", some)
+        compact(root)
         wrote_ns = time.perf_counter_ns() - start
         size = sum(path.stat().st_size for path in Path(root).rglob("*.parquet"))
         trend_ns = min(_trend_of_tables_ns(root) for _ in range(3))
@@ -101,17 +108,20 @@ def _rows_of_tables(count: int, *, log_bytes: float) -> list[Row]:
     return [
         Row(
             what=f"{what}: disk, and written",
-            ours=f"{size / 2**20:.0f} MiB, {nanoseconds(wrote_ns)}",
-            peer=f"the log {log_bytes * count / 2**20:.0f} MiB",
-            figure=log_bytes * count / size,
-            bound=4,
+            ours=f"{size / 2**20:,.0f} MiB, {nanoseconds(wrote_ns)}",
+            peer=f"the log {log_bytes * count / 2**20:,.0f} MiB" if log_bytes else "none",
+            figure=log_bytes * count / size if log_bytes else size / count / 1024,
+            bound=4 if log_bytes else None,
+            unit="x" if log_bytes else "KiB a run",
         ),
-        _seconds(f"{what}: a trend", trend_ns, at_most=0.5),
-        _seconds(f"{what}: where an op's count changed, all tests", changes_ns, at_most=3),
+        _seconds(f"{what}: a trend", trend_ns, at_most=0.5 if log_bytes else None),
+        _seconds(
+            f"{what}: where an op's count changed, all tests", changes_ns, at_most=3 if log_bytes else None
+        ),
     ]
 
 
-def _seconds(what: str, took_ns: int, *, at_most: float) -> Row:
+def _seconds(what: str, took_ns: int, *, at_most: float | None) -> Row:
     return Row(
         what=what,
         ours=nanoseconds(took_ns),
@@ -132,10 +142,9 @@ def _trend_of_tables_ns(root: str) -> int:
     """What `opprof history --tables ROOT TEST ops.count` does, printing aside."""
     node_id, start = _node_id(_TESTS // 2), time.perf_counter_ns()
     tables = HistoryTables(root)
-    assert ("encoder", node_id) in tables.tests()
-    assert trend_of(
-        node_id, parse_path("ops.count", where="here"), tables.results("encoder", node_id)
-    ).changes
+    assert ("encoder0", node_id) in tables.tests()
+    results = tables.results("encoder0", node_id)
+    assert trend_of(node_id, parse_path("ops.count", where="here"), results).changes
     return time.perf_counter_ns() - start
 
 
@@ -145,8 +154,8 @@ def _changes_ns(root: str) -> int:
     return time.perf_counter_ns() - start
 
 
-def _records(count: int) -> Iterator[RunRecord]:
-    """Runs of an hour each: times are noise, counts change now and then, each test's at a time of its own."""
+def _records(count: int, *, apart: timedelta = timedelta(hours=1)) -> Iterator[RunRecord]:
+    """Runs in a row: times are noise, counts change now and then, each test's at a time of its own."""
     source = random.Random(0)  # noqa: S311  # no secret
     environment = environment_definition({"python": "3.12", "torch": "2.13.0", "cpu_model": "a processor"})
     definitions: dict[tuple[int, int], Definition] = {}
@@ -157,7 +166,7 @@ def _records(count: int) -> Iterator[RunRecord]:
             if (test, version) not in definitions:
                 definitions[test, version] = counts_definition(_counts(test, version))
             tests.append((definitions[test, version], (source.randrange(4_000_000, 4_400_000),)))
-        created = _FIRST + timedelta(hours=run)
+        created = _FIRST + run * apart
         yield RunRecord(
             run_id=f"{run:016x}",
             created=created,
@@ -258,3 +267,7 @@ def _run(number: int) -> Run:
         commit=Commit(id=f"{number:040x}", dirty=False, branch="main"),
         tests=tests,
     )
+
+
+if __name__ == "__main__":
+    print(as_text(_rows_of_tables(int(sys.argv[1]), repos=int(sys.argv[2])), markdown=False))

@@ -39,21 +39,21 @@ def trend_lines(trends: Sequence[Trend], *, last: int, width: int) -> Iterator[L
         trends: Of one test and the same runs.
         last: How many of the latest runs to print; -1 for all.
     """
-    points = trends[0].points
-    shown = len(points) if last < 0 else min(last, len(points))
+    runs = len(trends[0])
+    shown = runs if last < 0 else min(last, runs)
     yield Line(escaped(trends[0].node_id), Style.BOLD)
     for trend in trends:
         yield from _summary(trend, width=width)
     yield ""
     titles = [title for trend in trends for title in (trend_label(trend), "change")]
-    rows = [_row(trends, at) for at in range(len(points) - shown, len(points))]
+    rows = [_row(trends, at) for at in range(runs - shown, runs)]
     headers = ["date", "commit", "name", *titles, ""]
     lines = table(headers, rows, width=width, names=2, sentences=len(headers) - 1, right=titles)
     marked = [False, *(bool(row[-1]) for row in rows)]
     for line, is_change in zip(lines, marked, strict=True):
         yield Line(line, Style.WARN) if is_change else line
-    if shown < len(points):
-        yield Line(f"{len(points) - shown} earlier runs not shown (--last -1 shows all)", Style.DIM)
+    if shown < runs:
+        yield Line(f"{runs - shown} earlier runs not shown (--last -1 shows all)", Style.DIM)
 
 
 def change_lines(
@@ -126,7 +126,7 @@ def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:
             "test": trend.node_id,
             "metric": str(trend.path),
             "unit": str(trend.path.metric.unit),
-            "points": [_cells(point) for point in trend.points],
+            "points": [_cells(point) for point in trend.points()],
             "note": trend.note,
         }
         for trend in trends
@@ -140,7 +140,7 @@ def to_csv(trends: Sequence[Trend]) -> str:
     writer.writeheader()
     for trend in trends:
         of_trend = {"test": trend.node_id, "metric": str(trend.path), "unit": str(trend.path.metric.unit)}
-        writer.writerows(of_trend | _cells(point) for point in trend.points)
+        writer.writerows(of_trend | _cells(point) for point in trend.points())
     return text.getvalue()
 
 
@@ -155,21 +155,23 @@ def sparkline(values: Sequence[float | None], *, width: int) -> str:
 
 
 def _summary(trend: Trend, *, width: int) -> Iterator[Line | str]:
-    known = [point.samples for point in trend.points]
-    title = f"  {trend.path} in each step: {counted(len(known), 'run')}, {counted(trend.changes, 'change')}"
+    title = (
+        f"  {trend.path} in each step: {counted(len(trend), 'run')}, {counted(len(trend.changes), 'change')}"
+    )
     yield escaped(title)
-    bars = sparkline([None if samples is None else samples.mean for samples in known], width=width - 4)
+    means = [None if samples is None else samples.mean for samples in trend.samples]
+    bars = sparkline(means, width=width - 4)
     yield f"    {bars}".rstrip()
     if trend.note:
         yield Line(f"    {trend.note}", Style.DIM)
 
 
 def _row(trends: Sequence[Trend], at: int) -> list[str]:
-    run = trends[0].points[at].result.run
+    run = trends[0].results[at].run
     cells = [f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}", _commit(run), run.name or ""]
     told: dict[str, None] = {}
     for trend in trends:
-        point = trend.points[at]
+        point = trend.point(at)
         cells += [_value(trend, point), _change(trend, at)]
         if point.is_change:
             told |= dict.fromkeys([f"{_MARK} {trend_label(trend)} changed", *point.because])
@@ -187,8 +189,9 @@ def _value(trend: Trend, point: Point) -> str:
 
 def _change(trend: Trend, at: int) -> str:
     """Against the last run before that can tell; nothing where nothing changed."""
-    now = trend.points[at].samples
-    before = next((p.samples for p in reversed(trend.points[:at]) if p.samples is not None), None)
+    now = trend.samples[at]
+    earlier = (trend.samples[before] for before in range(at - 1, -1, -1))
+    before = next((samples for samples in earlier if samples is not None), None)
     if now is None or before is None or now == before:
         return ""
     return format_change(round(now.mean - before.mean), unit=trend.path.metric.unit)

@@ -33,7 +33,7 @@ def _of_page(trend: Trend) -> MetricTrend:
     return MetricTrend(
         label=trend_label(trend),
         unit=trend.path.metric.unit,
-        points=tuple(map(_point, trend.points[-_MOST_RUNS:])),
+        points=tuple(map(_point, trend.points(last=_MOST_RUNS))),
         note=trend.note,
     )
 

@@ -190,15 +190,16 @@ def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
                 rows["counts"] += _count_rows(digest, counts)
             rows["results"].append((node_ids[digest], record.run_id, digest, measured))
     tables = {
-        table: arrow_table(COLUMNS[table], sorted(rows[table], key=_key))
-        for table in COLUMNS
+        table: arrow_table(columns, rows[table]).sort_by([(column, "ascending") for column in _key(columns)])
+        for table, columns in COLUMNS.items()
         if table != "spans"
     }
     return tables | {"spans": _spans(tables)}
 
 
-def _key(row: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(value for value in row[:4] if isinstance(value, str))
+def _key(columns: dict[str, str]) -> list[str]:
+    """By what a table's rows are sorted: by what they are of, not by what was measured."""
+    return [column for column in list(columns)[:4] if columns[column] == _TEXT]
 
 
 def _run_row(record: RunRecord) -> tuple[Any, ...]:
@@ -249,7 +250,7 @@ def _joined(files: Any, parts: dict[str, list[str]]) -> dict[str, Any]:
                         parquet.read_table(path, filesystem=files, partitioning=None) for path in parts[table]
                     ]
                     connection.register("parts", pa.concat_tables(read, promote_options="default"))
-                    order = ", ".join(f'"{column}"' for column in list(columns)[:4])
+                    order = ", ".join(f'"{column}"' for column in _key(columns))
                     text = f"SELECT DISTINCT * FROM parts ORDER BY {order}"  # noqa: S608
                     joined[table] = connection.sql(text).to_arrow_table()
     except (OSError, ValueError) as error:

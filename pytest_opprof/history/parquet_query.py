@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, overload
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
 from pytest_opprof.history.entries import RunHead
 from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
-from pytest_opprof.history.reader import Result
+from pytest_opprof.history.reader import Results
 from pytest_opprof.history.record import Counts
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
 from pytest_opprof.results.gc_paused import gc_paused
@@ -60,9 +61,8 @@ SELECT repo, node_id, run_before, steps_before, low_before, high_before, total_b
 FROM compared WHERE run_before IS NOT NULL AND (low, high) != (low_before, high_before)
 ORDER BY place, repo, node_id
 """
-
-
-_Heads: TypeAlias = Mapping[tuple[str, str], tuple[RunHead, Environment]]
+_PRINTED: Final = 64  # of the latest runs as a rule, at most
+_Head: TypeAlias = tuple[RunHead, Environment]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +109,14 @@ class HistoryTables:
         self._query(_BY_NUMBER)
         for table in COLUMNS:
             pattern = f"{path.rstrip('/')}/{table}/repo=*/month=*/*.parquet".replace("'", "''")
+            # Releases of ours differ in the fields of a fingerprint: each file is asked for its columns.
+            union = str(table == "runs").lower()
             self._query(
-                f"CREATE VIEW {table}_parts AS SELECT * FROM read_parquet('{pattern}', union_by_name=true, "  # noqa: S608
-                "hive_partitioning=true, hive_types_autocast=false)"
+                f"CREATE VIEW {table}_parts AS SELECT * FROM read_parquet('{pattern}', "  # noqa: S608
+                f"union_by_name={union}, hive_partitioning=true, hive_types_autocast=false)"
             )
         self._query(
-            f"CREATE TABLE runs AS SELECT DISTINCT ON (repo, run) *, {ORDER} AS place, true AS is_wanted "  # noqa: S608
+            f"CREATE TABLE runs AS SELECT DISTINCT repo, run, name, {ORDER} AS place, true AS is_wanted "  # noqa: S608
             "FROM runs_parts AS runs"
         )
         if where is not None:
@@ -122,12 +124,14 @@ class HistoryTables:
 
     def _want(self, where: str) -> None:
         told = _LITERAL.sub(lambda literal: f"by_number({literal[0]})", where)
-        columns = [f'"{column}"' for column, kind, *_ in self._query("DESCRIBE runs") if kind == "VARCHAR"]
+        columns = [
+            f'"{column}"' for column, kind, *_ in self._query("DESCRIBE runs_parts") if kind == "VARCHAR"
+        ]
         by_number = ", ".join(f"by_number({column}) AS {column}" for column in columns)
         self._query(
             "UPDATE runs SET is_wanted = (repo, run) IN "  # noqa: S608
             "(SELECT (of_repo, of_run) FROM "
-            f"(SELECT repo AS of_repo, run AS of_run, dirty, {by_number} FROM runs) WHERE ({told}\n))",
+            f"(SELECT repo AS of_repo, run AS of_run, dirty, {by_number} FROM runs_parts) WHERE ({told}\n))",
             told=f"--where {where!r}",
         )
         if not self._query("SELECT 1 FROM runs WHERE is_wanted LIMIT 1"):
@@ -136,9 +140,9 @@ class HistoryTables:
     def tests(self) -> list[tuple[str, str]]:
         """The tests of repositories that have runs that are asked for, each with its repository first."""
         return self._query(
-            "SELECT DISTINCT repo, node_id FROM spans_parts "
-            "WHERE repo IN (SELECT repo FROM runs WHERE is_wanted) "
-            "AND (repo, first) IN (SELECT (repo, run) FROM runs) ORDER BY ALL"
+            "SELECT DISTINCT spans.repo, node_id FROM spans_parts AS spans "
+            "SEMI JOIN runs ON spans.repo = runs.repo AND first = run "
+            "WHERE spans.repo IN (SELECT repo FROM runs WHERE is_wanted) ORDER BY ALL"
         )
 
     @property
@@ -148,20 +152,18 @@ class HistoryTables:
         return int(count)
 
     @gc_paused()
-    def results(self, repo: str, node_id: str, *, name: str | None = None) -> list[Result]:
+    def results(self, repo: str, node_id: str, *, name: str | None = None) -> Results:
         """What was measured of a test in the runs that are asked for, oldest commit first."""
-        found = self._query(
-            "SELECT DISTINCT ON (runs.run) runs.place, runs.run, results.counts, results.measured "
+        found = self._columns(
+            "SELECT DISTINCT ON (place) run, results.counts, results.measured "
             "FROM results_parts AS results JOIN runs USING (repo, run) "
-            "WHERE results.repo = ? AND node_id = ? AND is_wanted AND (? IS NULL OR name = ?)",
+            "WHERE results.repo = ? AND node_id = ? AND is_wanted AND (? IS NULL OR name = ?) ORDER BY place",
             repo, node_id, name, name,
         )  # fmt: skip
-        heads, counts = self._heads({run for _, run, *_ in found}), self._counts(repo, node_id)
-        return [
-            Result(run=heads[repo, run][0], environment=heads[repo, run][1], counts=counts[digest],
-                   measured=tuple(measured))
-            for _, run, digest, measured in sorted(found)
-        ]  # fmt: skip
+        digests, known = found["counts"].to_pylist(), self._counts(repo, node_id)
+        return Results(
+            _Heads(self, repo, found["run"]), [known[digest] for digest in digests], _Lists(found["measured"])
+        )
 
     def times(self, repo: str, node_id: str, path: MetricPath) -> dict[str, int]:
         """A time of an op, or of those that match, by the run's id, in nanoseconds."""
@@ -200,19 +202,20 @@ class HistoryTables:
             listening=[told for told in known if path.op is not None and path.metric.answers(told.split())],
             name=name,
         )
-        heads = self._heads({run for row in found for run in (row[2], row[7])})
+        heads = self.heads({run for row in found for run in (row[2], row[7])})
         return [_change(row, heads, path) for row in found]
 
     def _ops(self, pattern: str) -> list[str]:
         names = self._query("SELECT DISTINCT op FROM counts_parts WHERE op != ''")
         return [name for (name,) in names if matches(pattern, name)]
 
-    def _heads(self, runs: Collection[str]) -> _Heads:
+    def heads(self, runs: Collection[str]) -> Mapping[tuple[str, str], _Head]:
+        """Runs and their environments, by repository and the run's id."""
         fields = list(FINGERPRINT_FIELDS)
         columns = ", ".join(f'"{field}"' for field in fields)
         found = self._query(
             'SELECT repo, run, created, committed, "commit", dirty, branch, name, environment, '  # noqa: S608
-            f"{columns} FROM runs WHERE run IN (SELECT unnest(?))",
+            f"{columns} FROM runs_parts WHERE run IN (SELECT unnest(?))",
             list(runs),
         )
         environments: dict[str, Environment] = {}
@@ -239,13 +242,12 @@ class HistoryTables:
             "FROM definitions_parts WHERE repo = ? AND node_id = ?",
             repo, node_id,
         )  # fmt: skip
+        steps_of = {counts: steps for counts, steps, *_ in defined}
         rows = self._query(
             "SELECT DISTINCT counts, op, metric, low, high, total FROM counts_parts "
-            "WHERE repo = ? AND counts IN "
-            "(SELECT counts FROM definitions_parts WHERE repo = ? AND node_id = ?)",
-            repo, repo, node_id,
+            "WHERE repo = ? AND counts IN (SELECT unnest(?))",
+            repo, list(steps_of),
         )  # fmt: skip
-        steps_of = {counts: steps for counts, steps, *_ in defined}
         ops: dict[str, dict[str, dict[str, Samples]]] = {counts: {} for counts in steps_of}
         for counts, op, metric, *values in rows:
             ops[counts].setdefault(op, {})[metric] = _samples(*values, steps=steps_of[counts])
@@ -262,9 +264,20 @@ class HistoryTables:
             for counts, steps, sources, omitted, measured in defined
         }
 
+    def _columns(self, text: str, *values: object) -> dict[str, Any]:
+        """An answer as pyarrow's arrays by column: nobody makes objects of 100,000 rows."""
+        with self._errors():
+            table = self._connection.sql(text, params=list(values)).to_arrow_table()
+        return {column: table[column].combine_chunks() for column in table.column_names}
+
     def _query(self, text: str, *values: object, told: str = "", **named: object) -> list[tuple[Any, ...]]:
-        try:
+        with self._errors(told):
             return list(self._connection.execute(text, named or list(values)).fetchall())
+
+    @contextmanager
+    def _errors(self, told: str = "") -> Iterator[None]:
+        try:
+            yield
         except self._duckdb.IOException as error:
             raise StoreError(f"the tables cannot be read: {error}") from error
         except self._duckdb.Error as error:
@@ -275,7 +288,55 @@ class HistoryTables:
             raise UsageError(f"DuckDB refuses {told}: {why} ({hint})") from error
 
 
-def _change(row: tuple[Any, ...], heads: _Heads, path: MetricPath) -> Change:
+class _Heads(Sequence[_Head]):
+    """The runs of a trend, read when they are asked for: the latest, which are printed, or else all."""
+
+    def __init__(self, tables: HistoryTables, repo: str, runs: Any) -> None:
+        self._tables, self._repo, self._runs = tables, repo, runs
+        self._known: Mapping[tuple[str, str], _Head] = {}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, at: int) -> _Head: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[_Head]: ...
+
+    def __getitem__(self, at: int | slice) -> _Head | list[_Head]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        run = self._runs[at].as_py()
+        if (self._repo, run) not in self._known:
+            is_late = at >= len(self) - _PRINTED
+            self._known = self._tables.heads((self._runs[-_PRINTED:] if is_late else self._runs).to_pylist())
+        return self._known[self._repo, run]
+
+
+class _Lists(Sequence[Sequence[int]]):
+    """A column of lists of integers."""
+
+    def __init__(self, column: Any) -> None:
+        self._ends: list[int] = column.offsets.to_pylist()
+        self._values: list[int] = column.values.to_pylist()
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> list[int]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[list[int]]: ...
+
+    def __getitem__(self, at: int | slice) -> list[int] | list[list[int]]:
+        if isinstance(at, slice):
+            return [self[each] for each in range(*at.indices(len(self)))]
+        return self._values[self._ends[at] : self._ends[at + 1]]
+
+
+def _change(row: tuple[Any, ...], heads: Mapping[tuple[str, str], _Head], path: MetricPath) -> Change:
     repo, node_id, run_before, steps_before, *before, run, steps, low, high, total = row
     was, now = heads[repo, run_before][1], heads[repo, run][1]
     told = {} if was is now else differences(was, now, ignore_unknown=True)  # as in most of thousands

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, overload
 
 from pytest_opprof.history.entries import DefinitionEntry, RunEntry, RunHead, read_entries
 from pytest_opprof.history.log import HistoryLog, Segment
@@ -30,6 +30,43 @@ class Result:
     environment: Environment
     counts: Counts
     measured: tuple[int, ...]
+
+
+class Results(Sequence[Result]):
+    """A test in each of some runs, oldest commit first: by column, as there may be 100,000.
+
+    Args:
+        heads: Each run and its environment.
+        counts: What of the test was exact in each.
+        measured: What varied.
+    """
+
+    def __init__(
+        self,
+        heads: Sequence[tuple[RunHead, Environment]],
+        counts: Sequence[Counts],
+        measured: Sequence[Sequence[int]],
+    ) -> None:
+        self.heads = heads
+        self.counts = counts
+        self.measured = measured
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @overload
+    def __getitem__(self, at: int) -> Result: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Results: ...
+
+    def __getitem__(self, at: int | slice) -> Result | Results:
+        if isinstance(at, slice):
+            return Results(self.heads[at], self.counts[at], self.measured[at])
+        run, environment = self.heads[at]
+        return Result(
+            run=run, environment=environment, counts=self.counts[at], measured=tuple(self.measured[at])
+        )
 
 
 class HistoryReader:
@@ -77,26 +114,26 @@ class HistoryReader:
         """The runs that there are."""
         return self._run_ids
 
-    def results(self, node_id: str, *, name: str | None = None) -> list[Result]:
+    def results(self, node_id: str, *, name: str | None = None) -> Results:
         """What was measured of a test, oldest commit first.
 
         Args:
             name: Only runs that were saved under this name.
         """
-        found = self._results(self._series.get(node_id, array("q")))
-        wanted = (result for result in found if name is None or result.run.name == name)
-        return sorted(wanted, key=lambda result: result.run.order)
-
-    def _results(self, packed: array[int]) -> Iterator[Result]:
+        packed = self._series.get(node_id, array("q"))
         # A run that has two definitions of a test, as no writer of ours makes one, counts once: the last.
         latest, at = {}, 0
         while at < len(packed):
             run, counted, length = packed[at : at + _HEADER]
-            latest[run] = (counted, tuple(packed[at + _HEADER : at + _HEADER + length]))
+            latest[run] = (self._counts[counted], packed[at + _HEADER : at + _HEADER + length])
             at += _HEADER + length
-        for run, (counted, measured) in latest.items():
-            head, environment = self._runs[run]
-            yield Result(run=head, environment=environment, counts=self._counts[counted], measured=measured)
+        runs = [run for run in latest if name is None or self._runs[run][0].name == name]
+        runs.sort(key=lambda run: self._runs[run][0].order)
+        return Results(
+            [self._runs[run] for run in runs],
+            [latest[run][0] for run in runs],
+            [latest[run][1] for run in runs],
+        )
 
     def _take(self, segment: Segment) -> None:
         known = self._targets.keys() | self._environments.keys()

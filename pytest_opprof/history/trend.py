@@ -10,7 +10,7 @@ from functools import reduce
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.history.change_points import shifts
-from pytest_opprof.history.reader import Result
+from pytest_opprof.history.reader import Result, Results
 from pytest_opprof.history.record import Counts
 from pytest_opprof.metrics import (
     COUNT,
@@ -52,19 +52,37 @@ class Trend:
     """A metric of a test over time, oldest commit first.
 
     Attributes:
-        points: One per run.
+        results: Of the test, one per run.
+        samples: The metric in each; None where the run cannot say.
+        changes: The places at which it changes.
         note: Why there are no change points although there could be; empty otherwise.
     """
 
     node_id: str
     path: MetricPath
-    points: tuple[Point, ...]
+    results: Results
+    samples: Sequence[Samples | None]
+    changes: frozenset[int]
     note: str = ""
 
-    @property
-    def changes(self) -> int:
-        """How often it changed."""
-        return sum(point.is_change for point in self.points)
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def points(self, *, last: int | None = None) -> list[Point]:
+        """The latest runs, or all: who prints 20 of 100,000 asks for no more."""
+        first = 0 if last is None else max(len(self) - last, 0)
+        return [self.point(at) for at in range(first, len(self))]
+
+    def point(self, at: int) -> Point:
+        """The metric in one run."""
+        before = self.results[at - 1] if at else None
+        result = self.results[at]
+        return Point(
+            result=result,
+            samples=self.samples[at],
+            is_change=at in self.changes,
+            because=_because(before, result, self.path) if before else (),
+        )
 
 
 def find_test(text: str, tests: Sequence[str], *, where: str = "the history") -> str:
@@ -99,7 +117,7 @@ def find_test(text: str, tests: Sequence[str], *, where: str = "the history") ->
 
 
 def wanted_metrics(
-    metric: str | None, results: Sequence[Result], *, has_times_of_ops: bool = False
+    metric: str | None, results: Results, *, has_times_of_ops: bool = False
 ) -> tuple[MetricPath, ...]:
     """The metrics to show.
 
@@ -112,7 +130,7 @@ def wanted_metrics(
         UsageError: No such metric, or one that the history does not keep.
     """
     if metric is None:
-        has_ops = any(OPS_COUNT.name in result.counts.totals for result in results)
+        has_ops = any(OPS_COUNT.name in counts.totals for counts in results.counts)
         count = OPS_COUNT if has_ops else RANGES_COUNT
         return MetricPath(op=None, metric=count), MetricPath(op=None, metric=TOTAL_SELF_CPU_TIME)
     path = parse_path(metric, where="METRIC")
@@ -127,7 +145,7 @@ def wanted_metrics(
 def trend_of(
     node_id: str,
     path: MetricPath,
-    results: Sequence[Result],
+    results: Results,
     *,
     samples: Sequence[Samples | None] | None = None,
 ) -> Trend:
@@ -140,57 +158,48 @@ def trend_of(
     """
     samples = values_of(results, path) if samples is None else samples
     known = [at for at, each in enumerate(samples) if each is not None]
-    note, changed = "", set()
+    note, changes = "", set()
     if path.metric.family is Family.EXACT:
-        pairs = itertools.pairwise(known)
-        changed = {at for before, at in pairs if not _is_same(path, samples, results, before, at)}
+        counts = results.counts
+        changes = {
+            at
+            for before, at in itertools.pairwise(known)
+            if counts[before] is not counts[at] and not _is_same(path, samples, results, before, at)
+        }
     elif len(known) >= _FEWEST_POINTS:
         found = shifts([float(each.low) for each in samples if each is not None])
-        note, changed = found.problem, {known[at] for at in found.at}
-    points = (
-        Point(
-            result=result,
-            samples=samples[at],
-            is_change=at in changed,
-            because=_because(results[at - 1], result, path) if at else (),
-        )
-        for at, result in enumerate(results)
+        note, changes = found.problem, {known[at] for at in found.at}
+    return Trend(
+        node_id=node_id, path=path, results=results, samples=samples, changes=frozenset(changes), note=note
     )
-    return Trend(node_id=node_id, path=path, points=tuple(points), note=note)
 
 
-def _is_same(
-    path: MetricPath, samples: Sequence[Samples | None], results: Sequence[Result], *runs: int
-) -> bool:
+def _is_same(path: MetricPath, samples: Sequence[Samples | None], results: Results, *runs: int) -> bool:
     """Whether two runs agree: on all ops, views among them, where one of them cannot tell its views."""
     values = [samples[run] for run in runs]
-    views = [results[run].counts.totals.get(VIEWS_COUNT.name) for run in runs]
+    views = [results.counts[run].totals.get(VIEWS_COUNT.name) for run in runs]
     if path.op is None and path.metric is OPS_COUNT and None in views:
         values = [ops.plus(more) if ops and more else ops for ops, more in zip(values, views, strict=True)]
     return values[0] == values[1]
 
 
-def values_of(results: Sequence[Result], path: MetricPath) -> list[Samples | None]:
+def values_of(results: Results, path: MetricPath) -> list[Samples | None]:
     """A metric in each run, per step; of a pattern, the sum of ops that match. None where it is not known."""
     # Thousands of runs share their counts, which are looked through once.
-    exact: dict[int, Samples | None] = {}
-    values = []
-    for result in results:
-        counts = result.counts
-        if path.op is None and path.metric.name in counts.measured:
-            values.append(_measured(result, path.metric.name))
-            continue
-        if id(counts) not in exact:
-            exact[id(counts)] = _exact(counts, path)
-        values.append(exact[id(counts)])
-    return values
+    told = {id(counts): counts for counts in results.counts}
+    name = path.metric.name
+    if path.op is None and any(name in counts.measured for counts in told.values()):
+        return [
+            _measured(counts, measured, name) if name in counts.measured else counts.totals.get(name)
+            for counts, measured in zip(results.counts, results.measured, strict=True)
+        ]
+    exact = {key: _exact(counts, path) for key, counts in told.items()}
+    return [exact[id(counts)] for counts in results.counts]
 
 
-def _measured(result: Result, name: str) -> Samples | None:
-    at = result.counts.measured.index(name)
-    if at >= len(result.measured):
-        return None
-    return Samples.constant(result.measured[at], steps=result.counts.steps)
+def _measured(counts: Counts, measured: Sequence[int], name: str) -> Samples | None:
+    at = counts.measured.index(name)
+    return Samples.constant(measured[at], steps=counts.steps) if at < len(measured) else None
 
 
 def _exact(counts: Counts, path: MetricPath) -> Samples | None:

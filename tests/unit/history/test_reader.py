@@ -51,8 +51,8 @@ def test_results_are_those_of_the_log(log: HistoryLog) -> None:
     assert result.environment.fingerprint["torch"] == "2.13.0"
     assert result.counts.measured == ("total.self_cpu_time_total",)
     assert result.measured == (3_000,)
-    assert reader.results("t.py::test_9") == []
-    assert reader.results(TEST, name="other") == []
+    assert not reader.results("t.py::test_9")
+    assert not reader.results(TEST, name="other")
     assert len(reader.results(TEST, name="main")) == RUNS
     assert reader.notes == ()
 
@@ -132,9 +132,9 @@ def test_results_without_a_definition_are_told(log: HistoryLog) -> None:
     for other in log.segments()[1:]:
         other.path.unlink()
     reader = HistoryReader(log)
-    assert reader.results(TEST) == []
+    assert not reader.results(TEST)
     assert "results passed over, as the lines that define them are lost: " in reader.notes[0]
-    assert reader.results("t.py::test_1") != []
+    assert reader.results("t.py::test_1")
 
 
 def test_definitions_of_the_wrong_kind_define_nothing(tmp_path: Path) -> None:
