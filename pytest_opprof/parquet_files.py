@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from pytest_opprof.errors import UsageError
@@ -44,15 +45,14 @@ def write_parquet(address: str, content: Any, *, group: int | None = None) -> No
     if "file" not in files.protocol:
         files.pipe_file(path, bytes(data))
         return
-    files.makedirs(path.rpartition("/")[0], exist_ok=True)
-    partial = f"{path}.{secrets.token_hex(8)}.partial"
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    partial = place.with_name(f"{place.name}.{secrets.token_hex(8)}.partial")
     try:
-        with files.open(partial, "wb") as opened:
-            opened.write(data)
-        files.mv(partial, path)
+        partial.write_bytes(data)
+        partial.replace(place)
     except BaseException:
-        if files.exists(partial):
-            files.rm_file(partial)
+        partial.unlink(missing_ok=True)
         raise
 
 

@@ -51,6 +51,8 @@ def engine(spec: str = "local", *, workers: int | None = None) -> Iterator[Engin
                         "distributed.nanny.pre-spawn-environ": _MALLOC,
                         # The file that kills its reader is read alone next: it need not kill three more.
                         "distributed.scheduler.allowed-failures": 1,
+                        # Nobody sees what a dashboard would show.
+                        "distributed.worker.profile.enabled": False,
                     }
                 )
             )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 import json
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
@@ -16,6 +14,7 @@ from pytest_opprof.fleet.run_rows import run_rows, with_run
 from pytest_opprof.fleet.sources import list_files, read_file
 from pytest_opprof.fleet.tables import Window
 from pytest_opprof.parquet_files import checked_name
+from pytest_opprof.release import version
 from pytest_opprof.results.run import Run
 
 if TYPE_CHECKING:
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
 
     from pytest_opprof.traces.kineto import TraceFile
 
-# A task costs an engine milliseconds, and many parts cost the tables' reader; a trace costs a second.
+# A task costs an engine milliseconds, a part costs its writer and its readers some more, and a trace of
+# hundreds of megabytes costs seconds.
 _MOST_IN_BATCH: Final = 16
+_LEAST_BYTES: Final = 8 << 20  # of a batch
 _BATCHES: Final = 256
 _LONGEST_ERROR: Final = 500
 _POLL_S: Final = 1.0
@@ -69,16 +70,23 @@ def ingest(
     """
     to = Window(root=tables, job=checked_name(job, what="job"), window=checked_name(window, what="window"))
     numbered = list(enumerate(list_files(source)))
-    size = max(1, min(_MOST_IN_BATCH, -(-len(numbered) // _BATCHES), len(numbered) // 16))
+    size = _batch_size([file.nbytes for _, file in numbered])
     batches = [
         Batch(window=to, part=f"part-{at:07d}.parquet", files=tuple(numbered[at : at + size]))
         for at in range(0, len(numbered), size)
     ]
     read = _mapped(batches, executor, progress=progress, is_alive=is_alive)
-    files = settled(read, opprof=_version())
+    files = settled(read, opprof=version())
     to.write_manifest(files)
     to.remove_others(one.part for one in files if one.part)
     return files
+
+
+def _batch_size(nbytes: Sequence[int]) -> int:
+    """How many files a task reads: few, that many workers have some, but not next to nothing."""
+    files = len(nbytes)
+    small = files * _LEAST_BYTES // max(sum(nbytes), 1)
+    return max(1, min(_MOST_IN_BATCH, max(-(-files // _BATCHES), small), files // 16))
 
 
 def _mapped(
@@ -171,13 +179,8 @@ def _unread(number: int, file: SourceFile) -> RankFile:
         etag=file.etag,
         nbytes=file.nbytes,
         rank=file.named_rank,
-        opprof=_version(),
+        opprof=version(),
     )
-
-
-@functools.cache
-def _version() -> str:
-    return importlib.metadata.version("pytest-opprof")
 
 
 def _told(error: BaseException) -> str:
