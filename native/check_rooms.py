@@ -24,6 +24,7 @@ WITHOUT_HEADER = frozenset(
         "result/device_busy",
         "result/device_launchers",
         "result/flops",
+        "result/group_rows",
         "result/memory",
         "result/result_free",
         "session/fork",

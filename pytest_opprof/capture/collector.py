@@ -302,10 +302,8 @@ class Collector:
             CUDA: self._cuda.problem,
             MEMORY_CUDA: self._cuda.memory_problem,
         }
-        for source, problem in told.items():
-            self.problems.pop(source, None)
-            if problem is not None:
-                self.problems[source] = problem
+        known = {**self.problems, **told}
+        self.problems = {source: problem for source, problem in known.items() if problem is not None}
 
     def _sources_seen(self) -> tuple[str, ...]:
         """What is recorded without more ado: ranges, torch's ops, what other libraries emit, stacks."""
@@ -375,12 +373,11 @@ class Collector:
         self._memory = memory
 
     def _disable_sources(self) -> None:
-        memory, self._memory = self._memory, None
+        memory, calls, sites = self._memory, self._calls, self._sites
+        self._memory = self._calls = self._sites = None
         if memory is not None:
             memory.disable()
-        calls, self._calls = self._calls, None
         self.lapses = calls.disable() if calls is not None else {}
-        sites, self._sites = self._sites, None
         if sites is not None:
             sites.disable()
         self._torch.disable()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 import itertools
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.kinds import EventKind
 
+_MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
 _CODES: Final = {"uint8_t": "B", "uint32_t": "I", "int32_t": "i", "uint64_t": "Q", "int64_t": "q"}
 
 
@@ -149,3 +151,19 @@ def _group(told: dict[str, Any], steps: dict[str, tuple[int, ...]]) -> OpGroup:
         sums={column: told[column] for column in steps},
         steps=steps,
     )
+
+
+def flops_by(
+    formula: Callable[[Inputs], int | None] | None, row: OpGroup, inputs_of: Callable[[int], Inputs | None]
+) -> int:
+    """The FLOPs of an event of a row by inputs; -1 where they cannot be told.
+
+    Args:
+        formula: What tells them in place of the collector's own.
+        inputs_of: The inputs of an event.
+    """
+    if formula is None:
+        return int(lib.OP_FLOPS_BY_FORMULA)
+    inputs = inputs_of(row.args_event)
+    flops = None if inputs is None else formula(inputs)
+    return -1 if flops is None or flops > _MOST_FLOPS else flops

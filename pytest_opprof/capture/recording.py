@@ -27,7 +27,7 @@ from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.native_views import view_of
-from pytest_opprof.capture.op_groups import OpGroup, read_groups, sum_up
+from pytest_opprof.capture.op_groups import OpGroup, flops_by, read_groups, sum_up
 from pytest_opprof.capture.op_values import (
     OpOutputs,
     OpValue,
@@ -51,7 +51,6 @@ from pytest_opprof.capture.window import (
 from pytest_opprof.kinds import EventKind
 
 _GIVEN_KEYWORDS: Final = frozenset({EventKind.RANGE, EventKind.TORCH})
-_MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
 
 # As torch's ``use_device`` has them, by torch's numbers.
 _DEVICE_NAMES: Final = {1: "cuda", 12: "xpu", 15: "hpu", 19: "mtia", 20: "privateuseone"}
@@ -316,17 +315,10 @@ class Recording:
         """
         with self._lock:
             rows = read_groups(self._result, lib.OP_GROUP_BY_INPUTS, steps=len(self.steps))
-            told = [self._flops_by(formulas.get(row.name), row) for row in rows]
+            told = [flops_by(formulas.get(row.name), row, self.inputs) for row in rows]
             check(lib.op_result_count_flops(self._result, told, len(told)))
         self.flops = view_of(self._result, lib.op_result_flops(self._result), count=self._count, code="q")
         self.sources = (*(source for source in self.sources if source != "flops"), "flops")
-
-    def _flops_by(self, formula: Callable[[Inputs], int | None] | None, row: OpGroup) -> int:
-        if formula is None:
-            return int(lib.OP_FLOPS_BY_FORMULA)
-        inputs = self.inputs(row.args_event)
-        flops = None if inputs is None else formula(inputs)
-        return -1 if flops is None or flops > _MOST_FLOPS else flops
 
     @functools.cached_property
     def flops(self) -> memoryview[int]:

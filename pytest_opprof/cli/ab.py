@@ -39,30 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a branch, tag or commit; its merge-base with HEAD is measured. Tests, and options that are "
         "none of these, are given to pytest",
     )
-    parser.add_argument(
-        "--processes", type=int, metavar="N", help="processes per side (default 12, minimum 8)"
-    )
-    parser.add_argument(
-        "--steps", type=int, metavar="N", help="steps that each process times of each test (default 15)"
-    )
-    parser.add_argument(
-        "--max-time",
-        type=float,
-        metavar="SECONDS",
-        help="how much longer a test may take in a process, to find undisturbed steps (default: 1)",
-    )
-    parser.add_argument(
-        "--min-effect",
-        default="3%",
-        metavar="SHARE",
-        help="the smallest change of time that counts (default: 3%%)",
-    )
-    parser.add_argument(
-        "--max-noise",
-        default="20%",
-        metavar="SHARE",
-        help="do not judge a test whose base differs from itself by more (default: 20%%)",
-    )
+    _add_options_of_times(parser)
     parser.add_argument(
         "--setup", metavar="COMMAND", help="build each side in its folder; $OPPROF_SIDE is base or head"
     )
@@ -92,6 +69,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("-q", "--quiet", action="count", default=0, help="the last line alone")
     # Not a positional: argparse would part tests from the options between them, whose order counts.
     parser.set_defaults(pytest_args=[])
+
+
+def _add_options_of_times(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--processes", type=int, metavar="N", help="processes per side (default 12, minimum 8)"
+    )
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="steps that each process times of each test (default 15)"
+    )
+    parser.add_argument(
+        "--max-time",
+        type=float,
+        metavar="SECONDS",
+        help="how much longer a test may take in a process, to find undisturbed steps (default: 1)",
+    )
+    parser.add_argument(
+        "--min-effect",
+        default="3%",
+        metavar="SHARE",
+        help="the smallest change of time that counts (default: 3%%)",
+    )
+    parser.add_argument(
+        "--max-noise",
+        default="20%",
+        metavar="SHARE",
+        help="do not judge a test whose base differs from itself by more (default: 20%%)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.project import Project, store_of
 from pytest_opprof.errors import UsageError
+from pytest_opprof.release import version
 
 if TYPE_CHECKING:
     import argparse
@@ -86,7 +86,7 @@ def compare_run(
         before,
         after,
         created=now,
-        opprof_version=importlib.metadata.version("pytest-opprof"),
+        opprof_version=version(),
         policy=policy,
         notes=notes,
     )

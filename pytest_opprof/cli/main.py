@@ -136,9 +136,9 @@ class _Version(argparse.Action):
     """As argparse's own, but for when the version is looked up: that loads a parser of e-mail."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        import importlib.metadata  # noqa: PLC0415  # see above
+        from pytest_opprof.release import version  # noqa: PLC0415  # see above
 
-        print(f"opprof {importlib.metadata.version('pytest-opprof')}")
+        print(f"opprof {version()}")
         parser.exit()
 
 

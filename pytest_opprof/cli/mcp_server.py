@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import inspect
 import json
 from typing import Any, Final
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from pytest_opprof.cli.mcp_tools import Tools
 from pytest_opprof.errors import OpprofError
+from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.report.text import escaped
 
 # Some 15,000 tokens. Pages end before that, but one op or test of a hostile file may be larger.
@@ -34,8 +34,7 @@ def server(store: str | None) -> MCPServer[Any]:
     Args:
         store: The URI of ``--store``; None for the project's own.
     """
-    version = importlib.metadata.version("pytest-opprof")
-    made = _Server("pytest-opprof", version=version, instructions=_INSTRUCTIONS, log_level="ERROR")
+    made = _Server(DISTRIBUTION, version=version(), instructions=_INSTRUCTIONS, log_level="ERROR")
     tools = Tools(store)
     for tool in (tools.list_runs, tools.show_run, tools.compare_runs, tools.show_history):
         made.add_tool(tool, description=inspect.getdoc(tool), annotations=_READS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from pytest_opprof.compare.timing.comparison import TimeSettings
 from pytest_opprof.errors import UsageError
 from pytest_opprof.experiment.commits import Head
 from pytest_opprof.experiment.experiment_store import Kept, Plan, begin, listed, named, unfinished
+from pytest_opprof.release import version
 
 NEWEST: Final = "newest"
 DEFAULT_PROCESSES: Final = 12
@@ -88,7 +88,6 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
 
 def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | None = None) -> Plan:
     """What the user asked for; where he left it open, as in the plan that goes on."""
-    version = importlib.metadata.version("pytest-opprof")
     default = like or Plan(
         base=base,
         head=head.key,
@@ -100,7 +99,7 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         steps=DEFAULT_STEPS,
         max_time=DEFAULT_MAX_TIME,
         seed=secrets.randbelow(2**32),
-        opprof_version=version,
+        opprof_version=version(),
     )
     return Plan(
         base=base,
@@ -113,5 +112,5 @@ def _plan(request: Request, *, base: str, head: Head, prefix: str, like: Plan | 
         steps=default.steps if request.steps is None else request.steps,
         max_time=default.max_time if request.max_time is None else request.max_time,
         seed=default.seed if request.seed is None else request.seed,
-        opprof_version=version,
+        opprof_version=version(),
     )

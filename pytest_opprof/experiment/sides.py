@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -29,11 +28,11 @@ from pytest_opprof.experiment.session import (
     run,
 )
 from pytest_opprof.experiment.worktree import without_git
+from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.run import Run
 
 _CONFTEST: Final = "conftest.py"
-_DISTRIBUTION: Final = "pytest-opprof"
-_VERSION: Final = f"import importlib.metadata as m; print(m.version({_DISTRIBUTION!r}))"
+_VERSION: Final = f"import importlib.metadata as m; print(m.version({DISTRIBUTION!r}))"
 # What an outer pytest, its plugins or a coverage tool would leave for the processes to stumble over.
 _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION", "COV_CORE_")
 
@@ -180,11 +179,7 @@ def prepare(
     spots: Mapping[Side, Spot] = {
         side: _built(
             Spot(
-                python=python,
-                folder=top / prefix,
-                environment=environment,
-                place=place / side,
-                locks=locks,
+                python=python, folder=top / prefix, environment=environment, place=place / side, locks=locks
             ),
             side=side,
             setup=setup,
@@ -259,11 +254,11 @@ def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[s
         done = run([found, "-c", _VERSION], folder=folder, environment=environment)
     except OSError as error:
         raise ExperimentError(f"{whose}'s interpreter {found} cannot be run: {error.strerror}") from error
-    version, ours = done.tail.splitlines()[-1], metadata.version(_DISTRIBUTION)
-    if done.code or version != ours:
-        theirs = f"has no {_DISTRIBUTION}" if done.code else f"has {_DISTRIBUTION} {version}"
+    its, ours = done.tail.splitlines()[-1], version()
+    if done.code or its != ours:
+        theirs = f"has no {DISTRIBUTION}" if done.code else f"has {DISTRIBUTION} {its}"
         raise ExperimentError(
-            f"{whose}'s interpreter {found} {theirs}: let --setup install {_DISTRIBUTION}=={ours} for it"
+            f"{whose}'s interpreter {found} {theirs}: let --setup install {DISTRIBUTION}=={ours} for it"
         )
     return found
 

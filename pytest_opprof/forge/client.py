@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from pytest_opprof.errors import DocumentError, ForgeError, ForgePermissionError
 from pytest_opprof.extras import needed
 from pytest_opprof.forge.fields import Fields
 from pytest_opprof.forge.retry import RetryPolicy, is_busy
+from pytest_opprof.release import DISTRIBUTION, version
 from pytest_opprof.results.files import parse
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Api:
         self.name = name
         self._url = url.rstrip("/")
         self._retry = retry or RetryPolicy()
-        agent = f"pytest-opprof/{importlib.metadata.version('pytest-opprof')}"
+        agent = f"{DISTRIBUTION}/{version()}"
         self._headers = {"User-Agent": agent, "Accept": "application/json", **headers}
         self._http = self._httpx.Client(verify=_tls(), timeout=_TIMEOUT_S, follow_redirects=False)
 

@@ -8,7 +8,6 @@ them can choose the pull request, the baseline, the gates or a path.
 
 from __future__ import annotations
 
-import importlib.metadata
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +28,7 @@ from pytest_opprof.forge.github_runs import (
     newest_artifact,
     open_pull_requests,
 )
+from pytest_opprof.release import version
 from pytest_opprof.results.files import run_from_bytes
 from pytest_opprof.results.run import Commit, Environment, Run
 from pytest_opprof.wording import counted
@@ -121,7 +121,7 @@ def compare_uploaded(
             base,
             head,
             created=now,
-            opprof_version=importlib.metadata.version("pytest-opprof"),
+            opprof_version=version(),
             policy=baselines.policy,
             notes=(*notes, *held),
         )

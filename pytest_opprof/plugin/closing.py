@@ -23,8 +23,9 @@ from pytest_opprof.plugin.failing import fail_session, failures_of, listed_failu
 from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.reports import write_report
-from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.plugin.session import OpprofSession
 from pytest_opprof.plugin.stash import FAILED, LOST
+from pytest_opprof.release import version
 from pytest_opprof.report.causes import ACCEPT
 from pytest_opprof.report.summary import VERDICT_WORDS
 from pytest_opprof.report.terminal import summary_lines

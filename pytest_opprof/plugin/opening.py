@@ -23,10 +23,11 @@ from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
 from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.scaling import leave_limit_to_the_last
-from pytest_opprof.plugin.session import OpprofSession, version
+from pytest_opprof.plugin.session import OpprofSession
 from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, XDIST
 from pytest_opprof.plugin.unmeasured import stand_aside
 from pytest_opprof.plugin.workers import Exchange, exchange_of
+from pytest_opprof.release import version
 from pytest_opprof.report.terminal import header_lines
 from pytest_opprof.results.merge import Collected
 

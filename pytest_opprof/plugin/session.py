@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +49,7 @@ from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 from pytest_opprof.plugin.traces import SessionTraces
 from pytest_opprof.plugin.workers import Exchange
+from pytest_opprof.release import version
 from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.op_table import op_table
 from pytest_opprof.report.section import failure_section
@@ -395,9 +395,3 @@ def _outcome(report: pytest.TestReport) -> Outcome:
     if report.passed:
         return Outcome.PASSED
     return Outcome.SKIPPED if report.skipped else Outcome.FAILED
-
-
-@cache
-def version() -> str:
-    """This release."""
-    return importlib.metadata.version("pytest-opprof")

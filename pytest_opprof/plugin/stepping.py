@@ -97,11 +97,8 @@ class Stepping:
         self.is_running = False
         self.again: Stepping | None = None
         self.compile_cache = ""
-        self.sources = sources_of(
-            request.sources_left(sources),
-            stacks=request.stacks,
-            with_modules=request.with_modules,
-        )
+        left = request.sources_left(sources)
+        self.sources = sources_of(left, stacks=request.stacks, with_modules=request.with_modules)
         self._fails = fails
         self._looks, self._answers = looks, answers
         self._calls_before = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import math
 import re
 import secrets
@@ -14,6 +13,7 @@ from typing import Any, Final, Never
 
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, WALL_TIME
+from pytest_opprof.release import version
 from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
 from pytest_opprof.results.benchmark_times import samples_of_rounds, samples_of_statistics
 from pytest_opprof.results.files import parse, read_bytes, shown
@@ -64,7 +64,7 @@ class _Reader:
         return Run(
             run_id=secrets.token_hex(8),
             created=self._created(document.get("datetime")),
-            opprof_version=importlib.metadata.version("pytest-opprof"),
+            opprof_version=version(),
             commit=_commit(self._object(document.get("commit_info") or {}, at="commit_info")),
             environment=Environment(
                 fingerprint=fingerprint_of(machine) | _own_fingerprint(document),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import secrets
 from typing import TYPE_CHECKING
 
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.metrics import Source
+from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.names import bounded, canonical_node_id
 from pytest_opprof.results.recorded import OF_TORCH, capture_of, cycle_of, sources_of
@@ -62,7 +62,7 @@ def run_of_program(
     return Run(
         run_id=secrets.token_hex(8),
         created=created,
-        opprof_version=importlib.metadata.version("pytest-opprof"),
+        opprof_version=version(),
         commit=commit,
         environment=Environment(fingerprint=environment.fingerprint(), details=environment.details()),
         tests=(with_measurement(test, [cycle_of(recording)]),),

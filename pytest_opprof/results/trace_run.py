@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.capture.gpus import joined
 from pytest_opprof.kinds import EventKind
 from pytest_opprof.metrics import Source
+from pytest_opprof.release import version
 from pytest_opprof.results.build import with_measurement
 from pytest_opprof.results.cycle import Cycle
 from pytest_opprof.results.names import bounded
@@ -65,7 +65,7 @@ def run_from_trace(trace: TraceFile, *, test_name: str = TEST_NAME) -> Run:
     return Run(
         run_id=secrets.token_hex(8),
         created=_created(recording.trace_start_ns),
-        opprof_version=importlib.metadata.version("pytest-opprof"),
+        opprof_version=version(),
         environment=_environment(trace),
         notes=(f"made from the trace {trace.path.name}",),
         tests=(with_measurement(test, [cycle]),),

@@ -59,17 +59,8 @@ def test_no_option_stands_in_the_way(project: Project) -> None:
         """,
     )
     session = project.pytest(
-        *(
-            "-m",
-            "slow",
-            "-x",
-            "-vv",
-            "--device",
-            "cpu",
-            "--many=2",
-            "--deselect",
-            "test_it.py::test_left_out",
-        ),
+        *("-m", "slow", "-x", "-vv", "--device", "cpu", "--many=2"),
+        *("--deselect", "test_it.py::test_left_out"),
         *("--lf", "-n", "1", "--dist", "loadfile", "--randomly-seed=5", "-rA", "--opprof-save=main"),
         *("--opprof-rows", "3", "--opprof-traces", "traces", "test_it.py"),
     )

@@ -1,12 +1,9 @@
 /* Key averages: one hash lookup an event, rows in the order of their first start. */
 #include "result/group.h"
 
-#include "core/error.h"
 #include "core/fault.h"
 #include "core/names.h"
-#include "result/device_use.h"
 #include "result/inputs.h"
-#include "result/stack_ids.h"
 
 #include <string.h>
 
@@ -146,6 +143,19 @@ static uint32_t *short_cut(const op_grouping *g, uint64_t row) {
     return &g->of_name[(uint64_t)c->name[row] * 4 + bits];
 }
 
+typedef struct op_flop_counts {
+    int64_t whole, counted; /* with what runs inside it, and what of that counts here */
+} op_flop_counts;
+
+/* By all formulas where they were asked for, else by those that were counted as ops ran. */
+static op_flop_counts flops_at(const op_result *r, uint64_t row) {
+    if (r->flops)
+        return (op_flop_counts){r->flops[row], r->flops[r->columns.count + row]};
+    if (!r->work)
+        return (op_flop_counts){0, 0};
+    return (op_flop_counts){r->work[row].flops, r->work[row].flops - r->work[row].inner_flops};
+}
+
 static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
     const op_columns *c = &g->r->columns;
     bool on_device = op_is_on_device(c->kind[row]);
@@ -161,10 +171,9 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
         group->self_device_memory += g->memory.self_device[row];
     }
     group->retained += op_memory_retained(g->r, row);
-    if (g->r->flops) {
-        group->flops += g->r->flops[row];
-        group->counted_flops += g->r->flops[c->count + row];
-    }
+    op_flop_counts flops = flops_at(g->r, row);
+    group->flops += flops.whole;
+    group->counted_flops += flops.counted;
     if (g->r->work) {
         const op_work *work = &g->r->work[row];
         group->bytes += work->bytes;
@@ -172,10 +181,6 @@ static void add_to_group(const op_grouping *g, op_group *group, uint64_t row) {
         group->nodes += work->nodes;
         group->counted_nodes += work->nodes - work->inner_nodes;
         group->counted_retained += work->retained - work->inner_retained;
-        if (!g->r->flops) {
-            group->flops += work->flops;
-            group->counted_flops += work->flops - work->inner_flops;
-        }
     }
     if (c->duration_ns[row] >= 0) {
         group->total_ns += on_device ? 0 : c->duration_ns[row];
@@ -210,10 +215,6 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
         cell[OP_STEP_nodes * steps] += work->nodes;
         cell[OP_STEP_counted_nodes * steps] += work->nodes - work->inner_nodes;
         cell[OP_STEP_counted_retained * steps] += work->retained - work->inner_retained;
-        if (!g->r->flops) {
-            cell[OP_STEP_flops * steps] += work->flops;
-            cell[OP_STEP_counted_flops * steps] += work->flops - work->inner_flops;
-        }
     }
     if (c->duration_ns[row] >= 0)
         cell[OP_STEP_total_ns * steps] += c->duration_ns[row];
@@ -223,10 +224,9 @@ static void add_to_step(const op_grouping *g, uint32_t group, uint64_t row) {
         cell[OP_STEP_device_memory * steps] += g->memory.device[row];
     }
     cell[OP_STEP_retained * steps] += op_memory_retained(g->r, row);
-    if (g->r->flops) {
-        cell[OP_STEP_flops * steps] += g->r->flops[row];
-        cell[OP_STEP_counted_flops * steps] += g->r->flops[c->count + row];
-    }
+    op_flop_counts flops = flops_at(g->r, row);
+    cell[OP_STEP_flops * steps] += flops.whole;
+    cell[OP_STEP_counted_flops * steps] += flops.counted;
 }
 
 bool op_grouping_find(op_grouping *g, uint64_t row, uint32_t *group) {
@@ -330,76 +330,4 @@ void op_grouping_release(op_grouping *g) {
 void op_grouping_by_name(op_grouping *g) {
     g->name_count = op_names_count() + 1;
     g->of_name = op_calloc(g->name_count * 4, sizeof *g->of_name);
-}
-
-static bool group_all(op_grouping *g) {
-    uint64_t n = g->r->columns.count;
-    for (uint64_t row = 0; row < n; row++)
-        if (!op_grouping_add(g, row))
-            return false;
-    return op_grouping_finish(g);
-}
-
-/* The groups by inputs are what FLOPs are counted by. */
-static void keep_group_of_row(op_grouping *g) {
-    op_result *r = g->r;
-    free(r->input_group);
-    r->input_group = g->of_row;
-    r->input_group_count = g->count;
-    g->of_row = NULL;
-}
-
-static void keep_for_devices(op_grouping *g) {
-    g->r->device_group = g->of_row;
-    g->r->device_group_count = g->count;
-    g->of_row = NULL;
-}
-
-static void forget_groups(op_result *r) {
-    free(r->groups);
-    free(r->samples);
-    r->groups = NULL;
-    r->samples = NULL;
-    op_device_use_forget(r);
-}
-
-static int make_groups(op_result *r, int by, uint32_t stack_depth) {
-    uint64_t n = r->columns.count;
-    op_grouping g = {.r = r,
-                     .by_inputs = (enum op_group_by)(by & (OP_GROUP_BY_SHAPES | OP_GROUP_BY_INPUTS)),
-                     .by_overload = (by & OP_GROUP_BY_OVERLOAD) != 0};
-    int rc = r->memory_count ? op_result_memory_columns(r, &g.memory) : OP_OK;
-    if (rc != OP_OK)
-        return rc;
-    uint32_t *stacks = stack_depth ? op_stack_ids(r, stack_depth) : NULL;
-    g.stacks = stacks;
-    g.of_row = op_malloc(n * sizeof(uint32_t) + 1);
-    if (by == OP_GROUP_BY_NAME && !stack_depth)
-        op_grouping_by_name(&g);
-    bool ok = g.of_row && (stacks || !stack_depth) && op_device_time_sum(r, &g.device) == OP_OK;
-    ok = ok && group_all(&g);
-    if (ok && by == OP_GROUP_BY_INPUTS && !stack_depth)
-        keep_group_of_row(&g);
-    else if (ok && op_uses_devices(&r->columns))
-        keep_for_devices(&g);
-    free(stacks);
-    op_grouping_release(&g);
-    return ok ? OP_OK
-              : op_error_set(OP_ENOMEM, "no memory to group %llu events", (unsigned long long)n);
-}
-
-int op_result_groups(op_result *r, int by, uint32_t stack_depth, const op_group **rows, uint64_t *count,
-                     const int64_t **samples) {
-    if (r->folded && (by != OP_GROUP_BY_NAME || stack_depth))
-        return op_error_set(OP_ESTATE, "the events were summed up by name and let go");
-    if (!r->folded) {
-        forget_groups(r);
-        int rc = make_groups(r, by, stack_depth);
-        if (rc != OP_OK)
-            return rc;
-    }
-    *rows = r->groups;
-    *count = r->group_count;
-    *samples = r->samples;
-    return OP_OK;
 }
