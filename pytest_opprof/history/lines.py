@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import UTC
 from typing import Any
@@ -20,7 +22,7 @@ from pytest_opprof.wording import counted
 
 _BARS = "▁▂▃▄▅▆▇█"
 _MARK = "<-"
-_REASON = "changed with it"
+_REASON = "changed with it:"
 _CSV = (
     *("test", "metric", "unit", "run_id", "created", "committed", "commit", "dirty", "branch", "name"),
     *("environment", "value", "low", "high", "is_change"),
@@ -69,25 +71,26 @@ def change_lines(
     yield Line(escaped(f"{path} in each step: {found}, {counted(runs, 'run')}"), Style.BOLD)
     if not changes:
         return
-    yield ""
-    unit = path.metric.unit
-    rows = [
-        [
-            f"{(change.run.committed or change.run.created).astimezone(UTC):%Y-%m-%d %H:%M}",
-            _commit(change.run),
-            change.repo,
-            change.node_id,
-            range_text(change.before, unit=unit),
-            range_text(change.after, unit=unit),
-            ", ".join(change.because),
+    groups = itertools.groupby(changes, key=lambda change: (change.repo, change.run, change.because))
+    for (repo, run, because), group in groups:
+        yield ""
+        when = f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}"
+        yield Line(
+            "  ".join(filter(None, (when, _commit(run), run.name and escaped(run.name), escaped(repo))))
+        )
+        yield from (Line(line, Style.WARN) for line in _wrapped(because, width=width))
+        changed = [
+            (" -> ".join(range_text(each, unit=path.metric.unit) for each in (one.before, one.after)), one)
+            for one in group
         ]
-        for change in changes
-    ]
-    headers = ["date", "commit", "repository", "test", "before", "after", _REASON]
-    if not any(change.because for change in changes):
-        headers, rows = headers[:-1], [row[:-1] for row in rows]
-    sentences = headers.index(_REASON) if _REASON in headers else None
-    yield from table(headers, rows, width=width, names=3, sentences=sentences, right=["before", "after"])
+        longest = max(len(figures) for figures, _ in changed)
+        yield from (f"  {figures:>{longest}}  {escaped(one.node_id)}" for figures, one in changed)
+
+
+def _wrapped(because: Sequence[str], *, width: int) -> list[str]:
+    """What changed with it, in as many lines as it takes: it is the answer."""
+    text = f"{_REASON} {escaped(', '.join(because))}"
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ") if because else []
 
 
 def changes_to_json(changes: Sequence[Change], path: MetricPath) -> list[dict[str, Any]]:

@@ -58,7 +58,9 @@ WITH told AS (
 )
 SELECT repo, node_id, run_before, steps_before, low_before, high_before, total_before,
        run, steps, low, high, total
-FROM compared WHERE run_before IS NOT NULL AND (low, high) != (low_before, high_before)
+FROM compared WHERE run_before IS NOT NULL AND CASE
+    WHEN low = high OR low_before = high_before THEN (low, high) != (low_before, high_before)
+    ELSE low > high_before OR high < low_before END
 ORDER BY place, repo, node_id
 """
 _PRINTED: Final = 64  # of the latest runs as a rule, at most
@@ -67,7 +69,7 @@ _Head: TypeAlias = tuple[RunHead, Environment]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A metric of a test changed from one run to the next.
+    """A metric of a test changed from one run to the next (`trend.is_change`).
 
     Attributes:
         run: The run that has the new value; as a rule the first.

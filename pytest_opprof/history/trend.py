@@ -180,7 +180,15 @@ def _is_same(path: MetricPath, samples: Sequence[Samples | None], results: Resul
     views = [results.counts[run].totals.get(VIEWS_COUNT.name) for run in runs]
     if path.op is None and path.metric is OPS_COUNT and None in views:
         values = [ops.plus(more) if ops and more else ops for ops, more in zip(values, views, strict=True)]
-    return values[0] == values[1]
+    before, after = values
+    return before is None or after is None or not is_change(before, after)
+
+
+def is_change(before: Samples, after: Samples) -> bool:
+    """Whether what is exact changed. Where steps differ in both, it did if no step is like one before."""
+    if before.is_constant or after.is_constant:
+        return (before.low, before.high) != (after.low, after.high)
+    return before.low > after.high or after.low > before.high
 
 
 def values_of(results: Results, path: MetricPath) -> list[Samples | None]:

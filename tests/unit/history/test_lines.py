@@ -4,16 +4,22 @@ import csv
 import io
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support.documents.histories import log_of
 
-from pytest_opprof.history.lines import sparkline, to_csv, to_json, trend_lines
+from pytest_opprof.history.entries import RunHead
+from pytest_opprof.history.lines import change_lines, sparkline, to_csv, to_json, trend_lines
 from pytest_opprof.history.log import HistoryLog
+from pytest_opprof.history.parquet_query import Change
 from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.trend import Trend, trend_of, wanted_metrics
+from pytest_opprof.metrics import parse_path
 from pytest_opprof.report.text import Line
+from pytest_opprof.results.run import Commit
+from pytest_opprof.results.samples import Samples
 
 TEST = "t.py::test_0"
 
@@ -81,3 +87,43 @@ def test_sparkline_is_scaled_and_fits() -> None:
     assert sparkline([1, None, 2], width=80) == "▁ █"
     assert sparkline([], width=80) == ""
     assert sparkline([*[0] * 500, *[1] * 500], width=10) == "▁" * 5 + "█" * 5
+
+
+def change(test: str, before: int, after: int, *because: str) -> Change:
+    run = RunHead(
+        run_id="r",
+        created=datetime(2026, 1, 3, tzinfo=UTC),
+        committed=None,
+        commit=Commit(id="9297516" + "0" * 33, dirty=False, branch="main"),
+        name="main",
+    )
+    samples = [Samples.constant(value, steps=3) for value in (before, after)]
+    return Change(repo="encoder", node_id=test, run=run, before=samples[0], after=samples[1], because=because)
+
+
+def test_changes_of_a_run_stand_together_and_nothing_is_cut() -> None:
+    long = "tests/models/test_transformer.py::TestEncoder::test_forward_and_backward[8-float32-cuda]"
+    reasons = ("torch 2.13.0 -> 2.14.1", "Python 3.11 -> 3.14", "CPU AMD EPYC 7763 -> AMD EPYC 9654")
+    changes = [
+        change(long, 98, 102, *reasons),
+        change("t.py::test_\x1b", 2, 0, *reasons),
+        change("t.py::test_0", 1, 2),
+    ]
+    path = parse_path("aten::copy_.count", where="METRIC")
+    lines = [
+        line.text if isinstance(line, Line) else line
+        for line in change_lines(changes, path, runs=9, width=80)
+    ]
+    assert lines == [
+        "aten::copy_.count in each step: 3 changes in 3 tests, 9 runs",
+        "",
+        "2026-01-03 00:00  9297516  main  encoder",
+        "  changed with it: torch 2.13.0 -> 2.14.1, Python 3.11 -> 3.14, CPU AMD EPYC",
+        "    7763 -> AMD EPYC 9654",
+        f"  98 -> 102  {long}",
+        "     2 -> 0  t.py::test_\\x1b",
+        "",
+        "2026-01-03 00:00  9297516  main  encoder",
+        "  1 -> 2  t.py::test_0",
+    ]
+    assert len(list(change_lines([], path, runs=9, width=80))) == 1

@@ -13,8 +13,11 @@ from pytest_opprof.history.parquet import ToldRun, add_runs, compact, run_ids, t
 from pytest_opprof.history.parquet_query import Change, HistoryTables
 from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.record import RunRecord, environment_definition, record_of
+from pytest_opprof.history.trend import trend_of
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.parquet_files import write_parquet
+from pytest_opprof.results.run import Run
+from pytest_opprof.results.samples import Samples
 
 pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow")
@@ -78,6 +81,28 @@ def test_each_change_is_found_once(tmp_path: Path, batches: int, is_compacted: b
         ("encoder", "run00004", 3, 2),
         ("encoder", "run00006", 2, 5),
     ]
+
+
+def test_a_count_that_varies_changes_as_in_the_log(tmp_path: Path) -> None:
+    ranges = [(142, 191), (136, 198), (136, 198), (142, 142), (140, 150), (151, 160)]
+    records = [record_of(varying(day, *each), committed=None) for day, each in enumerate(ranges)]
+    add(tmp_path, "encoder", records)
+    tables = HistoryTables(str(tmp_path))
+    found = [change.run.run_id for change in tables.changes(MULS)]
+    assert found == ["run00003", "run00004", "run00005"]
+    trend = trend_of("t.py::test_0", MULS, tables.results("encoder", "t.py::test_0"))
+    assert [point.result.run.run_id for point in trend.points() if point.is_change] == found
+
+
+def varying(day: int, low: int, high: int) -> Run:
+    run = run_on_day(day)
+    (test,) = run.tests
+    samples = Samples(steps=test.steps, total=low + high + high, low=low, high=high)
+    ops = tuple(
+        replace(row, metrics={**row.metrics, "count": samples}) if row.name == "aten::mul" else row
+        for row in test.ops
+    )
+    return replace(run, tests=(replace(test, ops=ops),))
 
 
 def test_a_run_that_comes_late_stands_where_its_commit_does(tmp_path: Path) -> None:

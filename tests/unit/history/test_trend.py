@@ -11,7 +11,7 @@ from pytest_opprof.errors import UsageError
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.reader import HistoryReader, Results
 from pytest_opprof.history.record import record_of
-from pytest_opprof.history.trend import find_test, trend_of, values_of, wanted_metrics
+from pytest_opprof.history.trend import find_test, is_change, trend_of, values_of, wanted_metrics
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.run import Environment
 from pytest_opprof.results.samples import Samples
@@ -137,3 +137,22 @@ def test_a_release_that_tells_views_from_ops_is_no_change(tmp_path: Path) -> Non
     results = Results(found.heads, counts, found.measured)
     trend = trend_of(TEST, parse_path("ops.count", where="METRIC"), results)
     assert [point.is_change for point in trend.points()] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ((2, 2), (2, 2), False),
+        ((2, 2), (3, 3), True),
+        ((2, 2), (2, 3), True),
+        ((142, 191), (136, 198), False),
+        ((142, 191), (191, 240), False),
+        ((142, 191), (192, 240), True),
+    ],
+)
+def test_a_count_that_varies_changes_where_no_step_is_like_one_before(
+    before: tuple[int, int], after: tuple[int, int], changed: bool
+) -> None:
+    was, now = (Samples(steps=3, total=low + 2 * high, low=low, high=high) for low, high in (before, after))
+    assert is_change(was, now) is changed
+    assert is_change(now, was) is changed
