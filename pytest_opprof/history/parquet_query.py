@@ -118,8 +118,8 @@ class HistoryTables:
                 f"union_by_name={union}, hive_partitioning=true, hive_types_autocast=false)"
             )
         self._query(
-            f"CREATE TABLE runs AS SELECT DISTINCT repo, run, name, {ORDER} AS place, true AS is_wanted "  # noqa: S608
-            "FROM runs_parts AS runs"
+            "CREATE TABLE runs AS SELECT DISTINCT ON (repo, run) repo, run, name, "  # noqa: S608
+            f"{ORDER} AS place, true AS is_wanted FROM runs_parts AS runs"
         )
         if where is not None:
             self._want(where)
