@@ -40,6 +40,10 @@ def rows(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         _write_long_job(Path(folder), ranks=2 if quick else 12)
         loop, dask = _by_turns(folder, "loop", "dask")
+    with tempfile.TemporaryDirectory() as folder:
+        _write_long_job(Path(folder), ranks=1, again=16 if quick else 90)
+        (size,) = (path.stat().st_size for path in Path(folder).iterdir())
+        large = measured("fleet", "large", folder)
     return [
         *_beside_hta(ranks, ours, hta),
         Row(
@@ -57,6 +61,15 @@ def rows(*, quick: bool) -> list[Row]:
             figure=dask["ns"] * dask["cores"] / loop["ns"],
             bound=1.15,
             direction=Bound.AT_MOST,
+        ),
+        Row(
+            what=f"a trace of {size / 1e6:.0f} MB to tables: memory of the process, at its highest",
+            ours=f"{large['kib'] / 1024:.0f} MiB, {nanoseconds(large['ns'])}",
+            peer="none",
+            figure=large["kib"] / 1024,
+            bound=400,
+            direction=Bound.AT_MOST,
+            unit="MiB",
         ),
         *_of_a_diff(compared),
         *_stragglers(),
@@ -143,23 +156,27 @@ def _write_job(folder: Path, ranks: int) -> None:
     model.write_job(_EXAMPLES / "traces" / "nccl_rank.json.gz", folder, plan)
 
 
-def _write_long_job(folder: Path, *, ranks: int) -> None:
+def _write_long_job(folder: Path, *, ranks: int, again: int = 16) -> None:
     """Ranks whose traces are as long as real ones: a made one's events again and again."""
-    again, gap_us, next_ids = 16, 1_000_000, 10**6
+    gap_us, next_ids = 1_000_000, 10**6
     _write_job(folder, ranks)
     for path in sorted(folder.iterdir()):
         trace = json.loads(path.read_text(encoding="utf-8"))
-        timed = [event for event in trace["traceEvents"] if event.get("ph") == "X"]
+        events = trace.pop("traceEvents")
+        timed = [event for event in events if event.get("ph") == "X"]
         span = max(event["ts"] + event["dur"] for event in timed) - min(event["ts"] for event in timed)
-        for more in range(1, again):
-            for event in timed:
-                args = {
-                    key: value + more * next_ids if key in _IDS and isinstance(value, int) else value
-                    for key, value in event.get("args", {}).items()
-                }
-                moved = event["ts"] + more * (span + gap_us)
-                trace["traceEvents"].append({**event, "ts": moved, "args": args})
-        path.write_text(json.dumps(trace), encoding="utf-8")
+        with path.open("w", encoding="utf-8") as file:
+            file.write(f'{json.dumps(trace)[:-1]}, "traceEvents": [')
+            file.write(", ".join(map(json.dumps, events)))
+            for more in range(1, again):
+                for event in timed:
+                    args = {
+                        key: value + more * next_ids if key in _IDS and isinstance(value, int) else value
+                        for key, value in event.get("args", {}).items()
+                    }
+                    moved = event["ts"] + more * (span + gap_us)
+                    file.write(f", {json.dumps({**event, 'ts': moved, 'args': args})}")
+            file.write("]}")
 
 
 def _model() -> Any:
@@ -217,6 +234,12 @@ def _loop(folder: str) -> dict[str, float]:
     """The same function over the same batches, one after the other."""
     with ThreadPoolExecutor(1) as executor:
         return {"ns": _ingested_ns(folder, executor)}
+
+
+def _large(folder: str) -> dict[str, float]:
+    with ThreadPoolExecutor(1) as executor:
+        took = _ingested_ns(folder, executor)
+    return {"ns": took, "kib": status_kib("VmHWM")}
 
 
 def _dask(folder: str) -> dict[str, float]:
@@ -323,6 +346,7 @@ if __name__ == "__main__":
         "plain": _plain,
         "hta": _hta,
         "loop": _loop,
+        "large": _large,
         "dask": _dask,
         "compared": _compared,
     }
