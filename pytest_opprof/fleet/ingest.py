@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # A task costs an engine milliseconds, a part costs its writer and its readers some more, and a trace of
 # hundreds of megabytes costs seconds.
 _MOST_IN_BATCH: Final = 16
-_LEAST_BYTES: Final = 8 << 20  # of a batch
+_LEAST_BYTES: Final = 32 << 20  # of a batch
 _BATCHES: Final = 256
 _LONGEST_ERROR: Final = 500
 _POLL_S: Final = 1.0

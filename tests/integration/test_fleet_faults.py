@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.forges.object_store import BUCKET, ObjectStore
-from support.kineto.dask_network import DaskNetwork, can_make_namespaces, logs
+from support.kineto.dask_network import DaskNetwork, can_make_namespaces, logs, network_to_oneself
 from support.kineto.rank_traces import write_job
 
 from pytest_opprof.errors import StoreError
@@ -51,16 +51,17 @@ def undisturbed(job: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[DaskNetwork]:
-    if not can_make_namespaces():
-        pytest.skip("no network namespaces here: it takes root and iproute2")
-    folder = tmp_path / "network"
-    folder.mkdir()
-    made = DaskNetwork(folder)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+    with network_to_oneself():
+        if not can_make_namespaces():
+            pytest.skip("no network namespaces here: it takes root and iproute2")
+        folder = tmp_path / "network"
+        folder.mkdir()
+        made = DaskNetwork(folder)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
 
 
 @pytest.mark.slow

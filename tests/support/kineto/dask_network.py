@@ -1,12 +1,15 @@
 """A Dask cluster over TCP whose workers are in network namespaces of their own, so that the network can fail."""
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +34,14 @@ if ingest.read_file.__name__ != "deadly":  # it is loaded twice
 def ip(*arguments: str) -> None:
     """Run `ip`, which must succeed."""
     subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+@contextlib.contextmanager
+def network_to_oneself() -> Iterator[None]:
+    """One network at a time: its names and addresses are the machine's, and tests run side by side."""
+    with (Path(tempfile.gettempdir()) / "opprof-network.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def can_make_namespaces() -> bool:
