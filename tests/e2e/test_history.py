@@ -202,7 +202,8 @@ def test_tables_of_a_store_are_asked(repository: Project) -> None:
     lines = [line.split() for line in done.stdout.splitlines()]
     assert " ".join(lines[0]) == "0 runs of it imported, 2 there already, 0 with no usable test"
     assert " ".join(lines[1]) == "work.count in each step: 1 change in 1 test, 2 runs"
-    assert lines[-1][2:] == [second[:7], "it", "test_it.py::test_it", "2", "5"]
+    assert lines[-2][2:] == [second[:7], "main", "it"]
+    assert lines[-1] == ["2", "->", "5", "test_it.py::test_it"]
     (change,) = json.loads(opprof(repository, *tables, "work.count", "--json").stdout)
     assert (change["commit"], change["before"], change["after"]) == (second, 2.0, 5.0)
     (row,) = csv.DictReader(io.StringIO(opprof(repository, *tables, "work.count", "--csv").stdout))
