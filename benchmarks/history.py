@@ -94,7 +94,7 @@ def rows(*, quick: bool) -> list[Row]:
 
 
 def _rows_of_tables(count: int, *, log_bytes: float = 0, repos: int = 1) -> list[Row]:
-    """Tables of so many runs, of which each repository has the same; a trend, and changes in any test."""
+    """Ask tables of so many runs, the same ones in each repository, for a trend and for all changes."""
     what = f"history: {count:,} runs of {_TESTS} tests as Parquet"
     with tempfile.TemporaryDirectory(prefix="opprof-bench-") as root:
         start = time.perf_counter_ns()

@@ -75,9 +75,7 @@ def change_lines(
     for (repo, run, because), group in groups:
         yield ""
         when = f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}"
-        yield Line(
-            "  ".join(filter(None, (when, _commit(run), run.name and escaped(run.name), escaped(repo))))
-        )
+        yield "  ".join(filter(None, (when, _commit(run), escaped(run.name or ""), escaped(repo))))
         yield from (Line(line, Style.WARN) for line in _wrapped(because, width=width))
         changed = [
             (" -> ".join(range_text(each, unit=path.metric.unit) for each in (one.before, one.after)), one)
@@ -170,7 +168,7 @@ def _summary(trend: Trend, *, width: int) -> Iterator[Line | str]:
 
 
 def _row(trends: Sequence[Trend], at: int) -> list[str]:
-    run = trends[0].results[at].run
+    run, _ = trends[0].results.head_of(at)
     cells = [f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}", _commit(run), run.name or ""]
     told: dict[str, None] = {}
     for trend in trends:

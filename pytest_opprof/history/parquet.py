@@ -198,7 +198,7 @@ def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
 
 
 def _key(columns: dict[str, str]) -> list[str]:
-    """By what a table's rows are sorted: by what they are of, not by what was measured."""
+    """The columns that a table is sorted by: what its rows are of."""
     return [column for column in list(columns)[:4] if columns[column] == _TEXT]
 
 

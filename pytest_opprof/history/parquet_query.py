@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, TypeAlias
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
@@ -126,9 +126,8 @@ class HistoryTables:
 
     def _want(self, where: str) -> None:
         told = _LITERAL.sub(lambda literal: f"by_number({literal[0]})", where)
-        columns = [
-            f'"{column}"' for column, kind, *_ in self._query("DESCRIBE runs_parts") if kind == "VARCHAR"
-        ]
+        described = self._query("DESCRIBE runs_parts")
+        columns = [f'"{column}"' for column, kind, *_ in described if kind == "VARCHAR"]
         by_number = ", ".join(f"by_number({column}) AS {column}" for column in columns)
         self._query(
             "UPDATE runs SET is_wanted = (repo, run) IN "  # noqa: S608
@@ -163,9 +162,8 @@ class HistoryTables:
             repo, node_id, name, name,
         )  # fmt: skip
         digests, known = found["counts"].to_pylist(), self._counts(repo, node_id)
-        return Results(
-            _Heads(self, repo, found["run"]), [known[digest] for digest in digests], _Lists(found["measured"])
-        )
+        heads = _Heads(self, repo, found["run"])
+        return Results(heads.at, [known[digest] for digest in digests], found["measured"].to_pylist())
 
     def times(self, repo: str, node_id: str, path: MetricPath) -> dict[str, int]:
         """A time of an op, or of those that match, by the run's id, in nanoseconds."""
@@ -290,52 +288,19 @@ class HistoryTables:
             raise UsageError(f"DuckDB refuses {told}: {why} ({hint})") from error
 
 
-class _Heads(Sequence[_Head]):
+class _Heads:
     """The runs of a trend, read when they are asked for: the latest, which are printed, or else all."""
 
     def __init__(self, tables: HistoryTables, repo: str, runs: Any) -> None:
         self._tables, self._repo, self._runs = tables, repo, runs
         self._known: Mapping[tuple[str, str], _Head] = {}
 
-    def __len__(self) -> int:
-        return len(self._runs)
-
-    @overload
-    def __getitem__(self, at: int) -> _Head: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[_Head]: ...
-
-    def __getitem__(self, at: int | slice) -> _Head | list[_Head]:
-        if isinstance(at, slice):
-            return [self[each] for each in range(*at.indices(len(self)))]
-        run = self._runs[at].as_py()
+    def at(self, place: int) -> _Head:
+        run = self._runs[place].as_py()
         if (self._repo, run) not in self._known:
-            is_late = at >= len(self) - _PRINTED
+            is_late = place >= len(self._runs) - _PRINTED
             self._known = self._tables.heads((self._runs[-_PRINTED:] if is_late else self._runs).to_pylist())
         return self._known[self._repo, run]
-
-
-class _Lists(Sequence[Sequence[int]]):
-    """A column of lists of integers."""
-
-    def __init__(self, column: Any) -> None:
-        self._ends: list[int] = column.offsets.to_pylist()
-        self._values: list[int] = column.values.to_pylist()
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    @overload
-    def __getitem__(self, at: int) -> list[int]: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> list[list[int]]: ...
-
-    def __getitem__(self, at: int | slice) -> list[int] | list[list[int]]:
-        if isinstance(at, slice):
-            return [self[each] for each in range(*at.indices(len(self)))]
-        return self._values[self._ends[at] : self._ends[at + 1]]
 
 
 def _change(row: tuple[Any, ...], heads: Mapping[tuple[str, str], _Head], path: MetricPath) -> Change:

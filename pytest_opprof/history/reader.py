@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, overload
+from typing import Final
 
 from pytest_opprof.history.entries import DefinitionEntry, RunEntry, RunHead, read_entries
 from pytest_opprof.history.log import HistoryLog, Segment
@@ -32,38 +32,33 @@ class Result:
     measured: tuple[int, ...]
 
 
-class Results(Sequence[Result]):
+class Results:
     """A test in each of some runs, oldest commit first: by column, as there may be 100,000.
 
     Args:
-        heads: Each run and its environment.
+        head_of: The run at a place, and its environment.
         counts: What of the test was exact in each.
         measured: What varied.
     """
 
     def __init__(
         self,
-        heads: Sequence[tuple[RunHead, Environment]],
+        head_of: Callable[[int], tuple[RunHead, Environment]],
         counts: Sequence[Counts],
         measured: Sequence[Sequence[int]],
     ) -> None:
-        self.heads = heads
+        self.head_of = head_of
         self.counts = counts
         self.measured = measured
 
     def __len__(self) -> int:
         return len(self.counts)
 
-    @overload
-    def __getitem__(self, at: int) -> Result: ...
+    def __iter__(self) -> Iterator[Result]:
+        return map(self.__getitem__, range(len(self)))
 
-    @overload
-    def __getitem__(self, at: slice) -> Results: ...
-
-    def __getitem__(self, at: int | slice) -> Result | Results:
-        if isinstance(at, slice):
-            return Results(self.heads[at], self.counts[at], self.measured[at])
-        run, environment = self.heads[at]
+    def __getitem__(self, at: int) -> Result:
+        run, environment = self.head_of(at)
         return Result(
             run=run, environment=environment, counts=self.counts[at], measured=tuple(self.measured[at])
         )
@@ -130,7 +125,7 @@ class HistoryReader:
         runs = [run for run in latest if name is None or self._runs[run][0].name == name]
         runs.sort(key=lambda run: self._runs[run][0].order)
         return Results(
-            [self._runs[run] for run in runs],
+            [self._runs[run] for run in runs].__getitem__,
             [latest[run][0] for run in runs],
             [latest[run][1] for run in runs],
         )

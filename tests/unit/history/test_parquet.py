@@ -55,7 +55,6 @@ def test_a_trend_is_that_of_the_log(tmp_path: Path) -> None:
     tables = HistoryTables(str(tmp_path / "tables"))
     assert tables.tests() == [("encoder", "t.py::test_0")]
     assert list(tables.results("encoder", "t.py::test_0")) == of_log
-    assert list(tables.results("encoder", "t.py::test_0")[1:3]) == of_log[1:3]
     assert not tables.results("encoder", "t.py::test_0", name="other")
 
 
@@ -63,7 +62,8 @@ def test_earlier_runs_than_are_printed_are_read_when_they_are_asked_for(tmp_path
     log = log_of(tmp_path, [2] * 80)
     add(tmp_path / "tables", "encoder", list(log.records()))
     results = HistoryTables(str(tmp_path / "tables")).results("encoder", "t.py::test_0")
-    assert list(reversed(results)) == list(reversed(HistoryReader(log).results("t.py::test_0")))
+    of_log = HistoryReader(log).results("t.py::test_0")
+    assert [results[at] for at in reversed(range(80))] == [of_log[at] for at in reversed(range(80))]
 
 
 @pytest.mark.parametrize("batches", [1, 7], ids=["one part", "a part a run"])

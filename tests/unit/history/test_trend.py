@@ -75,7 +75,7 @@ def test_change_names_what_else_changed(tmp_path: Path) -> None:
 def test_metrics_by_default_are_how_many_and_how_long(tmp_path: Path) -> None:
     results = results_of(log_of(tmp_path, [1]))
     assert [str(path) for path in wanted_metrics(None, results)] == ["ops.count", "total.self_cpu_time_total"]
-    assert [str(path) for path in wanted_metrics(None, Results([], [], []))] == [
+    assert [str(path) for path in wanted_metrics(None, Results([].__getitem__, [], []))] == [
         "ranges.count",
         "total.self_cpu_time_total",
     ]
@@ -90,7 +90,7 @@ def test_metrics_by_default_are_how_many_and_how_long(tmp_path: Path) -> None:
 )
 def test_metric_that_is_not_kept_is_told(metric: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        wanted_metrics(metric, Results([], [], []))
+        wanted_metrics(metric, Results([].__getitem__, [], []))
 
 
 TESTS = ["a.py::test_loop", "a.py::test_loop_long", "b.py::test_encoder[8]"]
@@ -134,7 +134,7 @@ def test_a_release_that_tells_views_from_ops_is_no_change(tmp_path: Path) -> Non
     older, *newer = found.counts
     views = {"views.count": Samples.constant(2, steps=older.steps)}
     counts = [older, *(replace(one, totals={**one.totals, **views}) for one in newer)]
-    results = Results(found.heads, counts, found.measured)
+    results = Results(found.head_of, counts, found.measured)
     trend = trend_of(TEST, parse_path("ops.count", where="METRIC"), results)
     assert [point.is_change for point in trend.points()] == [False, False, True]
 
