@@ -4,6 +4,7 @@ import gc
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 from support.programs.windows import Window
@@ -111,11 +112,16 @@ def test_uses_leave_nothing_behind(use: Callable[[], None], *, records: bool) ->
     run()  # what is made once
     tracemalloc.start()
     try:
-        before = measured()
-        run()
-        after = measured()
+        totals = [measured()]
+        for _ in range(3):
+            run()
+            totals.append(measured())
     finally:
         tracemalloc.stop()
-    kept_bytes, *references = (now - then for now, then in zip(after, before, strict=True))
+    growth = [
+        [now - then for now, then in zip(after, before, strict=True)] for before, after in pairwise(totals)
+    ]
+    # A leak is in every run. What another thread of this process (pytest-xdist's) takes meanwhile is not.
+    kept_bytes, *references = (min(column, key=abs) for column in zip(*growth, strict=True))
     assert kept_bytes < USES  # not even a byte a use
     assert all(abs(count) < 100 for count in references)
