@@ -93,7 +93,7 @@ constexpr uint32_t kMostWords = kWorkWords + OP_FLOPS_WORDS; // where no inputs 
 
 // Autograd's engine says of each node which thread ran its forward op, but not of its range around it.
 op_caller caller_of(const at::RecordFunction &fn, const OpName &name) {
-    bool is_engines = name.is_engines || fn.forwardThreadId() != 0;
+    bool is_engines = (name.flags & OP_FLAG_ENGINE) != 0 || fn.forwardThreadId() != 0;
     return is_engines ? OP_CALLED_BY_ENGINE : OP_CALLED_BY_PYTHON;
 }
 

@@ -34,9 +34,8 @@ struct alignas(64) KnownName {
     uint32_t length;
     uint32_t seen;       // when, counted in names
     bool is_torchs_own;  // of its ops, or of autograd's nodes
-    uint8_t flags;       // OP_FLAG_ALIASES, or none
+    uint8_t flags;       // OP_FLAG_ALIASES, OP_FLAG_ENGINE, or none
     uint8_t formula;     // of its FLOPs (flop_formulas.h), or none
-    bool is_engines;     // a range of autograd's engine around a node
     const char *address; // and where: what to fetch ahead of the next time
     alignas(16) char text[96];
 };
@@ -47,7 +46,6 @@ struct OpName {
     bool is_torchs_own;
     uint8_t flags;
     uint8_t formula;
-    bool is_engines;
 };
 
 constexpr uint32_t kBlock = 256;
@@ -94,11 +92,13 @@ bool is_torchs_own(const char *text) {
     return std::strncmp(text, "aten::", 6) == 0 || std::strncmp(text, "autograd::", 10) == 0;
 }
 
-bool is_engines(const char *text) { return std::strncmp(text, "autograd::engine::", 18) == 0; }
-
-// Whether all that it gives back is what it was given, and it writes to none of that. The overloads of
-// one name agree on it (tests/oracle/test_views_oracle.py asks torch for all of them).
-uint8_t flags_of(const at::RecordFunction &fn) {
+// Whether it is a range around a node, and whether all that it gives back is what it was given, and it
+// writes to none of that. The overloads of one name agree on it (tests/oracle/test_views_oracle.py asks
+// torch for all of them).
+uint8_t flags_of(const at::RecordFunction &fn, const char *text) {
+    if (std::strncmp(text, "autograd::engine::", 18) == 0) {
+        return OP_FLAG_ENGINE;
+    }
     auto schema = fn.operator_schema();
     if (!schema || schema->returns().empty()) {
         return 0;
@@ -131,9 +131,8 @@ void keep_name(ThreadTable *names, uint16_t *bucket, uint32_t id, size_t length,
     known->length = static_cast<uint32_t>(length);
     known->seen = names->now;
     known->is_torchs_own = is_torchs_own(text);
-    known->flags = flags_of(fn);
+    known->flags = flags_of(fn, text);
     known->formula = op_flop_formula(text);
-    known->is_engines = is_engines(text);
     std::memcpy(known->text, text, length + 1);
 }
 
@@ -148,7 +147,7 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::Rec
         if (length >= sizeof KnownName::text || id == OP_NAME_OVERFLOW) {
             *now = 0;
             names->now++;
-            return {id, is_torchs_own(text), flags_of(fn), op_flop_formula(text), is_engines(text)};
+            return {id, is_torchs_own(text), flags_of(fn, text), op_flop_formula(text)};
         }
         keep_name(names, bucket, id, length, fn);
     }
@@ -157,7 +156,7 @@ __attribute__((noinline, cold)) OpName look_up(ThreadTable *names, const at::Rec
     known->seen = names->now++;
     known->address = text;
     *now = *bucket;
-    return {known->id, known->is_torchs_own, known->flags, known->formula, known->is_engines};
+    return {known->id, known->is_torchs_own, known->flags, known->formula};
 }
 
 inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
@@ -173,7 +172,7 @@ inline OpName name_of(ThreadTable *names, const at::RecordFunction &fn) {
     __builtin_prefetch(names->known[names->at[next % kRecent]].address);
     __builtin_prefetch(after_next);
     __builtin_prefetch(after_next->text + 32);
-    return {known->id, known->is_torchs_own, known->flags, known->formula, known->is_engines};
+    return {known->id, known->is_torchs_own, known->flags, known->formula};
 }
 
 } // namespace

@@ -44,6 +44,34 @@ class Double(torch.autograd.Function):
         return gradient.exp()
 
 
+class Inner(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.mul(3)
+
+    @staticmethod
+    def backward(context, gradient):
+        x = torch.ones(2, requires_grad=True)
+        with torch.enable_grad():
+            y = x.log1p()
+            y.square().sum().backward()
+        return x.grad.rsqrt()
+
+
+def hooked(x):
+    y = x.mul(2)
+    y.register_hook(lambda gradient: gradient.sign())
+    y.sum().backward()
+
+
+def again(x):
+    return x.erf()
+
+
+def checkpointed(x):
+    torch.utils.checkpoint.checkpoint(again, x, use_reentrant=False).sum().backward()
+
+
 def twice(x):
     x = x.sigmoid(); x = x.sigmoid()
     return x
@@ -189,14 +217,40 @@ def test_what_has_no_forward_op_is_called_where_the_engine_is(user: ModuleType, 
     }
 
 
-def test_ops_of_a_function_of_ones_own_are_called_where_it_is_applied(
-    user: ModuleType, collector: Collector
-) -> None:
+@pytest.mark.parametrize("most_events", [0, 5], ids=["rows", "sums"])
+def test_python_in_a_node_has_its_own_lines(user: ModuleType, collector: Collector, most_events: int) -> None:
+    """A `backward` of the user's own, a hook and a forward that is computed again; the nodes keep theirs."""
     x = torch.ones(2, requires_grad=True)
-    found = recorded(collector, lambda: user.Double.apply(x).sum().backward())
-    here = next(iter(places_of_sites(found.called_from())["Double"])).name
-    assert "test_call_sites.py" in here
-    assert {place.name for place in places_of_sites(found.called_from())["aten::exp"]} == {here}
+
+    def step() -> None:
+        for _ in range(3):
+            user.Double.apply(x).sum().backward()
+            user.hooked(x)
+            user.checkpointed(x)
+
+    found = recorded(collector, step, most_events=most_events)
+    assert found.is_summed == bool(most_events)
+    assert lines(found, "aten::exp") == {
+        at("Double.backward", "gradient.exp()"): 3,
+        at("again", "x.erf()"): 3,  # erf's own backward
+    }
+    assert lines(found, "aten::sign") == {at("hooked.<locals>.<lambda>", "gradient.sign()"): 3}
+    assert lines(found, "aten::erf") == {at("again", "x.erf()"): 6}
+    assert lines(found, "ErfBackward0") == {at("again", "x.erf()"): 3}
+    (applied,) = places_of_sites(found.called_from())["DoubleBackward"]
+    assert applied.text == "user.Double.apply(x).sum().backward()"
+
+
+def test_an_engine_in_a_node_has_the_line_that_runs_it(user: ModuleType, collector: Collector) -> None:
+    x = torch.ones(2, requires_grad=True)
+    found = recorded(collector, lambda: [user.Inner.apply(x).sum().backward() for _ in range(2)])
+    assert lines(found, "aten::log1p") == {at("Inner.backward", "x.log1p()"): 2}
+    assert lines(found, "Log1PBackward0") == {at("Inner.backward", "x.log1p()"): 2}
+    assert (
+        lines(found, "torch::autograd::AccumulateGrad")[at("Inner.backward", "y.square().sum().backward()")]
+        == 2
+    )
+    assert lines(found, "aten::rsqrt") == {at("Inner.backward", "x.grad.rsqrt()"): 2}
 
 
 def test_threads_have_lines_of_their_own(user: ModuleType, collector: Collector) -> None:

@@ -38,6 +38,7 @@ enum op_kind {
 #define OP_FLAG_ASYNC 0x10      /* ended out of order or on another thread: no parent of anything */
 #define OP_FLAG_UNFINISHED 0x20 /* open when the window closed */
 #define OP_FLAG_BACKGROUND 0x40 /* during a step, on a thread that is not part of it (columns only) */
+#define OP_FLAG_ENGINE 0x40     /* a range of autograd's engine around a node (records only) */
 #define OP_FLAG_CREDITED                                                                               \
     0x80                    /* memory that the event around it accounts for, or nobody (columns only) */
 #define OP_FLAG_BEFORE 0x80 /* a call that was open when the window opened (records only) */

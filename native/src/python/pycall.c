@@ -28,8 +28,10 @@ static uint16_t line_shown(const op_thread *t, op_frame *f) {
 }
 
 /* Also without the GIL, which torch gives up before it runs an op. */
-static uint16_t line_here(enum op_caller caller) {
+static uint16_t line_here(enum op_caller caller, bool in_node) {
     (void)caller;
+    if (in_node) /* its Python calls are recorded, and none came in between */
+        return 0;
     op_frame *innermost = op_frame_of(PyGILState_GetThisThreadState());
     const op_thread *t = op_self;
     return op_calls_are_of(t, op_open_window()) ? line_shown(t, innermost) : line_of(innermost);

@@ -104,11 +104,11 @@ static uint16_t site_of(op_frame *f, PyCodeObject *code) {
 
 /* Most of its time a walk waits for memory that the op before pushed out of the caches: it looks at as
  * few lines as it can. */
-static uint16_t site_from(op_thread *t, op_frame *innermost) {
+static uint16_t site_from(op_thread *t, op_frame *innermost, const op_frame *end) {
     op_site_memo *memo = op_site_memo_of(t);
     if (!memo)
         return OP_SITE_NONE;
-    for (op_frame *f = innermost; f; f = f->previous) {
+    for (op_frame *f = innermost; f && f != end; f = f->previous) {
         const PyCodeObject *code = op_frame_executable(f);
         const void **library = op_site_memo_library(memo, code);
         if (*library == code)
@@ -136,7 +136,7 @@ static uint16_t site_from(op_thread *t, op_frame *innermost) {
 static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
     const void *at = op_frame_at(innermost);
     if (t->engine_frame != innermost || t->engine_at != at || t->engine_window != t->window) {
-        t->engine_site = site_from(t, innermost);
+        t->engine_site = site_from(t, innermost, NULL);
         t->engine_frame = innermost;
         t->engine_at = at;
         t->engine_window = t->window;
@@ -145,13 +145,19 @@ static uint16_t site_of_engine(op_thread *t, op_frame *innermost) {
 }
 
 /* Also without the GIL, which torch gives up before it runs an op. */
-static uint16_t site_here(enum op_caller caller) {
+static uint16_t site_here(enum op_caller caller, bool in_node) {
     op_frame *innermost = op_frame_raw(PyGILState_GetThisThreadState());
     op_thread *t = op_self;
     if (innermost && caller == OP_CALLED_BY_ENGINE)
         return site_of_engine(t, innermost);
+    if (in_node) { /* only what Python the node runs: what ran the engine is not where its ops are
+                      called */
+        bool runs_none =
+            !innermost || (innermost == t->engine_frame && op_frame_at(innermost) == t->engine_at);
+        return runs_none ? OP_SITE_NONE : site_from(t, innermost, t->engine_frame);
+    }
     t->engine_frame = NULL;
-    return site_from(t, innermost);
+    return site_from(t, innermost, NULL);
 }
 
 static bool is_known(PyObject *paths) {

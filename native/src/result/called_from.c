@@ -58,15 +58,18 @@ static uint16_t site_of_forward(const op_calling *c, uint64_t thread, int64_t nu
 }
 
 /* What has no site of its own was called from where the event around it was. */
-static void inherit(const op_writable *w, uint64_t row) {
-    if (!w->line[row] && w->parent[row] >= 0)
+static void inherit(const op_segment *s, uint64_t row) {
+    const op_writable *w = s->w;
+    if (!w->line[row])
+        s->state[row] |= OP_ROW_INHERITS;
+    if (s->state[row] & OP_ROW_INHERITS && w->parent[row] >= 0)
         w->line[row] = w->line[w->parent[row]];
 }
 
 bool op_calling_note(op_calling *c, const op_segment *s) {
     const op_writable *w = s->w;
     for (uint64_t row = s->first_new; row < s->count; row++) {
-        inherit(w, row);
+        inherit(s, row);
         bool is_forward = w->sequence_nr[row] >= 0 && w->forward_thread[row] == 0;
         if (is_forward && w->line[row] &&
             !note_forward(c, s->r->threads[w->thread[row]].torch_thread, w->sequence_nr[row],
@@ -79,17 +82,12 @@ bool op_calling_note(op_calling *c, const op_segment *s) {
 void op_calling_settle(const op_calling *c, const op_segment *s) {
     const op_writable *w = s->w;
     for (uint64_t row = s->first_new; row < s->count; row++) {
-        int32_t parent = w->parent[row];
-        uint16_t site = 0;
-        inherit(w, row);
-        if (w->forward_thread[row] != 0 && w->sequence_nr[row] >= 0)
-            site = site_of_forward(c, w->forward_thread[row], w->sequence_nr[row]);
-        if (!site && parent >= 0 && s->state[parent] & OP_ROW_OF_FORWARD)
-            site = w->line[parent];
-        if (site) {
+        inherit(s, row);
+        if (w->forward_thread[row] == 0 || w->sequence_nr[row] < 0)
+            continue;
+        uint16_t site = site_of_forward(c, w->forward_thread[row], w->sequence_nr[row]);
+        if (site)
             w->line[row] = site;
-            s->state[row] |= OP_ROW_OF_FORWARD;
-        }
     }
 }
 

@@ -23,8 +23,8 @@ typedef struct op_calling {
 
 /* Notes the sites of forward ops among the new rows, for their backward ops. false: no memory. */
 bool op_calling_note(op_calling *c, const op_segment *s);
-/* Once all are noted, gives each new row its site: what runs inside of an op has the op's, a backward
- * op that of its forward op. */
+/* Once all are noted, gives each new row its site: its own, else that of what it runs in; a backward op
+ * has that of its forward op. */
 void op_calling_settle(const op_calling *c, const op_segment *s);
 bool op_calling_add(op_calling *c, const op_result *r, uint64_t row);
 void op_calling_finish(op_calling *c, op_result *r); /* the result has the sums */

@@ -22,7 +22,7 @@ enum op_row_state {
     OP_RAN_OTHERS = 2,
     OP_RAN_VIEW_NODE = 4,
     OP_ROW_MOVED = 8,
-    OP_ROW_OF_FORWARD = 16
+    OP_ROW_INHERITS = 16 /* its call site */
 };
 
 static inline bool op_stays(const op_segment *s, uint64_t row) { return s->is_open && s->is_open[row]; }

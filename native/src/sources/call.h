@@ -28,8 +28,10 @@ enum op_caller {
 };
 
 typedef struct op_lines {
-    uint16_t (*here)(enum op_caller caller); /* that this thread is at; NULL while none are noted */
-    bool has_calls;                          /* calls are recorded too */
+    /* That this thread is at; NULL while none are noted. In one of autograd's nodes: 0 unless it runs
+     * Python. */
+    uint16_t (*here)(enum op_caller caller, bool in_node);
+    bool has_calls; /* calls are recorded too */
 } op_lines;
 
 extern op_lines op_lines_noted;
@@ -101,20 +103,27 @@ static inline void op_call_end(op_thread *t, const void *code) {
 }
 
 /* Notes the line of an event that is called from Python: what runs inside of an op, and not of a range,
- * shares the op's, unless Python came in between. */
+ * shares the op's, unless Python came in between. Between a node and its ops Python comes in a hook, in
+ * a `backward` of somebody's own and in a forward that is computed again, recorded or not. */
 static inline void op_note_line(const op_slot *slot, enum op_caller caller) {
-    uint16_t (*line_here)(enum op_caller) = __atomic_load_n(&op_lines_noted.here, __ATOMIC_RELAXED);
+    uint16_t (*line_here)(enum op_caller, bool) =
+        __atomic_load_n(&op_lines_noted.here, __ATOMIC_RELAXED);
     op_event *e = slot->event;
     if (__builtin_expect(line_here == NULL, 1) || e == NULL)
         return;
     const op_thread *t = slot->thread;
     const op_event *around = e->depth ? t->stack[e->depth - 1].event : NULL;
+    bool in_node = false;
     if (around && around->kind == OP_TORCH && (around->flags & OP_SCOPE_MASK) != OP_SCOPE_USER) {
         const op_event *call = t->call_depth ? t->calls[t->call_depth - 1].event : NULL;
-        if (t->call_window != slot->window || !call || call->start < around->start)
-            return;
+        if (t->call_window != slot->window || !call || call->start < around->start) {
+            in_node =
+                around->flags & OP_FLAG_ENGINE || (around->flags & OP_SCOPE_MASK) == OP_SCOPE_BACKWARD;
+            if (!in_node)
+                return;
+        }
     }
-    e->line = line_here(caller);
+    e->line = line_here(caller, in_node);
 }
 
 #ifdef __cplusplus
