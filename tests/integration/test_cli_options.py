@@ -220,23 +220,23 @@ OF_COMMENT = {
 }
 # Of `prepare`, the test that builds for a torch elsewhere.
 OF_PREPARE = {"prepare --torch", "prepare --output"}
-# Of `ab`, the test of whole runs that shows what the argument does.
+# Of `ab`, the test of whole runs that shows what the argument does, and before it the file that it is in.
 OF_AB = {
-    "ab base": "a_slower_op_is_found_and_named",
-    "ab --processes": "a_slower_op_is_found_and_named",
-    "ab --steps": "a_slower_op_is_found_and_named",
-    "ab --max-time": "a_slower_op_is_found_and_named",
-    "ab --min-effect": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
-    "ab --max-noise": "what_was_measured_is_kept_and_resumed",
-    "ab --setup": "a_base_that_does_not_build_is_told_with_its_last_lines",
-    "ab --python": "each_side_has_an_environment_of_its_own",
-    "ab --seed": "what_was_measured_is_kept_and_resumed",
-    "ab --timeout": "a_process_that_hangs_is_ended_and_run_again",
-    "ab --resume": "what_was_measured_is_kept_and_resumed",
-    "ab --output": "a_slower_op_is_found_and_named",
-    "ab --fail-on": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
-    "ab --verbose": "what_was_measured_is_kept_and_resumed",
-    "ab --quiet": "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder",
+    "ab base": ("verdicts", "a_slower_op_is_found_and_named"),
+    "ab --processes": ("verdicts", "a_slower_op_is_found_and_named"),
+    "ab --steps": ("verdicts", "a_slower_op_is_found_and_named"),
+    "ab --max-time": ("verdicts", "a_slower_op_is_found_and_named"),
+    "ab --min-effect": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
+    "ab --max-noise": ("resuming", "what_was_measured_is_kept_and_resumed"),
+    "ab --setup": ("environments", "a_base_that_does_not_build_is_told_with_its_last_lines"),
+    "ab --python": ("environments", "each_side_has_an_environment_of_its_own"),
+    "ab --seed": ("resuming", "what_was_measured_is_kept_and_resumed"),
+    "ab --timeout": ("disturbances", "a_process_that_hangs_is_ended_and_run_again"),
+    "ab --resume": ("resuming", "what_was_measured_is_kept_and_resumed"),
+    "ab --output": ("verdicts", "a_slower_op_is_found_and_named"),
+    "ab --fail-on": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
+    "ab --verbose": ("resuming", "what_was_measured_is_kept_and_resumed"),
+    "ab --quiet": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
 }
 # Of `run`, the tests of whole runs give each of its options.
 OF_ACCEPT = {"accept --all", "accept --cause"}
@@ -423,8 +423,8 @@ def test_attach_goes_to_its_process_for_a_while(listening: int, capsys: pytest.C
 
 
 def test_every_proof_of_ab_gives_its_argument() -> None:
-    text = (Path(__file__).parent.parent / "e2e" / "test_ab.py").read_text(encoding="utf-8")
-    for argument, name in OF_AB.items():
+    for argument, (file, name) in OF_AB.items():
+        text = (Path(__file__).parent.parent / "e2e" / "ab" / f"test_{file}.py").read_text(encoding="utf-8")
         body = text.partition(f"def test_{name}(")[2].partition("\ndef ")[0]
         option = (
             argument.split()[1].replace("--output", "-o").replace("--verbose", "-v").replace("--quiet", "-q")

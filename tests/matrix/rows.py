@@ -122,7 +122,7 @@ COLUMNS: Final = (
         "tests/e2e/test_outcomes.py tests/e2e/test_torch_ops.py tests/e2e/test_xdist.py",
         needs_torch=False,
     ),
-    Column(title="A/B", command=f"{_PYTEST}-m 'not slow' tests/e2e/test_ab.py", needs_torch=False),
+    Column(title="A/B", command=f"{_PYTEST}-m 'not slow' tests/e2e/ab", needs_torch=False),
     Column(title="cost", command=_COST),
     Column(title="make test", command="make test", needs_torch=False, whole=True, limit_s=5400),
 )

@@ -276,6 +276,6 @@ SESSIONS: Final = (
         file="pytest_opprof/experiment/ab.py",
         text="        died = Counter(death.side for death in self.kept.deaths())\n        if died:",
         without="        died = Counter(death.side for death in self.kept.deaths())\n        if False:",
-        test="tests/e2e/test_ab.py::test_what_was_measured_is_kept_and_resumed",
+        test="tests/e2e/ab/test_resuming.py::test_what_was_measured_is_kept_and_resumed",
     ),
 )

@@ -1,0 +1,99 @@
+"""An A/B that was interrupted, or that met a disturbed machine, goes on."""
+
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from e2e.ab.experiments import DISTURBING, ab, experiments, nothing_left
+from e2e.project import Project
+
+from pytest_opprof.results.files import read_run, write_run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_what_was_measured_is_kept_and_resumed(project: Project, tmp_path: Path, name: str) -> None:
+    project.write("tests/test_it.py", DISTURBING)
+    project.commit()
+    counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": name}
+    # Two processes are tried first; the seventh to be measured is interrupted, the fourth killed.
+    disturbed = counted | {"INTERRUPTED_AT": "9", "KILLED_AT": "6"}
+    first = ab(
+        project, "HEAD", "tests", "--processes=8", "--steps=2", "--seed=5", "--max-time=0", env=disturbed
+    )
+    assert first.code == 128 + signal.SIGINT
+    assert "died and is run again: killed by SIGKILL" in first.stdout
+    (kept,) = experiments(project)
+    done = sorted(path.name for path in kept.glob("first-*.json.gz"))
+    assert len(done) == 5
+    resume = f"opprof: 5 processes are kept in .opprof/ab/{kept.name}; go on with: opprof ab HEAD --resume="
+    assert first.stderr.splitlines() == [resume + kept.name, "opprof: interrupted"]
+    assert nothing_left(project)
+    other = ab(project, "HEAD", f"--resume={kept.name}", "--seed=6", env=counted)
+    assert (other.code, "has another seed" in other.stderr) == (2, True)
+    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
+    # No machine is so quiet.
+    second = ab(project, "HEAD", f"--resume={kept.name}", "-v", "--max-noise=0%", env=counted)
+    assert second.code == 1
+    second.lines.fnmatch_lines(["test_other *INCONCLUSIVE *its base differs from itself by *"])
+    after = {path.name: path.stat().st_mtime_ns for path in kept.glob("first-*.json.gz")}
+    assert len(after) == 16
+    assert all(after[path] == before[path] for path in before), "not measured again"
+    assert "processes that died and were run again: 1 of the" in second.stdout
+    assert "base and head are the same code" in second.stdout
+    again = ab(project, "HEAD", f"--resume={kept.name}", env=counted)
+    assert (again.code, "it is finished" in again.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_tests_that_met_a_disturbed_machine_get_more_processes(project: Project, tmp_path: Path) -> None:
+    project.write("tests/test_it.py", DISTURBING)
+    project.commit()
+    counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": "SIGINT"}
+    options = ("HEAD", "tests", "--processes=8", "--steps=2", "--max-time=0.1")
+    # Of 18 processes two are tried first; all but the last one of those to be measured are finished.
+    ab(project, *options, env=counted | {"INTERRUPTED_AT": "18"})
+    (kept,) = experiments(project)
+    first = sorted(kept.glob("first-*.json.gz"))
+    assert len(first) == 15
+    for at, path in enumerate(first):
+        run = read_run(path)
+        (test,) = run.tests
+        # All but one of a side ran at a speed that no real machine has, so that no further one meets it.
+        timing = replace(test.timing, probe_ns=2 if at in {0, 1} else 1)
+        write_run(path, replace(run, tests=(replace(test, timing=timing),)))
+    second = ab(project, *options, "--resume", "--max-noise=10000%", env=counted)
+    second.lines.fnmatch_lines(
+        ["15/16 processes · *", "*/20 processes · *", "32/32 processes · *", "* processes a side*"]
+    )
+    assert "the machine was disturbed in " in second.stdout
+    second.lines.fnmatch_lines(
+        [
+            f"resuming {kept.name}; unfinished: {kept.name} (15 of 16 processes)",
+            "the machine was busy: tests/test_it.py::* had too few undisturbed processes, so up to 16 more run",
+        ]
+    )
+    assert len(list(kept.glob("first-*.json.gz"))) == 32
+
+
+@pytest.mark.slow
+def test_resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder(
+    project: Project, tmp_path: Path
+) -> None:
+    project.write("tests/test_it.py", DISTURBING)
+    project.commit()
+    counted = {"COUNTED": str(tmp_path / "counted"), "SIGNAL": "SIGINT"}
+    options = ("HEAD", "test_it.py", "--steps=2", "--processes=8", "-p", "no:cacheprovider")
+    project.replace("work.py", "range(30_000)", "range(300_000)")
+    first = ab(project, *options, cwd="tests", env=counted | {"INTERRUPTED_AT": "4"})
+    assert first.code == 128 + signal.SIGINT
+    refused = ab(project, *options, "--setup=true", "--resume", cwd="tests", env=counted)
+    assert (refused.code, "no unfinished experiment measures just this" in refused.stderr) == (2, True)
+    # Ten times as slow is nothing here, and what the machine does beside cannot fail it.
+    lenient = ("--min-effect=10000%", "--max-noise=10000%", "--fail-on=regressed")
+    quiet = ab(project, *options, *lenient, "-q", "--resume", cwd="tests", env=counted)
+    assert quiet.code == 0
+    assert len(quiet.stdout.splitlines()) == 1
+    assert len(experiments(project)) == 1
+    assert nothing_left(project)
