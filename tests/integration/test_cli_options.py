@@ -238,8 +238,9 @@ OF_AB = {
     "ab --verbose": ("resuming", "what_was_measured_is_kept_and_resumed"),
     "ab --quiet": ("resuming", "resume_finds_the_newest_of_the_same_plan_and_starts_in_a_subfolder"),
 }
-# Of `run`, the tests of whole runs give each of its options.
+# Of `accept`, the tests of causes give both.
 OF_ACCEPT = {"accept --all", "accept --cause"}
+# Of `run`, the tests of whole runs give each of its options.
 OF_RUN = {
     *("run --shapes", "run --memory", "run --cpp-stack", "run --sampling", "run --stack", "run --sort"),
     *("run --rows", "run --trace", "run --output", "run --compare", "run --store", "run --module"),
@@ -463,7 +464,7 @@ def test_every_option_of_all_commands_is_tried() -> None:
 
 
 def test_every_option_of_accept_is_given_in_its_tests() -> None:
-    text = (Path(__file__).parent.parent / "e2e" / "test_accept.py").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "e2e" / "accept" / "test_causes.py").read_text(encoding="utf-8")
     for argument in OF_ACCEPT:
         assert f'"{argument.split()[1]}"' in text, argument
 
