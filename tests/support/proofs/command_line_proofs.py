@@ -183,15 +183,24 @@ OF_BISECT = {
 }
 # Each is given in tests/e2e/test_deaths.py, where processes die.
 OF_RECOVER = {"recover folder", "recover --output", "recover --remove", "recover --all"}
-# Of `comment`, what only a server sees: the test that shows it, and the file that it is in.
+# Of `comment`, what only a server sees: the file and the test that show it.
 OF_COMMENT = {
-    "comment --from-event": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),
-    "comment --baseline": ("from_event", "baseline_is_that_of_the_branch_it_would_be_merged_into"),
-    "comment --output": ("from_event", "regression_is_commented_as_the_pull_requests_own_numbers"),
-    "comment --forge": ("cli", "forge_can_be_named"),
-    "comment --when": ("cli", "good_news_can_be_kept_quiet"),
-    "comment --author": ("cli", "author_is_who_the_command_line_says"),
-    "comment --dry-run": ("cli", "dry_run_needs_no_job"),
+    "comment --from-event": (
+        "fork_comments/test_comments.py",
+        "regression_is_commented_as_the_pull_requests_own_numbers",
+    ),
+    "comment --baseline": (
+        "fork_comments/test_comments.py",
+        "baseline_is_that_of_the_branch_it_would_be_merged_into",
+    ),
+    "comment --output": (
+        "fork_comments/test_comments.py",
+        "regression_is_commented_as_the_pull_requests_own_numbers",
+    ),
+    "comment --forge": ("test_comment_cli.py", "forge_can_be_named"),
+    "comment --when": ("test_comment_cli.py", "good_news_can_be_kept_quiet"),
+    "comment --author": ("test_comment_cli.py", "author_is_who_the_command_line_says"),
+    "comment --dry-run": ("test_comment_cli.py", "dry_run_needs_no_job"),
 }
 # Of `prepare`, the test that builds for a torch elsewhere.
 OF_PREPARE = {"prepare --torch", "prepare --output"}
