@@ -225,7 +225,7 @@ def test_every_proof_of_comment_is_there() -> None:
 
 def test_arguments_of_prepare_are_tried() -> None:
     proof = "prepared_folder_serves_a_machine_without_a_compiler"
-    text = Path(__file__).with_name("test_observer_build.py").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "observer_build" / "test_torches.py").read_text(encoding="utf-8")
     _, _, after = text.partition(f"def test_{proof}(")
     for argument in OF_PREPARE:
         assert argument.split()[1] in after.partition("\ndef ")[0], argument
