@@ -157,7 +157,8 @@ sanitize: install ## the C tests under ASan+UBSan and under TSan, with every fau
 ASAN := build/sanitize-python
 ASAN_SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib", vars={"base": "$(ASAN)"}))')
 ASAN_TESTS := $(patsubst %,../../tests/integration/test_%.py,collector fork interpreters limits memory_sources \
-  process_ends python_calls ranges ranges_asyncio ranges_futures recording recovered_recording trace_file)
+  process_ends python_calls python_profilers_beside ranges ranges_asyncio ranges_futures recording \
+  recovered_recording trace_file)
 
 .PHONY: sanitize-python
 sanitize-python: install

@@ -103,8 +103,8 @@ COLUMNS: Final = (
     Column(
         title="stacks",
         command=f"{_PYTEST}tests/oracle/test_stack_oracle.py tests/integration/test_stacks.py "
-        "tests/integration/test_python_calls.py tests/integration/test_cpp_stacks.py "
-        "tests/integration/test_call_sites.py",
+        "tests/integration/test_python_calls.py tests/integration/test_python_profilers_beside.py "
+        "tests/integration/test_cpp_stacks.py tests/integration/test_call_sites.py",
         needs_torch=False,
     ),
     Column(
