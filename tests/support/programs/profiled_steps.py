@@ -1,0 +1,32 @@
+"""Steps of ranges under a profile, planned by letters, and the names that it saw."""
+
+from collections.abc import Callable
+
+from pytest_opprof import ProfilerAction, profile, record_function
+
+ACTIONS = {
+    "N": ProfilerAction.NONE,
+    "W": ProfilerAction.WARMUP,
+    "R": ProfilerAction.RECORD,
+    "S": ProfilerAction.RECORD_AND_SAVE,
+}
+
+
+def plan(letters: str) -> Callable[[int], ProfilerAction]:
+    """A schedule of one letter for each step; the last goes on."""
+    return lambda step: ACTIONS[letters[min(step, len(letters) - 1)]]
+
+
+def work(number: int) -> None:
+    with record_function("outer"), record_function(f"inner {number}"):
+        pass
+
+
+def run_steps(prof: profile, count: int) -> None:
+    for number in range(count):
+        work(number)
+        prof.step()
+
+
+def names(prof: profile) -> list[str]:
+    return [str(event.trace_name) for event in prof.events()]
