@@ -32,7 +32,7 @@ DEVICES: Final = (
         file="native/src/cuda/cupti_drain.c",
         text="    self.records.dropped += dropped + op_cupti_buffers_dropped();",
         without="    (void)dropped;\n    self.records.dropped += op_cupti_buffers_dropped();",
-        test="tests/integration/test_cuda.py::test_dropped_records_are_counted",
+        test="tests/integration/test_cuda_losses.py::test_dropped_records_are_counted",
     ),
     _noticed(
         name="dropped records in the recording",
@@ -56,7 +56,7 @@ DEVICES: Final = (
         file="native/src/cuda/cupti.c",
         text="    if (!ours || op_cupti_buffers_missing())",
         without="    if (0)",
-        test="tests/integration/test_cuda.py::test_a_client_that_takes_over_is_noticed",
+        test="tests/integration/test_cuda_losses.py::test_a_client_that_takes_over_is_noticed",
     ),
     _noticed(
         name="a flush that fails",
@@ -64,7 +64,7 @@ DEVICES: Final = (
         file="native/src/cuda/cupti.c",
         text="    else if (flushed != OP_CUPTI_SUCCESS || forced != OP_CUPTI_SUCCESS)",
         without="    else if (0)",
-        test="tests/integration/test_cuda.py::test_a_flush_that_fails_is_told",
+        test="tests/integration/test_cuda_losses.py::test_a_flush_that_fails_is_told",
     ),
     _noticed(
         name="a first flush that fails",
@@ -72,7 +72,7 @@ DEVICES: Final = (
         file="native/src/cuda/cupti.c",
         text="    flushed = early != OP_CUPTI_SUCCESS ? early : flushed;\n",
         without="    (void)early;\n",
-        test="tests/integration/test_cuda.py::test_a_flush_that_fails_is_told",
+        test="tests/integration/test_cuda_losses.py::test_a_flush_that_fails_is_told",
     ),
     _noticed(
         name="a device that cannot be waited for",

@@ -37,7 +37,7 @@ DOCUMENTS: Final = (
         file="pytest_opprof/capture/window.py",
         text="        device_partial=native.cuda == lib.OP_CUDA_PARTIAL,",
         without="        device_partial=False,",
-        test="tests/integration/test_cuda.py::test_a_client_that_takes_over_is_noticed",
+        test="tests/integration/test_cuda_losses.py::test_a_client_that_takes_over_is_noticed",
     ),
     _says(
         name="threads without counters, in Python",
