@@ -1,4 +1,4 @@
-"""Torch's ops in our recordings: on all threads, whatever they are given, and whatever goes wrong."""
+"""Torch's ops in our recordings: on all threads, forwards and backwards, and whatever goes wrong."""
 
 import threading
 from collections import Counter
@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 from support.programs.children import answer_of, run_python
-from support.programs.windows import RANGES, RANGES_AND_OPS, Window, asynchronous, callers, names, unfinished
+from support.programs.windows import (
+    RANGES,
+    Window,
+    asynchronous,
+    callers,
+    events_of,
+    names,
+    ops_window,
+    unfinished,
+)
 
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
-from pytest_opprof.capture.recording import Recording
 from pytest_opprof.kinds import EventKind
 
 pytestmark = pytest.mark.usefixtures("torch_collector")
-
-
-def ops_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:
-    return Window(sources=RANGES_AND_OPS, record_shapes=record_shapes, begins_step=begins_step)
-
-
-def events_of(recording: Recording, name: str) -> list[int]:
-    return [event for event in range(len(recording)) if recording.name(event) == name]
 
 
 # ---- what is seen ----
@@ -188,73 +188,6 @@ def test_backward_on_another_thread_names_the_forward_thread(torch: Any) -> None
     (forward,), (backward,) = events_of(recording, "aten::mul")[:1], events_of(recording, "MulBackward0")
     assert recording.thread[forward] != recording.thread[backward]
     assert recording.forward_thread[backward] > 0
-
-
-# ---- inputs ----
-
-
-def test_inputs_are_there_when_asked_for(torch: Any) -> None:
-    left, right = torch.ones(2, 3), torch.ones(3, 5)
-    with ops_window(record_shapes=True) as window, record_function("range"):
-        left @ right
-    inputs = window.recording.inputs(events_of(window.recording, "aten::mm")[0])
-    assert inputs is not None
-    assert inputs.shapes == [[2, 3], [3, 5]]
-    assert inputs.strides == [[3, 1], [5, 1]]
-    assert inputs.dtypes == ["float", "float"]
-    assert window.recording.inputs(events_of(window.recording, "range")[0]) is None
-
-
-def test_inputs_are_left_out_otherwise(torch: Any) -> None:
-    with ops_window() as window:
-        torch.ones(2, requires_grad=True).sum().backward()
-    recording = window.recording
-    assert [recording.inputs(event) for event in range(len(recording))] == [None] * len(recording)
-
-
-def test_rows_can_be_told_apart_by_shape(torch: Any) -> None:
-    small, large = torch.ones(2, 2), torch.ones(3, 3)
-    sparse, sparse_large = small.to_sparse(), large.to_sparse()
-    with ops_window(record_shapes=True) as window:
-        for tensor in (small, large, small, sparse, sparse_large, sparse):
-            tensor.sin()
-    rows = [row for row in window.recording.groups(by_inputs=True) if row.name == "aten::sin"]
-    # A sparse tensor of a size is the same row as a dense one: only the sizes count.
-    assert [row.count for row in rows if row.count > 1][:2] == [4, 2]
-    assert sum(row.count for row in window.recording.groups() if row.name == "aten::sin") >= 6
-
-
-def test_complex_numbers_are_not_told(torch: Any) -> None:
-    with ops_window(record_shapes=True) as window:
-        torch.full((2,), 1 + 2j)
-    inputs = window.recording.inputs(0)
-    assert inputs is not None
-    assert (inputs.dtypes[:2], inputs.concrete[:2]) == (["ScalarList", ""], ["[2]", ""])
-
-
-def test_symbols_are_not_told(torch: Any) -> None:
-    from torch.fx.experimental.proxy_tensor import make_fx
-
-    trace = make_fx(lambda x: x.view(x.shape[0], 1), tracing_mode="symbolic")
-    with ops_window(record_shapes=True) as window:
-        trace(torch.ones(4))
-    recording = window.recording
-    views = [recording.inputs(event) for event in events_of(recording, "aten::view")]
-    told = [inputs for inputs in views if inputs is not None]
-    assert told
-    assert [[], []] in [inputs.shapes for inputs in told]
-    assert ["", ""] in [inputs.concrete for inputs in told]
-
-
-def test_more_inputs_than_fit_are_cut(torch: Any) -> None:
-    tensors = [torch.ones(1, 1, 1, 1) for _ in range(400)]
-    with ops_window(record_shapes=True) as window:
-        torch.cat(tensors)
-    inputs = window.recording.inputs(events_of(window.recording, "aten::cat")[0])
-    assert inputs is not None
-    assert inputs.dtypes == ["TensorList"]
-    assert 50 < len(inputs.shapes[0]) < 400
-    assert inputs.shapes[0][-1] == [1, 1, 1, 1]
 
 
 # ---- trouble ----

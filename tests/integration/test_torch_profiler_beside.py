@@ -5,15 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from support.programs.windows import RANGES, RANGES_AND_OPS, Window, names
+from support.programs.windows import RANGES, RANGES_AND_OPS, Window, names, ops_window
 
 from pytest_opprof.capture.collector import Collector
 
 pytestmark = pytest.mark.usefixtures("torch_collector")
-
-
-def ops_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:
-    return Window(sources=RANGES_AND_OPS, record_shapes=record_shapes, begins_step=begins_step)
 
 
 def torch_profiler(torch: Any) -> Any:

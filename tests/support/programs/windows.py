@@ -79,3 +79,13 @@ def asynchronous(recording: Recording) -> list[bool]:
 def unfinished(recording: Recording) -> list[bool]:
     """For each event, whether it was open when the window closed."""
     return [bool(flags & FLAG_UNFINISHED) for flags in recording.flags]
+
+
+def ops_window(*, record_shapes: bool = False, begins_step: bool = False) -> Window:
+    """A window that sees torch's ops too."""
+    return Window(sources=RANGES_AND_OPS, record_shapes=record_shapes, begins_step=begins_step)
+
+
+def events_of(recording: Recording, name: str) -> list[int]:
+    """The numbers of those of a name."""
+    return [event for event in range(len(recording)) if recording.name(event) == name]
