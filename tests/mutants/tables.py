@@ -214,7 +214,7 @@ TABLES: Final = (
         file="pytest_opprof/report/section.py",
         text="    if len(ops) > _MOST_ROWS:",
         without="    if False:",
-        test="tests/unit/report/test_terminal.py::test_many_changed_ops_are_cut_short",
+        test="tests/unit/report/test_section.py::test_many_changed_ops_are_cut_short",
     ),
     _tells(
         name="advisories that are not kept",

@@ -1,17 +1,11 @@
 """What a session prints."""
 
-import re
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 from hypothesis import given
-from support.documents.strategies import calling, cuda_test, runs, simple_run, simple_test
+from support.documents.compared import MAIN, cloning, compared, named
+from support.documents.strategies import cuda_test, runs, simple_run, simple_test
 
-from pytest_opprof.compare.comparison import Comparison
-from pytest_opprof.compare.sessions import compare_runs
-from pytest_opprof.report.section import failure_section, section_title
 from pytest_opprof.report.terminal import (
     comparison_lines,
     header_lines,
@@ -22,58 +16,19 @@ from pytest_opprof.report.terminal import (
 from pytest_opprof.report.text import Line, Style
 from pytest_opprof.results.run import (
     CaptureStats,
-    Commit,
     Measurement,
     MeasurementStatus,
     Outcome,
     Run,
     TestResult,
     Timing,
-    TreeNode,
 )
 from pytest_opprof.results.samples import Samples
-
-NOW = datetime(2026, 1, 3, tzinfo=UTC)
-MAIN = Commit(id="1a2b3c4" + "0" * 33, dirty=False)
-
-
-def compared(base: Run | None, head: Run) -> Comparison:
-    return compare_runs(base, head, created=NOW, opprof_version="0.1.0")
 
 
 def texts(lines: list[Line]) -> list[str]:
     return [line.text for line in lines]
 
-
-def named(name: str, counts: dict[str, int], **others: Any) -> TestResult:
-    return simple_test(counts, node_id=f"tests/test_model.py::{name}", **others)
-
-
-def cloning() -> Comparison:
-    """The example of a clone that somebody added."""
-    tree = (
-        TreeNode(parent=-1, name="aten::clone", count=6, self_ns=0),
-        TreeNode(parent=0, name="aten::copy_", count=6, self_ns=0),
-    )
-    base = simple_run(named("test_step", {"aten::copy_": 12, "aten::mul": 9}), name="main", commit=MAIN)
-    head = named("test_step", {"aten::copy_": 14, "aten::mul": 9, "aten::clone": 2}, tree=tree)
-    return compared(base, simple_run(head))
-
-
-SECTION = """\
-REGRESSED: 4 more ops in each step than main@1a2b3c4 (same in 3 of 3 steps, certified in 2 processes)
-
-Called by the test
-  aten::clone     0 ->  2  +2  new
-    aten::copy_  12 -> 14  +2
-  This copies the whole tensor once more. Drop the copy unless somebody writes to it, or needs this memory
-  layout. (OP103)
-
-all ops  21 -> 25  +4
-
-advisory: self CPU 21.0 µs -> 25.0 µs (fastest of 3 steps; not gated)
-traces:   head.json.gz
-intended? record it: pytest --opprof-save=main"""
 
 SUMMARY = """\
 1 cause, 1 test regressed against main@1a2b3c4
@@ -82,36 +37,6 @@ cause 1, 1 test: aten::clone +2 a step, called by the test
     test_step  25 ops (+4)
 
 1 regressed · nothing dropped"""
-
-
-def test_section_has_verdict_op_cause_and_next_step() -> None:
-    (test,) = cloning().tests
-    lines = failure_section(test, baseline="main", width=110, traces=["head.json.gz"])
-    assert "\n".join(lines) == SECTION
-    assert section_title(test) == "opprof: tests/test_model.py::test_step"
-
-
-# docs/comparing.md shows this.
-REWRITTEN = """\
-CHANGED: other ops than main@1a2b3c4, and no total rose
-
-op                                      metric  base  head  change  cause
-aten::mul + aten::add -> aten::addcmul  count     20    10     -10  fused in range 'forward'
-encoder -> Encoder                      count      1     1       0  renamed
-
-all ops  120 -> 110  -10"""
-
-
-def test_ops_that_became_others_are_one_row(repository: Path) -> None:
-    products = ("aten::addmm", 100)
-    base = calling(("encoder", 1, products), ("forward", 1, ("aten::mul", 10), ("aten::add", 10)))
-    head = calling(("Encoder", 1, products), ("forward", 1, ("aten::addcmul", 10)))
-    comparison = compared(simple_run(base, name="main", commit=MAIN), simple_run(head))
-    lines = failure_section(comparison.tests[0], baseline="main", width=110)
-    assert "\n".join(lines[: lines.index("", 6)]) == REWRITTEN
-    assert REWRITTEN in (repository / "docs" / "comparing.md").read_text(encoding="utf-8")
-    told = texts(summary_lines(comparison, width=120))[0]
-    assert told == "1 changed: test_x (aten::mul + aten::add -> aten::addcmul -10)"
 
 
 def test_summary_has_one_row_and_one_last_line() -> None:
@@ -289,86 +214,12 @@ def test_kernels_have_a_column_where_there_are_any() -> None:
     assert lines[-1] == "2 measured · nothing dropped, 1 test with devices recorded in part"
 
 
-def rows_told(base: TestResult, head: TestResult) -> list[str]:
-    """The rows of the section of changes: what changed, and in which metric."""
-    (test,) = compared(simple_run(base, name="main"), simple_run(head)).tests
-    lines = failure_section(test, baseline=None, width=120)
-    return [
-        re.split(r" +[0-9]", line.strip())[0]
-        for line in lines
-        if " -> " in line and not line.startswith("advisory")
-    ]
-
-
-def test_a_rise_on_a_device_is_told_once() -> None:
-    base = cuda_test({"aten::mm": {"kernels": 1, "launches": 1}, "aten::to": {}})
-    copy = {"copies": 1, "copies_dtoh": 1, "host_copies": 1, "copied_bytes": 64, "copied_bytes_dtoh": 64}
-    head = cuda_test({"aten::mm": {"kernels": 2, "launches": 2}, "aten::to": copy})
-    assert rows_told(base, head) == [
-        "aten::mm kernels",
-        "kernel of aten::mm",
-        "aten::to copies_dtoh",
-        "all kernels",
-        "all DtoH copies",
-        "all DtoH bytes",
-    ]
-
-
-def test_a_rise_inside_tells_that_of_the_ops_around() -> None:
-    tree = (
-        TreeNode(parent=-1, name="forward", count=3, self_ns=0),
-        TreeNode(parent=0, name="aten::linear", count=3, self_ns=0),
-        TreeNode(parent=1, name="aten::addmm", count=3, self_ns=0),
-    )
-
-    def test_of(kernels: int, nbytes: int) -> TestResult:
-        work = {"kernels": kernels, "launches": kernels, "copies": 1, "copied_bytes": nbytes}
-        return cuda_test({"forward": work, "aten::linear": work, "aten::addmm": work}, tree=tree)
-
-    told = [row for row in rows_told(test_of(1, 8), test_of(3, 16)) if not row.startswith("all ")]
-    assert [row for row in told if not row.startswith("kernel")] == [
-        "aten::addmm copied_bytes",
-        "aten::addmm kernels",
-    ]
-
-
-def test_an_op_that_is_new_tells_what_its_devices_do() -> None:
-    base = cuda_test({"aten::mm": {}})
-    head = cuda_test({"aten::mm": {}, "aten::add": {"kernels": 1, "launches": 1}})
-    assert [row for row in rows_told(base, head) if not row.startswith("all ")] == [
-        "aten::add",
-        "kernel of aten::add",
-    ]
-
-
 def test_ranges_have_a_column_where_there_is_nothing_else() -> None:
     head = simple_run(named("test_a", {"load": 2}))
     assert texts(summary_lines(compared(None, head), width=100))[:2] == [
         "test    verdict   ops  ranges  self CPU  worst change",
         "test_a  measured  0    2       2.0 µs",
     ]
-
-
-def test_limits_have_rows_and_advice() -> None:
-    head = named("test_a", {"aten::item": 1}, limits={"aten::item.count": 0, "syncs.count": 0})
-    (test,) = compared(None, simple_run(head)).tests
-    lines = failure_section(test, baseline=None, width=110)
-    assert lines == [
-        "REGRESSED: aten::item.count is 1 in each step, and <= 0 is allowed",
-        "",
-        "limit             allowed  measured  verdict",
-        "aten::item.count  <= 0     1         over",
-        "syncs.count       <= 0     nothing   inconclusive: needs cuda capture, which did not run",
-        "",
-        "intended? raise the limit in the test's marker",
-    ]
-
-
-def test_many_changed_ops_are_cut_short() -> None:
-    base = simple_run(named("test_a", {"aten::mul": 1}), name="main")
-    head = simple_run(named("test_a", {f"aten::op{i}": 1 for i in range(30)}))
-    lines = failure_section(compared(base, head).tests[0], baseline="main", width=100)
-    assert "  ... and 22 more ops" in lines
 
 
 def test_titles_say_where_numbers_come_from() -> None:
