@@ -222,7 +222,7 @@ TABLES: Final = (
         file="pytest_opprof/compare/sentences.py",
         text='    return (f"{cut + 1} more are not gated", *told[cut + 1 :]) if cut > 0 else tuple(told)',
         without="    return tuple(told[cut:]) if cut > 0 else tuple(told)",
-        test="tests/unit/compare/test_judge.py::test_advisories_past_the_cap_are_counted",
+        test="tests/unit/compare/test_uncertain.py::test_advisories_past_the_cap_are_counted",
     ),
     _tells(
         name="advisories that a page has no room for",

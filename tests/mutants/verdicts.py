@@ -13,9 +13,9 @@ _JUDGE: Final = "pytest_opprof/compare/judge.py"
 _LIMITS: Final = "pytest_opprof/compare/limits.py"
 _SESSIONS: Final = "pytest_opprof/compare/sessions.py"
 _SENTENCES: Final = "pytest_opprof/compare/sentences.py"
-_INCOMPLETE: Final = "tests/unit/compare/test_judge.py::test_incomplete_recording_is_inconclusive"
+_INCOMPLETE: Final = "tests/unit/compare/test_trust.py::test_incomplete_recording_is_inconclusive"
 _UNSTABLE: Final = (
-    "tests/unit/compare/test_judge.py::test_what_is_called_unstable_gates_nothing_though_it_looks_certain"
+    "tests/unit/compare/test_uncertain.py::test_what_is_called_unstable_gates_nothing_though_it_looks_certain"
 )
 _UNMEASURED: Final = "tests/unit/compare/test_judge.py::test_what_was_not_measured_is_not_judged"
 
@@ -50,7 +50,7 @@ VERDICTS: Final = (
         file=_TRUST,
         text="            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)",
         without="            return ''",
-        test="tests/unit/compare/test_judge.py"
+        test="tests/unit/compare/test_trust.py"
         "::test_two_recordings_without_an_event_are_not_equal_where_events_were_lost",
     ),
     _judges(
@@ -75,7 +75,7 @@ VERDICTS: Final = (
         file=_TRUST,
         text="        if before == after:",
         without="        if before or after:",
-        test="tests/unit/compare/test_judge.py::test_other_sources_are_inconclusive",
+        test="tests/unit/compare/test_trust.py::test_other_sources_are_inconclusive",
     ),
     _judges(
         name="another environment",
@@ -83,7 +83,7 @@ VERDICTS: Final = (
         file=_TRUST,
         text="for field, words in self.environment.items() if field in fields]",
         without="for field, words in self.environment.items() if field not in self.environment]",
-        test="tests/unit/compare/test_judge.py::test_other_environment_is_inconclusive",
+        test="tests/unit/compare/test_trust.py::test_other_environment_is_inconclusive",
     ),
     _judges(
         name="another compile cache",
@@ -99,7 +99,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        if not base.is_constant or _disagrees(self.base, change):",
         without="        if False:",
-        test="tests/unit/compare/test_judge.py::test_uncertain_baseline_is_advisory",
+        test="tests/unit/compare/test_uncertain.py::test_uncertain_baseline_is_advisory",
     ),
     _judges(
         name="a base that disagreed with itself",
@@ -115,7 +115,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        if highest is not None and head.low > highest and not _is_moved_by_edits(change.about):",
         without="        if False:",
-        test="tests/unit/compare/test_judge.py"
+        test="tests/unit/compare/test_uncertain.py"
         "::test_more_in_each_step_than_an_uncertain_base_ever_had_regresses",
     ),
     _judges(
@@ -132,7 +132,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="ranked(with_moved_work((*totals, *ops)), comparer.causes)",
         without="ranked((*totals, *ops), comparer.causes)",
-        test="tests/unit/compare/test_judge.py"
+        test="tests/unit/compare/test_background.py"
         "::test_fewer_ops_beside_more_in_the_background_are_no_improvement",
     ),
     _judges(
@@ -157,7 +157,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="change, verdict=unsure if rule else None, reason=self._instability(",
         without="change, verdict=Verdict.PASS if rule else None, reason=self._instability(",
-        test="tests/unit/compare/test_judge.py::test_count_that_became_uncertain_is_inconclusive",
+        test="tests/unit/compare/test_uncertain.py::test_count_that_became_uncertain_is_inconclusive",
     ),
     _judges(
         name="a count that disagrees with itself",
@@ -173,7 +173,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        is_lost = change.op is None and change.head is None",
         without="        is_lost = False",
-        test="tests/unit/compare/test_judge.py::test_lost_total_is_inconclusive",
+        test="tests/unit/compare/test_trust.py::test_lost_total_is_inconclusive",
     ),
     _judges(
         name="rows that a side did not keep",
@@ -181,7 +181,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        return (pair.base is None or pair.head is None) and omitted > 0",
         without="        return (pair.base is None or pair.head is None) and omitted < 0",
-        test="tests/unit/compare/test_judge.py::test_cut_off_rows_are_no_change",
+        test="tests/unit/compare/test_trust.py::test_cut_off_rows_are_no_change",
     ),
     _judges(
         name="samples without a single op",
@@ -189,7 +189,7 @@ VERDICTS: Final = (
         file=_TRUST,
         text="            return self._lost(metric) or self._device_gap(through) or self._sampled(through, kind)",
         without="            return self._lost(metric) or self._device_gap(through)",
-        test="tests/unit/compare/test_judge.py::test_samples_without_a_single_op_are_not_equal",
+        test="tests/unit/compare/test_trust.py::test_samples_without_a_single_op_are_not_equal",
     ),
     _judges(
         name="a gate on devices that did not run",
@@ -205,7 +205,7 @@ VERDICTS: Final = (
         file=_JUDGE,
         text="        if self.base.processes < CERTIFICATE:",
         without="        if False:",
-        test="tests/unit/compare/test_judge.py::test_count_that_became_uncertain_is_inconclusive",
+        test="tests/unit/compare/test_uncertain.py::test_count_that_became_uncertain_is_inconclusive",
     ),
     _judges(
         name="a limit on what was dropped",
@@ -317,7 +317,7 @@ VERDICTS: Final = (
         file=_SENTENCES,
         text="    if found.judged:\n        verdicts.add(Verdict.PASS)",
         without="    verdicts.add(Verdict.PASS)",
-        test="tests/unit/compare/test_judge.py::test_nothing_certain_is_no_pass",
+        test="tests/unit/compare/test_uncertain.py::test_nothing_certain_is_no_pass",
     ),
     _judges(
         name="nothing that stayed nothing",

@@ -1,8 +1,9 @@
-"""What stands between two sides: the environment in the fields that a metric depends on, caches, sources."""
+"""What stands between two sides: the environment in the fields that a metric depends on, caches, sources, losses."""
 
 from dataclasses import replace
 
 import pytest
+from support.documents.judged_tests import TORCH_212, compared, verdicts
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.compare.sessions import compare_test
@@ -18,7 +19,7 @@ from pytest_opprof.metrics import (
 )
 from pytest_opprof.metrics.fingerprint import COMPILE_CACHE, SETTINGS
 from pytest_opprof.results.agreement import repeated
-from pytest_opprof.results.run import Environment, TestResult
+from pytest_opprof.results.run import CaptureStats, Environment, TestResult
 from pytest_opprof.results.samples import Samples
 
 TEST = simple_test({"aten::mul": 4, "forward": 1})
@@ -123,3 +124,96 @@ def test_a_gate_asked_for_says_why_its_source_did_not_run() -> None:
     limited = replace(deaf, gates={}, limits={"kernels.count": 0})
     found = compare_test(limited, None, base=None, head=simple_run(limited))
     assert "needs cuda capture, which did not run: libcuda.so.1 not found" in found.reason
+
+
+def test_other_environment_is_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, base, environment=TORCH_212)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.reason == "ops, total: measured in another environment: torch 2.12.0 -> 2.13.0"
+
+
+def test_ranges_do_not_depend_on_torch() -> None:
+    base = simple_test({"forward": 4})
+    assert compared(base, base, environment=TORCH_212).verdict is Verdict.PASS
+
+
+def test_other_cpu_model_matters_to_times_only() -> None:
+    base = simple_test({"aten::mul": 4})
+    cpu = Environment(fingerprint={"python": "3.11", "torch": "2.13.0", "cpu_model": "other"})
+    found = compared(base, base, environment=cpu)
+    assert found.verdict is Verdict.PASS
+    assert "CPU model other -> unknown" in found.advisories[0]
+
+
+def test_other_sources_are_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, replace(base, sources=("ranges", "ops-itt")))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "captured by ops in the base, by ops-itt here" in found.reason
+
+
+def test_lost_total_is_inconclusive() -> None:
+    base = simple_test({"aten::mul": 4})
+    totals = {name: value for name, value in base.totals.items() if name != "ops.count"}
+    found = compared(base, replace(base, totals=totals))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "it was not measured in this run" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("capture", "reason"),
+    [
+        (CaptureStats(dropped=12), "12 events were dropped in this run"),
+        (CaptureStats(truncated=True), "the recording of this run was cut off at its byte budget"),
+        (CaptureStats(names_overflowed=1), "this run had too many names to keep a row of each"),
+        (CaptureStats(sampled_ppm=125_000), "this run recorded 12.5% of the ops, by sampling"),
+    ],
+)
+def test_incomplete_recording_is_inconclusive(capture: CaptureStats, reason: str) -> None:
+    base = simple_test({"aten::mul": 4})
+    found = compared(base, replace(base, capture=capture))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert reason in found.reason
+
+
+def test_samples_without_a_single_op_are_not_equal() -> None:
+    nothing = simple_test({"aten::mul": 0}, capture=CaptureStats(sampled_ppm=1))
+    found = compared(nothing, nothing)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "the base recorded 0.0001% of the ops, by sampling" in found.reason
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("capture", [CaptureStats(dropped=9), CaptureStats(truncated=True)])
+def test_two_recordings_without_an_event_are_not_equal_where_events_were_lost(
+    capture: CaptureStats, side: int
+) -> None:
+    nothing = simple_test({})
+    sides = [nothing, nothing]
+    sides[side] = replace(nothing, capture=capture)
+    found = compared(*sides)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert ("the base", "this run")[side] in found.reason
+
+
+def test_ranges_are_judged_although_ops_were_sampled() -> None:
+    before = simple_test({"load": 2, "aten::mul": 4})
+    sampled = simple_test({"load": 3, "aten::mul": 1}, capture=CaptureStats(sampled_ppm=10_000))
+    found = compared(before, sampled)
+    assert verdicts(found)["load"] is Verdict.REGRESSED
+    assert {verdicts(found)[name] for name in ("ops.count", "aten::mul")} == {Verdict.INCONCLUSIVE}
+
+
+def test_cut_off_rows_are_no_change() -> None:
+    base = simple_test({"aten::mul": 4, "aten::add": 1})
+    head = replace(base, ops=base.ops[:1], ops_omitted=1)
+    assert compared(base, head).changes == ()
+
+
+def test_what_stands_in_the_way_of_rows_that_did_not_change_is_told_once() -> None:
+    test = simple_test({"aten::item": 2, "aten::mul": 1})
+    found = compared(test, test, environment=TORCH_212)
+    told = [change for change in found.changes if change.verdict is Verdict.INCONCLUSIVE]
+    assert told
+    assert all(change.op is None for change in told)
