@@ -11,7 +11,7 @@ _judges: Final = partial(Detector, layer=Layer.VERDICT)
 _TIMES: Final = "pytest_opprof/compare/timing/judge.py"
 _SAMPLES: Final = "pytest_opprof/compare/timing/samples.py"
 _ROUNDS: Final = "pytest_opprof/compare/timing/verdicts.py"
-_TESTS: Final = "tests/unit/compare/timing/test_judge.py"
+_TESTS: Final = "tests/unit/compare/timing"
 
 TIMES: Final = (
     _judges(
@@ -20,7 +20,7 @@ TIMES: Final = (
         file=_TIMES,
         text="        everywhere = _other_host(",
         without="        everywhere = '' and _other_host(",
-        test=f"{_TESTS}::test_other_host_is_inconclusive",
+        test=f"{_TESTS}/test_judge.py::test_other_host_is_inconclusive",
     ),
     _judges(
         name="a base that differs from itself",
@@ -28,7 +28,7 @@ TIMES: Final = (
         file=_TIMES,
         text="        everywhere = everywhere or _failed_control(control)\n",
         without="",
-        test=f"{_TESTS}::test_base_that_differs_from_itself_stops_all",
+        test=f"{_TESTS}/test_judge.py::test_base_that_differs_from_itself_stops_all",
     ),
     _judges(
         name="too few processes",
@@ -36,7 +36,7 @@ TIMES: Final = (
         file=_TIMES,
         text="            or too_few(sides, tests=len(timed), settings=settings)\n",
         without="",
-        test=f"{_TESTS}::test_too_few_processes_are_refused",
+        test=f"{_TESTS}/test_judge.py::test_too_few_processes_are_refused",
     ),
     _judges(
         name="a base that is too noisy",
@@ -44,7 +44,7 @@ TIMES: Final = (
         file=_TIMES,
         text="            or too_noisy(noise.get(node_id, 0), settings=settings)\n",
         without="",
-        test=f"{_TESTS}::test_noisy_base_is_inconclusive",
+        test=f"{_TESTS}/test_judge.py::test_noisy_base_is_inconclusive",
     ),
     _judges(
         name="other libraries",
@@ -52,7 +52,7 @@ TIMES: Final = (
         file=_TIMES,
         text="    return (f\"not the code alone: {', '.join(words)}\",) if words else ()",
         without="    return ()",
-        test=f"{_TESTS}::test_other_libraries_are_said_and_judged",
+        test=f"{_TESTS}/test_judge.py::test_other_libraries_are_said_and_judged",
     ),
     _judges(
         name="numbers that a process lacks",
@@ -60,7 +60,7 @@ TIMES: Final = (
         file=_SAMPLES,
         text="            if not bad:\n                continue",
         without="            if bad or not bad:\n                continue",
-        test=f"{_TESTS}::test_one_bad_process_is_said",
+        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_said",
     ),
     _judges(
         name="other work",
@@ -68,7 +68,7 @@ TIMES: Final = (
         file=_SAMPLES,
         text="    if before == after and len(before) == 1:",
         without="    if True:",
-        test=f"{_TESTS}::test_one_bad_process_is_said",
+        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_said",
     ),
     _judges(
         name="a clock that stood still",
@@ -76,7 +76,7 @@ TIMES: Final = (
         file=_SAMPLES,
         text="if not each.totals[WALL_TIME.name].low > 0]",
         without="if not each.totals[WALL_TIME.name]]",
-        test=f"{_TESTS}::test_one_bad_process_is_said",
+        test=f"{_TESTS}/test_samples.py::test_one_bad_process_is_said",
     ),
     _judges(
         name="processes that others disturbed",
@@ -84,7 +84,7 @@ TIMES: Final = (
         file=_TIMES,
         text="*disturbances(evidence.tests, settings=settings)",
         without="*()",
-        test=f"{_TESTS}::test_processes_that_others_disturbed_are_left_out",
+        test=f"{_TESTS}/test_disturbed.py::test_processes_that_others_disturbed_are_left_out",
     ),
     _judges(
         name="a change that nobody confirmed",
@@ -92,7 +92,7 @@ TIMES: Final = (
         file=_ROUNDS,
         text="    if confirmation is None:\n        return unknown,",
         without="    if confirmation is None:\n        return Verdict.REGRESSED,",
-        test=f"{_TESTS}::test_flagged_test_is_inconclusive_until_confirmed",
+        test=f"{_TESTS}/test_judge.py::test_flagged_test_is_inconclusive_until_confirmed",
     ),
     _judges(
         name="a confirmation in between",
@@ -100,7 +100,7 @@ TIMES: Final = (
         file=_ROUNDS,
         text='return Verdict.INCONCLUSIVE, f"; {_told(second',
         without='return Verdict.PASS, f"; {_told(second',
-        test=f"{_TESTS}::test_unsure_confirmation_is_inconclusive",
+        test=f"{_TESTS}/test_confirmation.py::test_unsure_confirmation_is_inconclusive",
     ),
     _judges(
         name="a confirmation that could not have seen it",
@@ -108,7 +108,7 @@ TIMES: Final = (
         file=_ROUNDS,
         text="    if noise_ppm >= first.distance_ppm:",
         without="    if False:",
-        test=f"{_TESTS}::test_confirmation_that_could_not_have_seen_it_is_inconclusive",
+        test=f"{_TESTS}/test_confirmation.py::test_confirmation_that_could_not_have_seen_it_is_inconclusive",
     ),
     _judges(
         name="two looks that are not sure",
@@ -116,6 +116,6 @@ TIMES: Final = (
         file=_ROUNDS,
         text='return Verdict.INCONCLUSIVE, f"{told}, and not sure"',
         without='return Verdict.PASS, f"{told}, and not sure"',
-        test=f"{_TESTS}::test_two_looks_that_are_unsure_together_are_inconclusive",
+        test=f"{_TESTS}/test_confirmation.py::test_two_looks_that_are_unsure_together_are_inconclusive",
     ),
 )

@@ -1,0 +1,124 @@
+"""What a process lacks, or did otherwise, is said of its side, and its times are not judged."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.documents.ab_runs import MS, one_test, side
+from support.documents.judged_times import BASE, SAME, judged, vars_of, with_test
+
+from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.metrics import WALL_TIME
+from pytest_opprof.results.run import Measurement, MeasurementStatus, Outcome, TestResult, Timing
+from pytest_opprof.results.samples import Samples
+
+
+def without_time(test: TestResult) -> dict[str, Any]:
+    return {
+        "totals": {name: value for name, value in test.totals.items() if name != WALL_TIME.name},
+        "timing": Timing(reason="call 3 raised OSError"),
+    }
+
+
+def with_time(value: float) -> Callable[[TestResult], dict[str, Any]]:
+    """Another fastest step; a clock gives what no annotation can forbid."""
+    values: Any = (value, 5 * MS, 5 * MS)
+    samples = Samples(steps=3, total=0, low=values[0], high=5 * MS, values=values)
+    return lambda test: {"totals": {**test.totals, WALL_TIME.name: samples}}
+
+
+def measured_as(status: MeasurementStatus) -> Callable[[TestResult], dict[str, Any]]:
+    return lambda test: {"measurement": Measurement(status=status, reason="call 2 raised OSError")}
+
+
+INCONCLUSIVE, ERROR = Verdict.INCONCLUSIVE, Verdict.ERROR
+
+
+@pytest.mark.parametrize("which", ["base", "head"])
+@pytest.mark.parametrize(
+    ("change", "verdicts", "words"),
+    [
+        pytest.param(
+            lambda test: (
+                {"timing": replace(test.timing, steps=4, planned=4)}
+                | {"totals": {**test.totals, WALL_TIME.name: Samples.of([4 * MS] * 4)}}
+            ),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "the sides did other work: ",
+            id="other-number-of-timed-steps",
+        ),
+        pytest.param(
+            lambda test: vars_of(one_test(4 * MS, step=2)),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "2 profiled and 3 timed steps or 3 profiled and 3 timed steps in the",
+            id="other-number-of-profiled-steps",
+        ),
+        pytest.param(
+            without_time,
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "the sides did other work: ",
+            id="vanished-with-its-steps",
+        ),
+        pytest.param(
+            lambda test: without_time(test) | {"timing": test.timing},
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "no wall time in 1 of 12 processes of the ",
+            id="vanished-metric",
+        ),
+        pytest.param(
+            with_time(-1),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "a step took -1 ns in 1 of 12 processes",
+            id="clock-went-backwards",
+        ),
+        pytest.param(
+            with_time(0), (INCONCLUSIVE, INCONCLUSIVE), "a step took 0 ns in 1 of 12", id="clock-stood-still"
+        ),
+        pytest.param(
+            with_time(float("nan")), (INCONCLUSIVE, INCONCLUSIVE), "a step took nan ns in 1 of 12", id="nan"
+        ),
+        pytest.param(
+            lambda _: {"outcome": Outcome.FAILED},
+            (None, ERROR),
+            "the test failed in 1 of 12 processes of the ",
+            id="failed",
+        ),
+        pytest.param(
+            lambda _: {"outcome": Outcome.SKIPPED}, (None, None), "the test was skipped", id="skipped"
+        ),
+        pytest.param(
+            measured_as(MeasurementStatus.ERROR),
+            (INCONCLUSIVE, ERROR),
+            "no numbers in 1 of 12 processes",
+            id="measurement-error",
+        ),
+        pytest.param(
+            measured_as(MeasurementStatus.INCONCLUSIVE),
+            (INCONCLUSIVE, INCONCLUSIVE),
+            "call 2 raised OSError",
+            id="measurement-inconclusive",
+        ),
+    ],
+)
+def test_one_bad_process_is_said(
+    which: str,
+    change: Callable[[TestResult], dict[str, Any]],
+    verdicts: tuple[Verdict | None, Verdict | None],
+    words: str,
+) -> None:
+    sides = {"base": side(BASE), "head": side(SAME)}
+    run = sides[which][4]
+    sides[which][4] = with_test(run, **change(run.tests[0]))
+    found = judged(sides["base"], sides["head"])
+    assert found.verdict is dict(zip(("base", "head"), verdicts, strict=True))[which]
+    assert words in found.reason
+
+
+def test_test_that_fails_on_both_sides_is_not_run() -> None:
+    failed = [with_test(run, outcome=Outcome.FAILED) for run in side(BASE)]
+    found = judged(failed, failed)
+    assert (found.verdict, found.reason) == (
+        None,
+        "the test failed in 12 of 12 processes of the base and in 12 of 12 processes of the head",
+    )
