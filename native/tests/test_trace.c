@@ -154,7 +154,8 @@ static void any_name_is_valid_json(void) {
 
 #define TOKEN(tag, dtype, length) ((uint32_t)(tag) | (uint32_t)(dtype) << 8 | (uint32_t)(length) << 16)
 
-static void inputs_stand_as_kineto_writes_them(void) {
+/* An op with inputs of each kind. */
+static op_result *with_inputs(void) {
     double value = 0.5;
     uint32_t half[2];
     memcpy(half, &value, sizeof half);
@@ -208,7 +209,11 @@ static void inputs_stand_as_kineto_writes_them(void) {
     words[0] = OP_ARGS_HEADER(OP_ARGS_TORCH, COUNT_OF_WORDS - 1);
     start_over();
     add_block(&m.threads[0], add_event(&m.threads[0], "op", 0, 10, 20), words, COUNT_OF_WORDS);
-    op_result *r = build(&m);
+    return build(&m);
+}
+
+static void inputs_stand_as_kineto_writes_them(void) {
+    op_result *r = with_inputs();
     char *text = trace_of(r, "", "t");
     check_has(text, "\"Input Dims\":[[2,3],[4294967296],[[4],[]],[],[],[],[],[],[],[],[],[]]");
     check_has(text, ",\"Input Strides\":[[3,1],[-1],[[1],[]],[],[],[],[],[],[],[],[],[]]");

@@ -1,4 +1,4 @@
-"""No file of the product is over 400 lines, and no function over 60."""
+"""No file of code is over 400 lines, and no function over 60: neither the product's, nor those of tests, benches and docs."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("pytest_opprof", "native/include", "native/replay", "native/src", "native/torch")
+FOLDERS = ("pytest_opprof", "native", "tests", "benchmarks", "examples", "docs")
 MOST_OF_A_FILE, MOST_OF_A_FUNCTION = 400, 60
 TORCHS_OWN = {"event_facts.py:__init__"}  # an argument a line, and a line to keep each
 
