@@ -120,7 +120,8 @@ def _annotation(value: Any) -> Any:
     """As the source has it, whatever a release of Python makes of it."""
     if isinstance(value, ForwardRef):
         return _Written(value.__forward_arg__)
-    return _Written(value) if isinstance(value, str) else value
+    # An argument of a dataclass that is not a field is told as what it takes.
+    return _Written(re.sub(r"^InitVar\[(.+)]$", r"\1", value)) if isinstance(value, str) else value
 
 
 def _default(value: Any) -> Any:

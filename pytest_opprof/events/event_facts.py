@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.events.device import DeviceType
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pytest_opprof.events.function_event import FunctionEvent
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class EventFacts:
     """The attributes of a `FunctionEvent`, each of which may be set; they are made of torch's arguments.
 
@@ -65,151 +67,72 @@ class EventFacts:
         count: 1, as of an average of one.
     """
 
-    __slots__ = (
-        "_metadata_json",
-        "activity_type",
-        "concrete_inputs",
-        "count",
-        "cpu_children",
-        "cpu_memory_usage",
-        "cpu_parent",
-        "device_index",
-        "device_memory_usage",
-        "device_resource_id",
-        "device_type",
-        "event_metadata",
-        "external_id",
-        "flops",
-        "flow_id",
-        "flow_start",
-        "flow_type",
-        "fwd_thread",
-        "id",
-        "input_dtypes",
-        "input_shapes",
-        "is_async",
-        "is_legacy",
-        "is_python_function",
-        "is_remote",
-        "is_user_annotation",
-        "kernels",
-        "kwinputs",
-        "linked_correlation_id",
-        "name",
-        "node_id",
-        "overload_name",
-        "python_id",
-        "python_module_id",
-        "python_parent_id",
-        "scope",
-        "self_cpu_percent",
-        "sequence_nr",
-        "stack",
-        "structured_input_shapes",
-        "structured_input_strides",
-        "thread",
-        "time_range",
-        "total_cpu_percent",
-        "total_device_percent",
-        "trace_name",
-        "use_device",
-    )
+    id: int
+    name: str
+    thread: int
+    start_us: InitVar[float]
+    end_us: InitVar[float]
+    overload_name: str | None = None
+    fwd_thread: int | None = None
+    input_shapes: Any = None
+    stack: list[str] | None = None
+    scope: int = 0
+    use_device: str | None = None
+    cpu_memory_usage: int = 0
+    device_memory_usage: int = 0
+    is_async: bool = False
+    is_remote: bool = False
+    sequence_nr: int = -1
+    node_id: int = -1
+    device_type: DeviceType = DeviceType.CPU
+    device_index: int = 0
+    device_resource_id: int | None = None
+    is_legacy: bool = False
+    flops: int | None = None
+    trace_name: str | None = None
+    concrete_inputs: list[Any] | None = None
+    kwinputs: dict[str, Any] | None = None
+    is_user_annotation: bool = False
+    is_python_function: bool = False
+    activity_type: str | None = None
+    metadata_json: InitVar[str | None] = None
+    flow_id: int | None = None
+    flow_type: int | None = None
+    flow_start: bool | None = None
+    external_id: int = 0
+    linked_correlation_id: int = 0
+    extra_meta: InitVar[Mapping[str, str] | None] = None
+    structured_input_shapes: list[Any] | None = None
+    structured_input_strides: list[Any] | None = None
+    input_dtypes: list[str] | None = None
+    python_id: int = -1
+    python_parent_id: int = -1
+    python_module_id: int = -1
+    # What torch takes no argument for.
+    time_range: Interval = field(init=False)
+    event_metadata: EventMetadata | None = field(init=False)
+    kernels: list[Kernel] = field(init=False, default_factory=list)
+    cpu_children: list[FunctionEvent] = field(init=False, default_factory=list)
+    cpu_parent: FunctionEvent | None = field(init=False, default=None)
+    self_cpu_percent: Any = field(init=False, default=-1)
+    total_cpu_percent: Any = field(init=False, default=-1)
+    total_device_percent: Any = field(init=False, default=-1)
+    count: int = field(init=False, default=1)
+    _metadata_json: str | None = field(init=False)
 
-    count: int
-    cpu_children: list[FunctionEvent]
-    cpu_parent: FunctionEvent | None
-    event_metadata: EventMetadata | None
-    kernels: list[Kernel]
-    time_range: Interval
-
-    def __init__(  # noqa: PLR0917  # torch's arguments, which may be given by place
+    def __post_init__(
         self,
-        id: int,  # noqa: A002  # torch's argument
-        name: str,
-        thread: int,
         start_us: float,
         end_us: float,
-        overload_name: str | None = None,
-        fwd_thread: int | None = None,
-        input_shapes: Any = None,
-        stack: list[str] | None = None,
-        scope: int = 0,
-        use_device: str | None = None,
-        cpu_memory_usage: int = 0,
-        device_memory_usage: int = 0,
-        is_async: bool = False,  # noqa: FBT001, FBT002  # torch's signature, to the end
-        is_remote: bool = False,  # noqa: FBT001, FBT002
-        sequence_nr: int = -1,
-        node_id: int = -1,
-        device_type: DeviceType = DeviceType.CPU,
-        device_index: int = 0,
-        device_resource_id: int | None = None,
-        is_legacy: bool = False,  # noqa: FBT001, FBT002
-        flops: int | None = None,
-        trace_name: str | None = None,
-        concrete_inputs: list[Any] | None = None,
-        kwinputs: dict[str, Any] | None = None,
-        is_user_annotation: bool = False,  # noqa: FBT001, FBT002
-        is_python_function: bool = False,  # noqa: FBT001, FBT002
-        activity_type: str | None = None,
-        metadata_json: str | None = None,
-        flow_id: int | None = None,
-        flow_type: int | None = None,
-        flow_start: bool | None = None,  # noqa: FBT001
-        external_id: int = 0,
-        linked_correlation_id: int = 0,
-        extra_meta: Mapping[str, str] | None = None,
-        structured_input_shapes: list[Any] | None = None,
-        structured_input_strides: list[Any] | None = None,
-        input_dtypes: list[str] | None = None,
-        python_id: int = -1,
-        python_parent_id: int = -1,
-        python_module_id: int = -1,
+        metadata_json: str | None,
+        extra_meta: Mapping[str, str] | None,
     ) -> None:
-        self.id = id
-        self.name = name
-        self.thread = thread
         self.time_range = Interval(start_us, end_us)
-        self.overload_name = overload_name
-        self.fwd_thread = fwd_thread
-        self.input_shapes = input_shapes
-        self.stack = stack
-        self.scope = scope
-        self.use_device = use_device
-        self.cpu_memory_usage = cpu_memory_usage
-        self.device_memory_usage = device_memory_usage
-        self.is_async = is_async
-        self.is_remote = is_remote
-        self.sequence_nr = sequence_nr
-        self.node_id = node_id
-        self.device_type = device_type
-        self.device_index = device_index
-        self.device_resource_id = thread if device_resource_id is None else device_resource_id
-        self.is_legacy = is_legacy
-        self.flops = flops
-        self.trace_name = trace_name
-        self.concrete_inputs = concrete_inputs
-        self.kwinputs = kwinputs
-        self.is_user_annotation = is_user_annotation
-        self.is_python_function = is_python_function
-        self.activity_type = activity_type
+        if self.device_resource_id is None:
+            self.device_resource_id = self.thread
         self._metadata_json = metadata_json
-        self.flow_id = flow_id
-        self.flow_type = flow_type
-        self.flow_start = flow_start
-        self.external_id = external_id
-        self.linked_correlation_id = linked_correlation_id
         self.event_metadata = event_metadata(extra_meta) if extra_meta else None
-        self.structured_input_shapes = structured_input_shapes
-        self.structured_input_strides = structured_input_strides
-        self.input_dtypes = input_dtypes
-        self.python_id = python_id
-        self.python_parent_id = python_parent_id
-        self.python_module_id = python_module_id
-        self.self_cpu_percent: Any = -1
-        self.total_cpu_percent: Any = -1
-        self.total_device_percent: Any = -1
-        self.count = 1
-        self.kernels = []
-        self.cpu_children = []
-        self.cpu_parent = None
+
+
+for _argument in ("metadata_json", "extra_meta"):
+    delattr(EventFacts, _argument)  # its default, which dataclasses leave behind as an attribute of the class
