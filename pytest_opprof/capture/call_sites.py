@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pytest_opprof.capture.names import name_text
-from pytest_opprof.capture.native import fast, ffi, lib
+from pytest_opprof.capture.native import ffi, lib
 
 SITES: Final = "sites"
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
@@ -48,18 +48,6 @@ class CalledFrom(NamedTuple):
     nodes: int
     flops: int
     retained: int
-
-
-class CallSites:
-    """Notes the call site of each outermost op and range of all threads while it is enabled."""
-
-    def enable(self) -> None:
-        """The window opened."""
-        fast.sites_start(library_folders())
-
-    def disable(self) -> None:
-        """The window is about to close; also after a fork, in the child."""
-        fast.sites_stop()
 
 
 @functools.cache

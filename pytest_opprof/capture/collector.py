@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pytest_opprof.capture.call_sites import SITES, CallSites
+from pytest_opprof.capture.call_sites import SITES, library_folders
 from pytest_opprof.capture.counters import CounterChoice, choose
 from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.cuda_source import MEMORY_CUDA, TENSORS_CUDA, CudaSource
 from pytest_opprof.capture.injection import INJECTIONS
-from pytest_opprof.capture.memory_source import MALLOC, MemorySource, malloc_problem, memory_source
-from pytest_opprof.capture.native import ABSENCE, ffi, lib
+from pytest_opprof.capture.memory_source import MALLOC, MallocMemory, PythonMemory, malloc_problem
+from pytest_opprof.capture.native import ABSENCE, fast, ffi, lib
 from pytest_opprof.capture.native_calls import check
 from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
@@ -50,8 +50,7 @@ class Collector:
         self._torch = TorchSource()
         self._with_memory = False
         self._calls: PythonCalls | None = None
-        self._sites: CallSites | None = None
-        self._memory: MemorySource | None = None
+        self._memory: PythonMemory | MallocMemory | None = None
         self._window_sources: tuple[str, ...] = ()
         self._counters = CounterChoice()
         self._cuda = CudaSource()
@@ -162,7 +161,7 @@ class Collector:
             self._counters = choose(counters)
             check(lib.op_window_unwind(_MOST_FRAMES if "cpp" in self._sources else 0))
             lib.op_window_accept(sum(INJECTED.get(source, 0) for source in self._window_sources))
-            self._torch.sampling = sampling if self._torch.can_sample or torch_is_awaited() else EVERY_OP
+            self._torch.sampling = sampling if self._torch.sees_details or torch_is_awaited() else EVERY_OP
             lib.op_window_sample(self._torch.sampling)
             lib.op_window_keep_inputs(record_shapes)
             tensors = profile_memory and self._sees_tensors
@@ -181,7 +180,7 @@ class Collector:
     def join_torch(self) -> None:
         """Record torch's ops from here on, and its memory instead of Python's: it is imported now."""
         with self._lock:
-            if not self.recording or self._torch.active:
+            if not self.recording or self._torch.active is not None:
                 return
             lib.op_window_pause()
             try:
@@ -324,13 +323,12 @@ class Collector:
         self._enable_torch()
         self._window_sources += self._enable_calls()
         if SITES in self._sources and "python" not in self._window_sources:
-            self._sites = CallSites()
-            self._sites.enable()
+            fast.sites_start(library_folders())
         if self._with_memory and not self._sees_tensors:  # last, so as not to see what we take for ourselves
             self._enable_memory()
 
     def _enable_torch(self) -> None:
-        if WORK in self._sources and self._torch.sees_work:
+        if WORK in self._sources and self._torch.sees_details:
             self._torch.details |= OpDetails.WORK
             self._window_sources += OF_WORK
             if not self._with_memory:
@@ -364,22 +362,21 @@ class Collector:
     def _sees_tensors(self) -> bool:
         """Whether a window's memory is that of tensors: one source, so that no block is counted twice."""
         is_asked_otherwise = not (self._sources - self.problems.keys()).isdisjoint(MEMORY_SOURCES)
-        return not is_asked_otherwise and self._torch.sees_memory
+        return not is_asked_otherwise and self._torch.sees_details
 
     def _enable_memory(self) -> None:
-        memory = memory_source(self._sources - self.problems.keys())
+        memory = MallocMemory() if MALLOC in self._sources - self.problems.keys() else PythonMemory()
         self._window_sources += (memory.name,)
         memory.enable()
         self._memory = memory
 
     def _disable_sources(self) -> None:
-        memory, calls, sites = self._memory, self._calls, self._sites
-        self._memory = self._calls = self._sites = None
+        memory, calls = self._memory, self._calls
+        self._memory = self._calls = None
         if memory is not None:
             memory.disable()
         self.lapses = calls.disable() if calls is not None else {}
-        if sites is not None:
-            sites.disable()
+        fast.sites_stop()
         self._torch.disable()
 
     def _recording(self, result: Any) -> Recording:

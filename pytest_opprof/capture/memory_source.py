@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import gc
-from typing import Protocol
 
 from pytest_opprof.capture.native import fast, lib
 from pytest_opprof.capture.native_calls import check
@@ -17,25 +16,12 @@ PYTHON = "memory-python"
 MALLOC = "memory-malloc"
 
 
-class MemorySource(Protocol):
-    """Sees memory that is taken and given back, switched on for a window."""
-
-    @property
-    def name(self) -> str:
-        """The source's word in documents."""
-
-    def enable(self) -> None:
-        """The window opened."""
-
-    def disable(self) -> None:
-        """The window is about to close; also after a fork, in the child."""
-
-    def settle(self) -> None:
-        """A step is about to begin: have equal steps find equal allocators."""
-
-
 class PythonMemory:
-    """Hooks on the three domains of Python's allocator: objects, and what extensions take through Python."""
+    """Hooks on the three domains of Python's allocator: objects, and what extensions take through Python.
+
+    Attributes:
+        name: The source's word in documents.
+    """
 
     name = PYTHON
 
@@ -50,7 +36,8 @@ class PythonMemory:
     def settle(self) -> None:
         """Empty Python's free lists, whose objects are taken and given back past its allocators.
 
-        A full collection does that, and has the next one come after as many objects in each step.
+        A step is about to begin, and equal steps are to find equal allocators. A full collection does that,
+        and has the next one come after as many objects in each step.
         """
         gc.collect()
 
@@ -90,8 +77,3 @@ def malloc_problem() -> str | None:
         return f"{error}; ask for {PYTHON} instead"
     source.disable()
     return None
-
-
-def memory_source(sources: frozenset[str]) -> MemorySource:
-    """The source that was asked for, else Python's allocators."""
-    return MallocMemory() if MALLOC in sources else PythonMemory()

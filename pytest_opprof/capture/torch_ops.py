@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import sys
-from typing import Any, Protocol, Self
+from typing import Any, Self, TypeAlias
 
 from pytest_opprof.capture import injection
 from pytest_opprof.errors import CaptureUnavailableError
@@ -39,48 +39,17 @@ class OpDetails(enum.IntFlag):
         return asked | cls.OVERLOADS if overloads else asked
 
 
-class TorchOps(Protocol):
-    """A way to see torch's ops, switched on for a window."""
-
-    @property
-    def name(self) -> str:
-        """The source's word in documents."""
-
-    @property
-    def sees_memory(self) -> bool:
-        """It can also tell what torch's allocators do."""
-
-    @property
-    def sees_work(self) -> bool:
-        """It can also tell what ops are given."""
-
-    @property
-    def can_sample(self) -> bool:
-        """It can record a share of the ops instead of all."""
-
-    def enable(self, details: OpDetails, *, sampling: float) -> None:
-        """The window opened.
-
-        Args:
-            details: What to record of each op, as far as it can be had.
-            sampling: The share of the ops to record, where that can be chosen.
-        """
-
-    def disable(self) -> None:
-        """The window is about to close; also after a fork, in the child."""
-
-
 class ObserverOps:
-    """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers."""
+    """RecordFunction callbacks in native code: all threads, names, scopes, shapes, sequence numbers.
 
-    sees_memory = True
-    sees_work = True
-    can_sample = True
+    Attributes:
+        name: The source's word in documents.
+        sees_details: It can also tell what ops are given and what torch's allocators do, and record a share
+            of the ops instead of all.
+    """
 
-    @property
-    def name(self) -> str:
-        """Ops with all that is known of them."""
-        return "ops"
+    name = "ops"
+    sees_details = True
 
     def __init__(self, torch: Any) -> None:
         """Load the observer for this torch, compiling it the first time.
@@ -98,13 +67,18 @@ class ObserverOps:
         self._hooks = _ProfilerHooks(torch.autograd.profiler, self._library)
 
     def enable(self, details: OpDetails, *, sampling: float) -> None:
-        """The window opened: see ops on all threads."""
+        """The window opened: see ops on all threads.
+
+        Args:
+            details: What to record of each op.
+            sampling: The share of the ops to record.
+        """
         self._library.opprof_observer_enable(int(details), sampling)
         self._library.opprof_observer_adopt_thread()
         self._hooks.install()
 
     def disable(self) -> None:
-        """The window is about to close."""
+        """The window is about to close; also after a fork, in the child."""
         self._hooks.remove()
         self._library.opprof_observer_disable()
 
@@ -163,14 +137,8 @@ class _ProfilerHooks:
 class IttOps:
     """Torch's own ITT ranges, collected by us: names only, of this thread and autograd's."""
 
-    sees_memory = False
-    sees_work = False
-    can_sample = False
-
-    @property
-    def name(self) -> str:
-        """Ops by name only."""
-        return "ops-itt"
+    name = "ops-itt"
+    sees_details = False
 
     def __init__(self, torch: Any) -> None:
         """Check that torch's ITT will reach our collector.
@@ -197,10 +165,13 @@ class IttOps:
         self._emitter.__enter__()
 
     def disable(self) -> None:
-        """The window is about to close."""
+        """The window is about to close; also after a fork, in the child."""
         emitter, self._emitter = self._emitter, None
         if emitter is not None:
             emitter.__exit__(None, None, None)
+
+
+TorchOps: TypeAlias = ObserverOps | IttOps
 
 
 def imported_torch() -> Any | None:

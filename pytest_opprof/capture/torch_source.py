@@ -16,26 +16,25 @@ class TorchSource:
     """Looked for anew for each window, as torch may be imported at any time; a way once found stays.
 
     Attributes:
-        ops: The way that was found; None without torch, or where nobody asked.
         problem: Why torch's ops cannot be recorded, where that was asked for.
-        active: The ways that are switched on.
+        active: The way that is switched on; None without torch, or where nobody asked.
         details: What the open window records of each op.
         sampling: The share of the ops that it records.
     """
 
     def __init__(self) -> None:
-        self.ops: TorchOps | None = None
         self.problem: str | None = None
-        self.active: tuple[TorchOps, ...] = ()
+        self.active: TorchOps | None = None
         self.details = OpDetails(0)
         self.sampling = 1.0
+        self._ops: TorchOps | None = None
         self._found: dict[bool, TorchOps | str] = {}  # by whether ITT was asked for; or why not
 
     def find(self, sources: frozenset[str]) -> None:
         """Look for torch, and how its ops can be seen."""
         torch = imported_torch()
         by_itt = "ops-itt" in sources
-        self.ops = self.problem = None
+        self._ops = self.problem = None
         if torch is None or not (by_itt or "ops" in sources):
             return
         if by_itt not in self._found:
@@ -47,39 +46,29 @@ class TorchSource:
         if isinstance(found, str):
             self.problem = found
         else:
-            self.ops = found
+            self._ops = found
 
     def choose(self) -> None:
         """Take what was found for the window that opens."""
-        self.active = (self.ops,) if self.ops else ()
+        self.active = self._ops
 
     @property
-    def sees_memory(self) -> bool:
-        """Whether what is switched on tells what torch's allocators do."""
-        return any(source.sees_memory for source in self.active)
-
-    @property
-    def sees_work(self) -> bool:
-        """Whether what is switched on tells what ops are given."""
-        return any(source.sees_work for source in self.active)
-
-    @property
-    def can_sample(self) -> bool:
-        """Whether what is switched on can record a share of the ops."""
-        return any(source.can_sample for source in self.active)
+    def sees_details(self) -> bool:
+        """Whether what is switched on tells more than names: what ops are given, and torch's memory."""
+        return self.active is not None and self.active.sees_details
 
     @property
     def names(self) -> tuple[str, ...]:
         """The words of documents for what is switched on."""
-        return tuple(source.name for source in self.active)
+        return () if self.active is None else (self.active.name,)
 
     def enable(self) -> None:
         """The window opened: see ops."""
-        for source in self.active:
-            source.enable(self.details, sampling=self.sampling)
+        if self.active is not None:
+            self.active.enable(self.details, sampling=self.sampling)
 
     def disable(self) -> None:
         """The window is about to close; also after a fork, in the child."""
-        active, self.active = self.active, ()
-        for source in active:
-            source.disable()
+        active, self.active = self.active, None
+        if active is not None:
+            active.disable()
