@@ -50,6 +50,8 @@ from pytest_opprof.capture.window import (
 )
 from pytest_opprof.kinds import EventKind
 
+# Of an event that carries nothing: no decoder takes it for its own.
+_NO_BLOCK: Final = memoryview(bytes(4)).cast("I")
 _GIVEN_KEYWORDS: Final = frozenset({EventKind.RANGE, EventKind.TORCH})
 
 # As torch's ``use_device`` has them, by torch's numbers.
@@ -172,9 +174,11 @@ class Recording:
         """
         return name_text(lib.op_result_overload(self._result, event))
 
-    def _block(self, event: int) -> memoryview[int] | None:
-        at = self._args_at[event]
-        return None if at == 0 else self._args[at - 1 :]
+    def _block(self, event: int) -> memoryview[int]:
+        return self._block_at(self._args_at[event])
+
+    def _block_at(self, at: int) -> memoryview[int]:
+        return self._args[at - 1 :] if at else _NO_BLOCK
 
     @functools.cached_property
     def _args(self) -> memoryview[int]:
@@ -184,8 +188,7 @@ class Recording:
 
     def inputs(self, event: int) -> Inputs | None:
         """What a torch op, or a range with ``args``, was given; None where shapes were not recorded."""
-        block = self._block(event)
-        return None if block is None else decode_inputs(block)
+        return decode_inputs(self._block(event))
 
     @property
     def kineto_result(self) -> None:
@@ -197,45 +200,39 @@ class Recording:
 
     def identities(self, event: int) -> list[list[TensorIdentity | None]] | None:
         """For each input of a torch op, which tensors it is; None as `inputs`. Needs shapes and memory."""
-        block = self._block(event)
-        return None if block is None else decode_identities(block)
+        return decode_identities(self._block(event))
 
     def values(self, event: int) -> list[OpValue]:
         """What a torch op was given, with the tensors' identities where outputs were recorded."""
-        block = self._block(event)
-        return [] if block is None else decode_values(block)
+        return decode_values(self._block(event))
 
     def outputs(self, event: int) -> OpOutputs | None:
         """What a torch op gave back; None where outputs were not recorded."""
-        at = lib.op_result_outputs(self._result, event)
-        return None if at == 0 else decode_outputs(self._args[at - 1 :])
+        return decode_outputs(self._block_at(lib.op_result_outputs(self._result, event)))
 
     def named_forward_thread(self, event: int) -> int:
         """As `forward_thread`, also of nodes without a forward op, such as AccumulateGrad."""
-        block = self._block(event)
-        return 0 if block is None else decode_forward_thread(block)
+        return decode_forward_thread(self._block(event))
 
     def args_text(self, event: int) -> str | None:
         """The ``args`` of a ``record_function``; None where there were none."""
-        block = self._block(event)
-        return None if block is None else decode_text(block)
+        return decode_text(self._block(event))
 
     def fields(self, event: int) -> dict[str, FieldValue]:
         """What an event of another library carries, such as its NVTX domain, colour and payload.
 
         Also what a `_RecordFunctionFast` was given by keyword. Empty where it carries nothing.
         """
-        block = self._block(event)
-        return {} if block is None else decode_fields(block, name_text)
+        return decode_fields(self._block(event), name_text)
 
     def keywords(self, event: int) -> dict[str, Any]:
         """What an op was given by keyword, as torch.compile's and Triton's launches are.
 
         Torch's own ranges need recorded shapes.
         """
-        block = self._block(event) if self.kind[event] in _GIVEN_KEYWORDS else None
-        if block is None:
+        if self.kind[event] not in _GIVEN_KEYWORDS:
             return {}
+        block = self._block(event)
         found = decode_fields(keyword_words(block) or block, name_text)
         return {key: value for key, value in found.items() if key not in INPUT_KEYS}
 
@@ -245,8 +242,7 @@ class Recording:
         Empty where nothing was: events of other libraries and calls have no counters, nor has one that is
         asynchronous, or was open at the end.
         """
-        at = lib.op_result_counters(self._result, event)
-        return {} if at == 0 else decode_counters(self._args[at - 1 :], name_text)
+        return decode_counters(self._block_at(lib.op_result_counters(self._result, event)), name_text)
 
     def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
         """The C++ functions that an event was begun in, innermost first.
