@@ -16,20 +16,6 @@ from pytest_opprof.events.attribution import device_work
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
 
-_SUMS = (
-    "count",
-    "total_ns",
-    "self_ns",
-    "device_total_ns",
-    "self_device_ns",
-    "cpu_memory",
-    "self_cpu_memory",
-    "device_memory",
-    "self_device_memory",
-    "flops",
-    "counted_flops",
-    "views",
-)
 _STEP_SUMS = (
     "count",
     "total_ns",
@@ -49,14 +35,14 @@ class _Group:
 
     def __init__(self, first: int, steps: int) -> None:
         self.first = first
-        self.sums = dict.fromkeys(_SUMS, 0)
+        self.sums: dict[str, int] = {}
         self.of_step = {name: [0] * steps for name in _STEP_SUMS}
         self.shortest: int | None = None
         self.longest = 0
 
     def add(self, amounts: dict[str, int], *, duration_ns: int, step: int) -> None:
         for name, amount in amounts.items():
-            self.sums[name] += amount
+            self.sums[name] = self.sums.get(name, 0) + amount
             if step >= 0 and name in self.of_step:
                 self.of_step[name][step] += amount
         self.shortest = duration_ns if self.shortest is None else min(self.shortest, duration_ns)
