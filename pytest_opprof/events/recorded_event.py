@@ -221,29 +221,10 @@ def _kernels(event: RecordedEvent) -> list[Kernel]:
     return [Kernel(effect.name, effect.device_index, microseconds(effect.duration_ns)) for effect in effects]
 
 
-def _structured_shapes(event: RecordedEvent) -> list[Any]:
-    inputs = event.inputs
-    return [] if inputs is None else inputs.shapes
-
-
 def _shapes(event: RecordedEvent) -> list[Any]:
-    shapes = _structured_shapes(event)
+    inputs = event.inputs
+    shapes = [] if inputs is None else inputs.shapes
     return [[] if shape and isinstance(shape[0], list) else shape for shape in shapes]
-
-
-def _strides(event: RecordedEvent) -> list[Any]:
-    inputs = event.inputs
-    return [] if inputs is None else inputs.strides
-
-
-def _dtypes(event: RecordedEvent) -> list[str]:
-    inputs = event.inputs
-    return [] if inputs is None else inputs.dtypes
-
-
-def _concrete(event: RecordedEvent) -> list[Any]:
-    inputs = event.inputs
-    return [] if inputs is None else inputs.concrete
 
 
 def _annotation(event: RecordedEvent) -> bool:
@@ -265,6 +246,11 @@ def _column(name: str) -> Callable[[RecordedEvent], Any]:
     return lambda event: getattr(event.forest.recording, name)[event.index]
 
 
+def _given(what: str) -> Callable[[RecordedEvent], list[Any]]:
+    """One of the lists of `Inputs`."""
+    return lambda event: getattr(event.inputs, what, [])  # of None: none
+
+
 def _as_told(what: str) -> Callable[[RecordedEvent], Any]:
     return lambda event: event.told(what)
 
@@ -276,7 +262,7 @@ def _always(value: Any) -> Callable[[RecordedEvent], Any]:
 _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "_metadata_json": _as_told("metadata_json"),
     "activity_type": _activity,
-    "concrete_inputs": _concrete,
+    "concrete_inputs": _given("concrete"),
     "count": _always(1),
     "cpu_children": lambda event: event.forest.children(event.index),
     "cpu_memory_usage": _column("cpu_memory"),
@@ -293,7 +279,7 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "flow_type": _as_told("flow_type"),
     "fwd_thread": _column("forward_thread"),
     "id": _id,
-    "input_dtypes": _dtypes,
+    "input_dtypes": _given("dtypes"),
     "input_shapes": _shapes,
     "is_async": lambda event: bool(event.forest.recording.flags[event.index] & FLAG_ASYNC),
     "is_legacy": _always(value=False),
@@ -313,8 +299,8 @@ _READERS: Final[Mapping[str, Callable[[RecordedEvent], Any]]] = {
     "self_cpu_percent": _always(-1),
     "sequence_nr": _column("sequence_nr"),
     "stack": _stack,
-    "structured_input_shapes": _structured_shapes,
-    "structured_input_strides": _strides,
+    "structured_input_shapes": _given("shapes"),
+    "structured_input_strides": _given("strides"),
     "thread": _column("thread"),
     "time_range": lambda event: Interval(microseconds(event.start_ns), microseconds(event.end_ns)),
     "total_cpu_percent": _always(-1),
