@@ -73,18 +73,14 @@ class Stacks:
         self._recording = recording
         self._tree = StackTree()
         self._of_calls: dict[int, int] = {}
-        self._has_calls: bool | None = None
-        self._forwards: dict[tuple[int, int], int] | None = None
         # By thread the last answer of `_open_at`, and from when until when it holds.
         self._open: dict[int, tuple[int, int, int, OpenCall | None]] = {}
 
-    @property
+    @functools.cached_property
     def were_recorded(self) -> bool:
         """Whether there is a stack to show at all."""
-        if self._has_calls is None:
-            kinds = bytes(self._recording.kind)
-            self._has_calls = bool(self._recording.open_calls) or any(kind in kinds for kind in _CALLS)
-        return self._has_calls
+        kinds = bytes(self._recording.kind)
+        return bool(self._recording.open_calls) or any(kind in kinds for kind in _CALLS)
 
     def stack(self, event: int) -> list[str]:
         """The calls an event was made from; those of its forward op, for what runs in a backward op.
@@ -219,12 +215,11 @@ class Stacks:
         return array("i", [_UNKNOWN]) * len(self._recording)
 
     def _forward_of(self, backward: int) -> int:
-        if self._forwards is None:
-            self._forwards = self._first_forwards()
         recording = self._recording
         return self._forwards.get((recording.sequence_nr[backward], recording.forward_thread[backward]), -1)
 
-    def _first_forwards(self) -> dict[tuple[int, int], int]:
+    @functools.cached_property
+    def _forwards(self) -> dict[tuple[int, int], int]:
         """The first op of each sequence number and thread: the outermost of those that share it."""
         recording = self._recording
         first: dict[tuple[int, int], int] = {}
