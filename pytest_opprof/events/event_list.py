@@ -313,7 +313,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         if not self:
             return ""
         if self._recorded is None or options.compat == "torch":
-            return build_table(self._torch_events(), self._columns(options))
+            return build_table(self._torch_events(), options)
         # The distinct names and shapes say all that the layout depends on, without an object for each event.
         forests = self._recorded.forests
         has_stacks = any(EventKind.PYTHON_CALL in bytes(forest.recording.kind) for forest in forests)
@@ -321,12 +321,7 @@ class EventList(Tabular, MutableSequence[FunctionEvent]):
         facts = survey(average(forests, Grouping(shapes=True, stack_depth=depth, background=False)))
         if has_stacks:  # the row of a Python call has a name of its own
             facts = replace(facts, name_length=_longest_name(forests))
-        return build_table(
-            self._recorded, self._columns(options), facts=facts, notes=losses_of(self._recorded.forests)
-        )
-
-    def _columns(self, options: TableOptions) -> TableOptions:
-        return replace(options, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        return build_table(self._recorded, options, facts=facts, notes=losses_of(forests))
 
 
 def _longest_name(forests: Sequence[EventForest]) -> int:

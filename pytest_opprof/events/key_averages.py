@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_opprof.capture.event_flags import FLAG_BACKGROUND
@@ -94,8 +94,7 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
         return rows_to_pandas(self)
 
     def _table(self, options: TableOptions) -> str:
-        columns = replace(options, profile_memory=self._profile_memory, with_flops=self._with_flops)
-        return build_table(self, columns, notes=self._notes)
+        return build_table(self, options, notes=self._notes)
 
 
 def average(forests: Sequence[EventForest], grouping: Grouping) -> list[FunctionEventAvg]:

@@ -30,6 +30,10 @@ class Tabular(ABC):
 
     __slots__ = ()
 
+    # Whether a table has memory columns, and one of FLOPs.
+    _profile_memory: bool
+    _with_flops: bool
+
     def table(  # noqa: PLR0917  # torch's arguments, which may be given by place
         self,
         sort_by: str | None = None,
@@ -70,6 +74,8 @@ class Tabular(ABC):
                 header=header,
                 top_level_events_only=top_level_events_only,
                 time_unit=time_unit,
+                profile_memory=self._profile_memory,
+                with_flops=self._with_flops,
                 compat=compat,
             )
         )
