@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
@@ -19,6 +19,31 @@ if TYPE_CHECKING:
     from pytest_opprof.events.recording_view import RecordingView
 
 _FEW: Final = 1_000  # events that nobody holds are looked for when there may be so many
+
+
+class Children:
+    """Parents turned round: each row's first child, and the next child of its parent.
+
+    Args:
+        count: How many rows there are.
+        parent: The row around a row, -1 for none.
+    """
+
+    def __init__(self, count: int, parent: Callable[[int], int]) -> None:
+        self._first_child = array("q", [-1]) * count
+        self._next_sibling = array("q", [-1]) * count
+        for row in range(count - 1, -1, -1):
+            outer = parent(row)
+            if outer >= 0:
+                self._next_sibling[row] = self._first_child[outer]
+                self._first_child[outer] = row
+
+    def of(self, row: int) -> Iterator[int]:
+        """The rows directly inside one."""
+        child = self._first_child[row]
+        while child >= 0:
+            yield child
+            child = self._next_sibling[child]
 
 
 class EventForest:
@@ -69,13 +94,7 @@ class EventForest:
 
     def children(self, index: int) -> list[RecordedEvent]:
         """The events directly inside one."""
-        first_child, next_sibling = self._linked
-        children = []
-        child = first_child[index]
-        while child >= 0:
-            children.append(self.event(child))
-            child = next_sibling[child]
-        return children
+        return [self.event(child) for child in self._children.of(index)]
 
     @functools.cached_property
     def has_memory_records(self) -> bool:
@@ -109,16 +128,8 @@ class EventForest:
         return Stacks(self.recording)
 
     @functools.cached_property
-    def _linked(self) -> tuple[array[int], array[int]]:
-        """The parent column turned round: each event's first child, and the next child of its parent."""
-        first_child = array("q", [-1]) * len(self.recording)
-        next_sibling = array("q", [-1]) * len(self.recording)
-        for index in range(len(self.recording) - 1, -1, -1):
-            parent = self.parent(index)
-            if parent >= 0 and self.is_shown(index):
-                next_sibling[index] = first_child[parent]
-                first_child[parent] = index
-        return first_child, next_sibling
+    def _children(self) -> Children:
+        return Children(len(self.recording), lambda row: self.parent(row) if self.is_shown(row) else -1)
 
 
 def losses_of(forests: Sequence[EventForest]) -> list[str]:

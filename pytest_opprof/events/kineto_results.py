@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from array import array
 from collections.abc import Sequence
 
 from pytest_opprof.capture.recording import Recording
-from pytest_opprof.events.forest import EventForest
+from pytest_opprof.events.forest import Children, EventForest
 from pytest_opprof.events.kineto_event import RecordedKinetoEvent
 from pytest_opprof.events.kineto_rows import recorded_events, torch_thread
 from pytest_opprof.kinds import EventKind
@@ -48,19 +47,13 @@ class EventTree:
 
     Attributes:
         begin_ns: When the window began.
+        children: The rows directly inside one, or launched by it.
     """
 
     def __init__(self, forest: EventForest, begin_ns: int) -> None:
         self.forest = forest
         self.begin_ns = begin_ns
-        recording = forest.recording
-        self._first_child = array("q", [-1]) * len(recording)
-        self._next_sibling = array("q", [-1]) * len(recording)
-        for row in range(len(recording) - 1, -1, -1):
-            parent = self.parent(row)
-            if parent >= 0:
-                self._next_sibling[row] = self._first_child[parent]
-                self._first_child[parent] = row
+        self.children = Children(len(forest.recording), self.parent)
 
     def parent(self, row: int) -> int:
         """The row of the event around one, or of what launched it; -1 for none."""
@@ -73,15 +66,6 @@ class EventTree:
         recording = self.forest.recording
         rows = (row for row in range(len(recording)) if self.parent(row) < 0)
         return sorted(rows, key=recording.start_ns.__getitem__)
-
-    def children(self, row: int) -> list[int]:
-        """The rows directly inside one, or launched by it."""
-        rows = []
-        child = self._first_child[row]
-        while child >= 0:
-            rows.append(child)
-            child = self._next_sibling[child]
-        return rows
 
 
 class TreeEvent:
@@ -164,4 +148,4 @@ class TreeEvent:
     @property
     def children(self) -> list[TreeEvent]:
         """The events directly inside it, or launched by it, in the order of their start."""
-        return [TreeEvent(self._tree, row) for row in self._tree.children(self._row)]
+        return [TreeEvent(self._tree, row) for row in self._tree.children.of(self._row)]
