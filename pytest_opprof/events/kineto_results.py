@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.events.forest import Children, EventForest
-from pytest_opprof.events.kineto_event import RecordedKinetoEvent
-from pytest_opprof.events.kineto_rows import recorded_events, torch_thread
+from pytest_opprof.events.kineto_rows import RecordedKinetoEvent, recorded_events, torch_thread
 from pytest_opprof.kinds import EventKind
 
 
@@ -28,7 +27,7 @@ class KinetoResults:
 
     def events(self) -> Sequence[RecordedKinetoEvent]:
         """The events in the order of their start, as Kineto would have told of them."""
-        return list(recorded_events(self._forest, begin_ns=self._recording.trace_start_ns))
+        return recorded_events(self._forest, begin_ns=self._recording.trace_start_ns)
 
     def experimental_event_tree(self) -> list[TreeEvent]:
         """The events that are in no other, in the order of their start.
