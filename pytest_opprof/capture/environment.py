@@ -10,11 +10,10 @@ import platform
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from pytest_opprof.capture.expected_gpus import expected_architecture
-from pytest_opprof.capture.gpus import gpu_fields
-from pytest_opprof.capture.numpy_build import numpy_fields
+from pytest_opprof.capture.gpus import expected_architecture, gpu_fields
 from pytest_opprof.capture.torch_build import installed_torch
 from pytest_opprof.capture.torch_ops import imported_torch
 
@@ -43,7 +42,7 @@ def fingerprint() -> dict[str, str]:
         "torch": installed_torch(),
         "triton": _version("triton"),
         "numpy": _version("numpy"),
-        **numpy_fields(),
+        **_numpy_fields(),
         "python_malloc": _python_malloc(),
         "cpu_model": _cpu_model(),
         "cpu_count": str(len(os.sched_getaffinity(0))),
@@ -95,6 +94,28 @@ def _place_among_others() -> dict[str, str]:
         if number.isdecimal() and of.isdecimal():
             found["shard"] = f"{int(number) - first + 1} of {of}"
     return found
+
+
+def _numpy_fields() -> Mapping[str, str]:
+    """The fields of the fingerprint that NumPy answers for; none where nobody has imported it."""
+    return _of_numpy() if hasattr(sys.modules.get("numpy"), "show_config") else MappingProxyType({})
+
+
+@functools.cache
+def _of_numpy() -> Mapping[str, str]:
+    numpy: Any = sys.modules["numpy"]
+    try:
+        config = numpy.show_config(mode="dicts")
+    except TypeError:  # before NumPy 1.25 it prints, and gives nothing
+        config = {}
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    # What was found of what it has code for, without what NPY_DISABLE_CPU_FEATURES leaves out.
+    found = config.get("SIMD Extensions", {}).get("found", [])
+    fields = {
+        "blas": " ".join(str(blas[key]) for key in ("name", "version") if key in blas),
+        "numpy_cpu": " ".join(map(str, found)),
+    }
+    return MappingProxyType(fields)
 
 
 def _of_torch(torch: Any) -> dict[str, str]:

@@ -1,15 +1,18 @@
-"""The NVIDIA devices of this process, where it has started CUDA already: what counts and times depend on."""
+"""The NVIDIA devices that counts and times depend on: those of this process, and those that it will find."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 _DRIVER: Final = "libcuda.so.1"
+_MANAGEMENT: Final = "libnvidia-ml.so.1"  # of the driver; nvml.h of CUDA 12.9 has its calls
+_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _DRIVER_VERSION: Final = Path("/sys/module/nvidia/version")
 _SUCCESS: Final = 0
 _LONGEST_NAME: Final = 256
@@ -69,6 +72,47 @@ def gpu_fields() -> dict[str, str]:
         "gpu_driver": _driver_version() if found else "",
         "cuda": _cuda_version() if found else "",
     }
+
+
+def expected_architecture() -> str:
+    """The compute capability that CUDA will find here, ``9.0``; "" where nobody can say.
+
+    The driver's management library is asked before the first test runs: that neither starts CUDA nor takes
+    memory of a device. Which of the devices a process will use is known only then, so it is told where all
+    are alike.
+    """
+    if os.environ.get(_VISIBLE, "all").strip() in {"", "-1"}:
+        return ""
+    found = set(_architectures())
+    return found.pop() if len(found) == 1 else ""
+
+
+def _architectures() -> Iterator[str]:
+    """Of each device; "" for one that does not tell."""
+    try:
+        library = ctypes.CDLL(_MANAGEMENT)
+    except OSError:
+        return
+    with contextlib.suppress(AttributeError):  # a driver older than these calls
+        if library.nvmlInit_v2() == _SUCCESS:
+            try:
+                yield from _told(library)
+            finally:
+                library.nvmlShutdown()
+
+
+def _told(library: ctypes.CDLL) -> Iterator[str]:
+    count = ctypes.c_uint()
+    if library.nvmlDeviceGetCount_v2(ctypes.byref(count)) != _SUCCESS:
+        return
+    for index in range(count.value):
+        device, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+        is_told = (
+            library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == _SUCCESS
+            and library.nvmlDeviceGetCudaComputeCapability(device, ctypes.byref(major), ctypes.byref(minor))
+            == _SUCCESS
+        )
+        yield f"{major.value}.{minor.value}" if is_told else ""
 
 
 def joined(names: Iterable[str]) -> str:
