@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,9 +18,52 @@ from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.sampling import EVERY_OP, SAMPLING_KEY
 from pytest_opprof.capture.window import RecordingStats
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.traces.imported_event import ImportedEvent
 
 _DIMS: Final = ("Input Dims", "Input dims")
+
+
+class ImportedEvent:
+    """The arguments of an event, asked for as Kineto's events are.
+
+    It has only those methods of theirs whose answers are in a file's ``args``.
+
+    Args:
+        args: As the file has them.
+    """
+
+    __slots__ = ("_args",)
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        self._args = args
+
+    def extra_meta(self) -> dict[str, str]:
+        """All arguments as JSON text."""
+        return {key: json.dumps(value) for key, value in self._args.items()}
+
+    def external_id(self) -> int:
+        """Kineto's number of the op that caused it; 0 for none."""
+        return self._number("External id", 0)
+
+    def python_id(self) -> int:
+        """Number of a Python call; -1 for none."""
+        return self._number("Python id", -1)
+
+    def python_parent_id(self) -> int:
+        """Number of the call around it; -1 for none."""
+        return self._number("Python parent id", -1)
+
+    def python_module_id(self) -> int:
+        """Number of the module called; -1 for none."""
+        return self._number("Python module id", -1)
+
+    def stack(self) -> list[str]:
+        """The calls it was made from, where the file says so."""
+        text = self._args.get("Call stack")
+        return text.split(";") if isinstance(text, str) and text else []
+
+    def _number(self, key: str, otherwise: int) -> int:
+        value = self._args.get(key)
+        return value if isinstance(value, int) else otherwise
 
 
 class ImportedRecording(Recording):
