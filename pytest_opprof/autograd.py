@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -28,7 +29,7 @@ from pytest_opprof.profiler.enabled import set_is_profiler_enabled as _set_is_pr
 from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.older_arguments import device_of, use_device_of
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
-from pytest_opprof.profiler.without_effect import warn_of_accumulation, warn_of_python_export
+from pytest_opprof.profiler.without_effect import warn_of_python_export
 
 if TYPE_CHECKING:
     _is_profiler_enabled: bool
@@ -140,7 +141,12 @@ class profile(Averaged):  # noqa: N801  # torch's name
             return
         if not use_cpu and not use_kineto:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
-        warn_of_accumulation(asked=acc_events)
+        if acc_events:
+            warnings.warn(
+                "acc_events: accepted, but this profile is entered once and has nothing to add up; "
+                "pytest_opprof.profile records cycle after cycle",
+                stacklevel=2,
+            )
         self.use_cpu = use_cpu
         self.use_device = use_device_of(use_device, use_cuda=use_cuda)
         self.with_stack = with_stack
