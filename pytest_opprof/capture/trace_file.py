@@ -43,20 +43,37 @@ def write_natively(path: str | os.PathLike[str], write: Callable[[int], int]) ->
     Raises:
         OSError: It cannot be written; an existing file is unchanged.
     """
-    target = Path(path)
+
+    def checked(descriptor: int) -> None:
+        if write(descriptor) != lib.OP_OK:
+            raise OSError(f"{Path(path)}: {last_error()}")
+
+    _write_whole(Path(path), checked)
+
+
+def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
+    """Write text as UTF-8, whole or not at all; compressed where the name ends in ``.gz``.
+
+    Raises:
+        OSError: The file cannot be written; an existing file is unchanged.
+    """
+
+    def encoded(descriptor: int) -> None:
+        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file:
+            file.writelines(pieces)
+
+    _write_whole(Path(path), encoded)
+
+
+def _write_whole(target: Path, write: Callable[[int], None]) -> None:
     if _is_device(target):
         with target.open("wb", buffering=0) as device:
-            _written(write(device.fileno()), target)
+            write(device.fileno())
         return
     with _replacing(target) as (plain, descriptor):
-        _written(write(descriptor), target)
+        write(descriptor)
         if target.suffix == ".gz":
             _compress(plain)
-
-
-def _written(code: int, target: Path) -> None:
-    if code != lib.OP_OK:
-        raise OSError(f"{target}: {last_error()}")
 
 
 def _is_device(target: Path) -> bool:
@@ -100,21 +117,3 @@ def _compress(plain: Path) -> None:
     except BaseException:
         packed.unlink(missing_ok=True)
         raise
-
-
-def write_text(path: str | os.PathLike[str], pieces: Iterable[str]) -> None:
-    """Write text as UTF-8, whole or not at all; compressed where the name ends in ``.gz``.
-
-    Raises:
-        OSError: The file cannot be written; an existing file is unchanged.
-    """
-    target = Path(path)
-    if _is_device(target):
-        with target.open("w", encoding="utf-8", errors="surrogatepass") as device:
-            device.writelines(pieces)
-        return
-    with _replacing(target) as (plain, descriptor):
-        with open(descriptor, "w", encoding="utf-8", errors="surrogatepass", closefd=False) as file:
-            file.writelines(pieces)
-        if target.suffix == ".gz":
-            _compress(plain)
