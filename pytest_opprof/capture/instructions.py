@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from pytest_opprof.capture.call_sites import library_folders
 from pytest_opprof.capture.native import fast
+from pytest_opprof.capture.python_calls import free_tool
 from pytest_opprof.errors import CaptureUnavailableError
 
 _MONITORING: Final[Any] = getattr(sys, "monitoring", None)  # since 3.12
@@ -57,7 +58,7 @@ class InstructionCounter:
         if _MONITORING is None:
             self._refuse_tracers()
         else:
-            self._tool = self._free_tool()
+            self._tool = free_tool(_TOOL_IDS, cannot="Python instructions cannot be counted")
 
     def start(self) -> None:
         """Count from here on.
@@ -101,17 +102,6 @@ class InstructionCounter:
                 f"Python instructions cannot be counted beside {module.partition('.')[0]}, which holds the "
                 "trace function, of which Python 3.11 has one; Python 3.12 and later count beside it"
             )
-
-    @staticmethod
-    def _free_tool() -> int:
-        taken = {number: _MONITORING.get_tool(number) for number in _TOOL_IDS}
-        free = [number for number, owner in taken.items() if owner is None]
-        if not free:
-            raise CaptureUnavailableError(
-                f"Python instructions cannot be counted: {' and '.join(map(repr, taken.values()))} hold the "
-                f"tool numbers {' and '.join(map(str, taken))} of sys.monitoring; stop one of them"
-            )
-        return free[0]
 
 
 @cache

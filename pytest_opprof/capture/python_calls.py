@@ -7,6 +7,7 @@ import os
 import site
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any, Final
@@ -72,16 +73,8 @@ class _Monitoring:
     """3.12 and later. Every tool has a number of its own, so that nobody is in anybody's way."""
 
     def __init__(self) -> None:
-        taken = {number: _MONITORING.get_tool(number) for number in _TOOL_IDS}
-        free = [number for number, owner in taken.items() if owner is None]
-        if not free:
-            raise CaptureUnavailableError(
-                f"Python calls cannot be recorded: {' and '.join(map(repr, taken.values()))} hold "
-                f"the tool numbers {' and '.join(map(str, taken))} of sys.monitoring; stop one of them"
-            )
-        self._tool = free[0]
+        self._tool = free_tool(_TOOL_IDS, cannot="Python calls cannot be recorded")
         _MONITORING.use_tool_id(self._tool, _TOOL_NAME)
-
         self._only: CodeType | None = None
 
     def install(self, only: CodeType | None) -> None:
@@ -114,6 +107,25 @@ class _Monitoring:
         for event in range(_MONITORING.events.C_RAISE.bit_length()):
             _MONITORING.register_callback(self._tool, 1 << event, None)
         _MONITORING.free_tool_id(self._tool)
+
+
+def free_tool(numbers: Sequence[int], *, cannot: str) -> int:
+    """The first of some numbers of ``sys.monitoring`` that no tool holds.
+
+    Args:
+        cannot: What an error begins with.
+
+    Raises:
+        CaptureUnavailableError: Other tools hold them all.
+    """
+    taken = {number: _MONITORING.get_tool(number) for number in numbers}
+    for number, owner in taken.items():
+        if owner is None:
+            return number
+    raise CaptureUnavailableError(
+        f"{cannot}: {' and '.join(map(repr, taken.values()))} hold the tool numbers "
+        f"{' and '.join(map(str, taken))} of sys.monitoring; stop one of them"
+    )
 
 
 class _ProfileFunction:
