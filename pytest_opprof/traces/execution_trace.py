@@ -11,8 +11,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.op_values import OpValue, TensorValue
@@ -101,8 +100,8 @@ class _Nodes:
             around = forward.around(forward_thread, recording.start_ns[event])
             caller = numbers.get(around, _PROCESS_ID)
         text = recording.args_text(event)
-        values = recording.values(event) if text is None else [_text(text)]
-        kernel = _Kernel.of(recording.keywords(event))
+        values = recording.values(event) if text is None else [_plain("String", text)]
+        backend, file, more = _kernel(recording.keywords(event))
         attrs = _attrs(
             rf_id=event + 1,
             fw_parent=caller,
@@ -111,15 +110,15 @@ class _Nodes:
             tid=thread.torch_thread,
             fw_tid=forward_thread,
             op_schema=name_text(outputs.schema_id) if outputs and outputs.schema_id else "",
-            kernel_backend=kernel.backend,
-            kernel_file=kernel.file,
+            kernel_backend=backend,
+            kernel_file=file,
         )
         return _node(
             numbers[event],
             name,
             control=control,
             attrs=attrs,
-            inputs=self._values([*values, *kernel.inputs]),
+            inputs=self._values([*values, *more]),
             outputs=self._values(outputs.values if outputs else []),
         )
 
@@ -181,34 +180,20 @@ def _op_around(recording: Recording, event: int) -> int:
     return parent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kernel:
-    """What a launch by torch.compile or Triton says of its kernel."""
+def _kernel(keywords: Mapping[str, Any]) -> tuple[str, str, list[OpValue]]:
+    """What a launch by torch.compile or Triton says of its kernel: the backend, the file, and more inputs.
 
-    backend: str = ""
-    file: str = ""
-    inputs: tuple[OpValue, ...] = ()
-
-    @classmethod
-    def of(cls, keywords: Mapping[str, Any]) -> Self:
-        """As torch reads it: of a Triton kernel also its file's name, and its stream as one more input."""
-        backend = keywords.get("kernel_backend")
-        if not isinstance(backend, str):
-            return cls()
-        if backend != "triton":
-            return cls(backend=backend)
-        file, stream = keywords.get("kernel_file"), keywords.get("stream")
-        return cls(
-            backend=backend,
-            file=file.rpartition("/")[2] if isinstance(file, str) else "",
-            inputs=(OpValue(type="Int", value=stream, shape=[], strides=[]),)
-            if isinstance(stream, int)
-            else (),
-        )
+    As torch reads it: of a Triton kernel alone the file's name, and the stream as one more input.
+    """
+    backend, file, stream = (keywords.get(key) for key in ("kernel_backend", "kernel_file", "stream"))
+    if backend != "triton":
+        return backend if isinstance(backend, str) else "", "", []
+    name = file.rpartition("/")[2] if isinstance(file, str) else ""
+    return backend, name, [_plain("Int", stream)] if isinstance(stream, int) else []
 
 
-def _text(text: str) -> OpValue:
-    return OpValue(type="String", value=text, shape=[], strides=[])
+def _plain(kind: str, value: object) -> OpValue:
+    return OpValue(type=kind, value=value, shape=[], strides=[])
 
 
 def _node(
