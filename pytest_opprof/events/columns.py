@@ -22,20 +22,11 @@ _FLOPS_UNITS: Final = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """How a table is laid out.
+    """How a table is laid out; see `Tabular.table`.
 
     Attributes:
-        sort_by: The attribute by which rows fall, largest first; None keeps their order.
-        row_limit: Rows shown; -1 shows all.
-        max_src_column_width: Longer source locations lose their beginning; None never cuts.
-        max_name_column_width: Longer names lose their end; None never cuts.
-        max_shapes_column_width: Longer shapes lose their end; None never cuts.
-        header: A line above the table.
-        top_level_events_only: Leave out what ran inside another op.
-        time_unit: One unit for all times, instead of the one that suits each.
         profile_memory: Show the memory columns.
         with_flops: Show the FLOPs column, where there are any.
-        compat: ``"torch"`` repeats torch's slips.
     """
 
     sort_by: str | None = None
