@@ -59,10 +59,9 @@ class Injection:
     @property
     def is_armed(self) -> bool:
         """Whether libraries loaded from here on, or from the start, call our collector."""
-        return os.environ.get(self.variable) == str(library_path()) and self._is_in_reach()
-
-    def _is_in_reach(self) -> bool:
-        """Either we set the variable in time, or the user exported it before Python started."""
+        if os.environ.get(self.variable) != str(library_path()):
+            return False
+        # Either we set the variable in time, or the user exported it before Python started.
         return os.environ.get(self.mark) == "1" or self._exported_at_start()
 
     def _exported_at_start(self) -> bool:
