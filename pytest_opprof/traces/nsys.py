@@ -10,17 +10,9 @@ from typing import Any, Final
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.kineto_recording import KinetoRecording
-from pytest_opprof.traces.sqlite import (
-    Database,
-    DatabaseEvent,
-    DatabaseResult,
-    DeviceTable,
-    device_rows,
-    opened,
-)
+from pytest_opprof.traces.sqlite import Database, DatabaseEvent, DatabaseResult, device_rows, opened
 
 _RANGES: Final = "NVTX_EVENTS"
-_KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 # Of NVTX_EVENTS.eventType: a range on one thread, and one that may end on another.
 _PUSH_POP: Final = 59
 _START_END: Final = 60
@@ -74,14 +66,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             activity="cuda_runtime",
             correlation=database.number(row, "correlationId"),
         )
-    yield from device_rows(
-        database,
-        (
-            DeviceTable(table=_KERNELS, activity="kernel", name_column="demangledName", texts=texts),
-            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMCPY", activity="gpu_memcpy", texts=texts),
-            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMSET", activity="gpu_memset", texts=texts),
-        ),
-    )
+    yield from device_rows(database, ["CUPTI_ACTIVITY_KIND_KERNEL"], texts, name_column="demangledName")
 
 
 def _thread(database: Database, row: dict[str, Any], column: str) -> int:

@@ -13,14 +13,7 @@ from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_recording import KinetoRecording
 from pytest_opprof.events.names import demangled
-from pytest_opprof.traces.sqlite import (
-    Database,
-    DatabaseEvent,
-    DatabaseResult,
-    DeviceTable,
-    device_rows,
-    opened,
-)
+from pytest_opprof.traces.sqlite import Database, DatabaseEvent, DatabaseResult, device_rows, opened
 
 _MARKERS: Final = "CUPTI_ACTIVITY_KIND_MARKER"
 _RUNTIME: Final = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -108,15 +101,7 @@ def _events(database: Database) -> Iterator[DatabaseEvent]:
             activity="cuda_runtime",
             correlation=database.number(row, "correlationId"),
         )
-    yield from device_rows(
-        database,
-        (
-            DeviceTable(table=_KERNELS, activity="kernel", texts=texts),
-            DeviceTable(table="CUPTI_ACTIVITY_KIND_KERNEL", activity="kernel", texts=texts),
-            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMCPY", activity="gpu_memcpy", texts=texts),
-            DeviceTable(table="CUPTI_ACTIVITY_KIND_MEMSET", activity="gpu_memset", texts=texts),
-        ),
-    )
+    yield from device_rows(database, [_KERNELS, "CUPTI_ACTIVITY_KIND_KERNEL"], texts, name_column="name")
 
 
 def _thread_of(marker: dict[str, Any]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +24,7 @@ COPY_KINDS: Final = {
     9: "HtoH",
     10: "PtoP",
 }
-
-
+_DEVICE_COLUMNS: Final = ("start", "end", "deviceId", "streamId", "correlationId")
 _LATEST_NS: Final = 2**61  # some 73 years
 
 
@@ -219,43 +218,36 @@ class DatabaseResult:
         return min((event.start for event in self._events), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceTable:
-    """A table of device work.
+def device_rows(
+    database: Database, kernels: Sequence[str], texts: Mapping[int, str], *, name_column: str
+) -> Iterator[DatabaseEvent]:
+    """The kernels, copies and fills of a database.
 
-    Attributes:
-        activity: Kineto's word for its rows.
-        name_column: Where a kernel's name, or its number, is.
+    Args:
+        kernels: The tables of kernels.
         texts: Names by their numbers.
+        name_column: Where a kernel's name, or its number, is.
     """
-
-    table: str
-    activity: str
-    name_column: str = "name"
-    texts: dict[int, str]
-
-    def name_of(self, row: dict[str, Any]) -> str:
-        """What a row is called."""
-        if self.activity == "gpu_memcpy":
-            return f"Memcpy {COPY_KINDS.get(row['copyKind'], 'unknown')}"
-        if self.activity == "gpu_memset":
-            return "Memset"
-        name = row[self.name_column]
-        return self.texts.get(name, f"kernel {name}") if isinstance(name, int) else str(name)
+    for table in kernels:
+        for row in database.rows(table, (*_DEVICE_COLUMNS, name_column)):
+            name = row[name_column]
+            known = texts.get(name, f"kernel {name}") if isinstance(name, int) else str(name)
+            yield _device_event(database, row, known, "kernel")
+    for row in database.rows("CUPTI_ACTIVITY_KIND_MEMCPY", (*_DEVICE_COLUMNS, "copyKind")):
+        direction = COPY_KINDS.get(row["copyKind"], "unknown")
+        yield _device_event(database, row, f"Memcpy {direction}", "gpu_memcpy")
+    for row in database.rows("CUPTI_ACTIVITY_KIND_MEMSET", _DEVICE_COLUMNS):
+        yield _device_event(database, row, "Memset", "gpu_memset")
 
 
-def device_rows(database: Database, kinds: Sequence[DeviceTable]) -> Iterator[DatabaseEvent]:
-    """The kernels, copies and fills of a database."""
-    columns = ("start", "end", "deviceId", "streamId", "correlationId", "copyKind")
-    for kind in kinds:
-        for row in database.rows(kind.table, (*columns, kind.name_column)):
-            start, end = database.span(row)
-            yield DatabaseEvent(
-                name_=kind.name_of(row),
-                start=start,
-                end=end,
-                activity=kind.activity,
-                cause=database.number(row, "correlationId"),
-                device=database.number(row, "deviceId"),
-                stream=database.number(row, "streamId"),
-            )
+def _device_event(database: Database, row: dict[str, Any], name: str, activity: str) -> DatabaseEvent:
+    start, end = database.span(row)
+    return DatabaseEvent(
+        name_=name,
+        start=start,
+        end=end,
+        activity=activity,
+        cause=database.number(row, "correlationId"),
+        device=database.number(row, "deviceId"),
+        stream=database.number(row, "streamId"),
+    )
