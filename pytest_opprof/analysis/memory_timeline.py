@@ -70,11 +70,9 @@ class MemoryTimeline:
             UsageError: There is no such device.
         """
         place = _device(device)
-        found = [moment for moment in self._moments() if self._is_on(moment, place)]
+        places = [block.place[:2] for block in self.flow.storages]
+        found = [moment for moment in self._moments() if places[moment.version[0]] == place]
         return sorted(found, key=lambda moment: (moment.time_ns, moment.action))
-
-    def _is_on(self, moment: Moment, device: tuple[int, int]) -> bool:
-        return self.flow.storages[moment.version[0]].place[:2] == device
 
     def _moments(self) -> Iterator[Moment]:
         last: dict[int, int] = {}
