@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.capture.stack_kinds import WithStack
@@ -30,6 +30,7 @@ from pytest_opprof.profiler.kineto_profile import KinetoProfile
 from pytest_opprof.profiler.older_arguments import device_of, use_device_of
 from pytest_opprof.profiler.step_tracker import KinetoStepTracker
 from pytest_opprof.profiler.without_effect import warn_of_python_export
+from pytest_opprof.units import NS_IN_S, NS_IN_US
 
 if TYPE_CHECKING:
     _is_profiler_enabled: bool
@@ -48,9 +49,6 @@ __all__ = [
     "profile",
     "record_function",
 ]
-
-_NS_PER_US: Final = 1000
-_NS_PER_S: Final = 1_000_000_000
 
 
 def __getattr__(name: str) -> Any:
@@ -180,8 +178,8 @@ class profile(Averaged):  # noqa: N801  # torch's name
         prepared = time.perf_counter_ns()
         self._profile.start_trace()
         self.profiling_start_time_ns = time.perf_counter_ns()
-        self._stats.profiler_prepare_call_duration_us = (prepared - begin) // _NS_PER_US
-        self._stats.profiler_enable_call_duration_us = (self.profiling_start_time_ns - prepared) // _NS_PER_US
+        self._stats.profiler_prepare_call_duration_us = (prepared - begin) // NS_IN_US
+        self._stats.profiler_enable_call_duration_us = (self.profiling_start_time_ns - prepared) // NS_IN_US
         return self
 
     def __exit__(
@@ -196,9 +194,9 @@ class profile(Averaged):  # noqa: N801  # torch's name
         self._finished = True
         recording = self._profile.cycles[-1].recording
         stats = self._stats
-        stats.profiler_disable_call_duration_us = (ended - self.profiling_end_time_ns) // _NS_PER_US
+        stats.profiler_disable_call_duration_us = (ended - self.profiling_end_time_ns) // NS_IN_US
         window_ns = self.profiling_end_time_ns - self.profiling_start_time_ns
-        stats.profiling_window_duration_sec = window_ns / _NS_PER_S
+        stats.profiling_window_duration_sec = window_ns / NS_IN_S
         stats.number_of_events = len(recording)
         stats.dropped_events = recording.stats.dropped
         stats.truncated = recording.stats.truncated
@@ -262,7 +260,7 @@ class profile(Averaged):  # noqa: N801  # torch's name
     def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
         begin = time.perf_counter_ns()
         averages = self.function_events.averages(grouping, compat=compat)
-        self._stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - begin) // _NS_PER_US
+        self._stats.parse_kineto_call_duration_us = (time.perf_counter_ns() - begin) // NS_IN_US
         return averages
 
     def total_average(self) -> FunctionEventAvg:

@@ -9,10 +9,6 @@ from typing import Any, Final
 
 from pytest_opprof.capture.counters import check_counters
 
-TRACE_ONLY: Final = (
-    "{call} is not available when trace_only=True in ExperimentalConfig. Use export_chrome_trace() instead."
-)
-
 _WITH_MEANING: Final = frozenset(
     {
         "capture_overload_names",

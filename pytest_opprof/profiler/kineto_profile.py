@@ -26,7 +26,7 @@ from pytest_opprof.profiler.activities import (
     warn_of_missing,
 )
 from pytest_opprof.profiler.cycle import Cycle
-from pytest_opprof.profiler.experimental import TRACE_ONLY, settings_of
+from pytest_opprof.profiler.experimental import settings_of
 from pytest_opprof.profiler.recorder import CycleRecorder, RecorderOptions, WindowObserver, sources_of
 from pytest_opprof.profiler.without_effect import warn_of_python_export
 
@@ -311,7 +311,10 @@ class KinetoProfile(Averaged):
 
     def _refuse_if_trace_only(self, call: str) -> None:
         if self.experimental_config.trace_only:
-            raise RuntimeError(TRACE_ONLY.format(call=call))
+            raise RuntimeError(
+                f"{call} is not available when trace_only=True in ExperimentalConfig. "
+                "Use export_chrome_trace() instead."
+            )
 
     def _latest(self, call: str) -> Cycle:
         if self._recorder.latest is None:
