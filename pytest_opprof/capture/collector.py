@@ -17,7 +17,7 @@ from pytest_opprof.capture.cuda_source import MEMORY_CUDA, TENSORS_CUDA, CudaSou
 from pytest_opprof.capture.injection import INJECTIONS
 from pytest_opprof.capture.memory_source import MALLOC, MallocMemory, PythonMemory, malloc_problem
 from pytest_opprof.capture.native import ABSENCE, fast, ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, text_at
 from pytest_opprof.capture.native_session import open_native_session
 from pytest_opprof.capture.python_calls import PythonCalls
 from pytest_opprof.capture.recording import Recording
@@ -81,7 +81,7 @@ class Collector:
     @property
     def clock(self) -> str:
         """What ticks: "tsc", "cntvct" or "monotonic"."""
-        return str(ffi.string(lib.op_session_clock()).decode())
+        return text_at(lib.op_session_clock())
 
     @property
     def dropped(self) -> int:

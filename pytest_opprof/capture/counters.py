@@ -7,26 +7,18 @@ import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
 from pytest_opprof.capture.native import ffi, lib, require
-from pytest_opprof.capture.native_calls import last_error
+from pytest_opprof.capture.native_calls import last_error, numbered_texts
 from pytest_opprof.errors import UsageError
 
 _FALLBACK: Final = "task-clock"
 _SOFTWARE: Final = frozenset({"pagefaults", "task-clock", "context-switches", "cpu-migrations"})
 _PARANOID: Final = Path("/proc/sys/kernel/perf_event_paranoid")
 MOST: Final[int] = lib.OP_COUNTERS_MAX
-
-
-def _names() -> tuple[str, ...]:
-    pointers = (lib.op_counter_name(number) for number in range(1 << 8))
-    return tuple(ffi.string(pointer).decode() for pointer in takewhile(lambda one: one != ffi.NULL, pointers))
-
-
-COUNTERS: Final = _names()
+COUNTERS: Final = numbered_texts(lib.op_counter_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

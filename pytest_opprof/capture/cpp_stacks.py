@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check
 
@@ -44,16 +45,10 @@ class CppFrame:
 
 
 class CppStacks:
-    """The C++ stacks of one native result. Their frames are named when the first stack is asked for.
+    """The C++ stacks of one native ``op_result``. Their frames are named when the first is asked for."""
 
-    Args:
-        result: The ``op_result``.
-        name_text: From a name's number to its text.
-    """
-
-    def __init__(self, result: Any, name_text: Callable[[int], str]) -> None:
+    def __init__(self, result: Any) -> None:
         self._result = result
-        self._name_text = name_text
         rows = ffi.new("op_cpp_frame **")
         count = ffi.new("uint64_t *")
         check(lib.op_result_cpp_frames(result, rows, count))
@@ -74,8 +69,8 @@ class CppStacks:
         if known is None:
             row = self._rows[at]
             known = self._frames[at] = CppFrame(
-                function=self._name_text(row.symbol) if row.symbol else "",
-                module=self._name_text(row.module) if row.module else "",
+                function=name_text(row.symbol) if row.symbol else "",
+                module=name_text(row.module) if row.module else "",
                 offset=row.offset,
                 address=row.address,
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import last_error
+from pytest_opprof.capture.native_calls import last_error, text_at
 from pytest_opprof.capture.torch_ops import imported_torch
 
 CUDA: Final = "cuda"  # the source's word in documents
@@ -96,14 +96,13 @@ def has_driver() -> bool:
 
 def library() -> str:
     """The libcupti in use and its API's version; "" before one is."""
-    path: str = ffi.string(lib.op_cuda_library()).decode("utf-8", "replace")
+    path = text_at(lib.op_cuda_library())
     return f"{path} (API {lib.op_cuda_version()})" if path else ""
 
 
 def recording_problem() -> str:
     """Why the last window that should have recorded CUDA did not, or not all of it; "" where it did."""
-    text: str = ffi.string(lib.op_cuda_problem()).decode("utf-8", "replace")
-    return text
+    return text_at(lib.op_cuda_problem())
 
 
 def pause(*, paused: bool) -> None:

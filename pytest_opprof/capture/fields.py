@@ -5,8 +5,10 @@ from __future__ import annotations
 import enum
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
+
+from pytest_opprof.capture.names import name_text
 
 FieldValue: TypeAlias = str | int | float | bool | list[Any]
 
@@ -28,7 +30,7 @@ _TEXTS: Final = frozenset({_Type.TEXT, _Type.JSON})
 _NUMBERS: Final = {_Type.SIGNED: "q", _Type.UNSIGNED: "Q", _Type.DOUBLE: "d"}
 
 
-def decode_fields(block: memoryview[int], name_text: Callable[[int], str]) -> dict[str, FieldValue]:
+def decode_fields(block: memoryview[int]) -> dict[str, FieldValue]:
     """The values of a block by their names; none where it is a block of another kind.
 
     A key that was given twice has its last value. A colour is ``#aarrggbb``.
@@ -36,12 +38,12 @@ def decode_fields(block: memoryview[int], name_text: Callable[[int], str]) -> di
     if block[0] & 0xFF != _ARGS_FIELDS:
         return {}
     words = block[1 : 1 + (block[0] >> 8)]
-    return {name_text(key): _value(kind, payload, name_text) for key, kind, payload in _fields(words)}
+    return {name_text(key): _value(kind, payload) for key, kind, payload in _fields(words)}
 
 
-def decode_counters(block: memoryview[int], name_text: Callable[[int], str]) -> dict[str, int]:
+def decode_counters(block: memoryview[int]) -> dict[str, int]:
     """The values of a block that are one integer each."""
-    return {name: value for name, value in decode_fields(block, name_text).items() if isinstance(value, int)}
+    return {name: value for name, value in decode_fields(block).items() if isinstance(value, int)}
 
 
 def _fields(words: memoryview[int]) -> Iterator[tuple[int, _Type, bytes]]:
@@ -54,7 +56,7 @@ def _fields(words: memoryview[int]) -> Iterator[tuple[int, _Type, bytes]]:
         at = end
 
 
-def _value(kind: _Type, payload: bytes, name_text: Callable[[int], str]) -> FieldValue:
+def _value(kind: _Type, payload: bytes) -> FieldValue:
     if kind in _TEXTS:
         text = payload.decode("utf-8", "backslashreplace")
         return text if kind is _Type.TEXT else json.loads(text)

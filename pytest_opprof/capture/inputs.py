@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native import lib
+from pytest_opprof.capture.native_calls import text_at
 
 _ARGS_TEXT: Final = 1
 _ARGS_TORCH: Final = 2
@@ -231,8 +232,7 @@ def _sizes(token: Token) -> tuple[list[int], list[int]]:
 @functools.cache
 def dtype_name(number: int) -> str:
     """Kineto's word for one of torch's scalar types, as ``long int``; "" for one that it has no word for."""
-    name: str = ffi.string(lib.op_dtype_name(number)).decode("ascii")
-    return name
+    return text_at(lib.op_dtype_name(number))
 
 
 def _dtype(token: Token) -> str:

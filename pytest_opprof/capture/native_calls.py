@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from typing import Any
+
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, RecoveryError
 
@@ -10,10 +14,21 @@ for _name in dir(lib):
     getattr(lib, _name)
 
 
+def text_at(pointer: Any) -> str:
+    """The text that the native side has somewhere."""
+    text: str = ffi.string(pointer).decode("utf-8", "replace")
+    return text
+
+
+def numbered_texts(pointer_to: Callable[[int], Any]) -> tuple[str, ...]:
+    """The texts of 0, 1 and so on, up to the first number that the native side has none for."""
+    pointers = map(pointer_to, itertools.count())
+    return tuple(map(text_at, itertools.takewhile(lambda pointer: pointer != ffi.NULL, pointers)))
+
+
 def last_error() -> str:
     """The native sentence behind this thread's latest error code."""
-    text: str = ffi.string(lib.op_last_error()).decode("utf-8", "replace")
-    return text
+    return text_at(lib.op_last_error())
 
 
 def check(code: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -12,7 +11,7 @@ from typing import Any, Final
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
+from pytest_opprof.capture.native_calls import check, numbered_texts
 from pytest_opprof.kinds import EventKind
 
 _MOST_FLOPS: Final = 2**53 - 1  # of one event; what documents can hold
@@ -104,8 +103,7 @@ def read_groups(result: Any, by: int, *, steps: int, stack_depth: int = 0) -> li
 @functools.cache
 def _columns() -> tuple[str, ...]:
     """What the collector sums up step by step."""
-    names = itertools.takewhile(lambda name: name != ffi.NULL, map(lib.op_group_column, itertools.count()))
-    return tuple(ffi.string(name).decode("ascii") for name in names)
+    return numbered_texts(lib.op_group_column)
 
 
 @functools.cache

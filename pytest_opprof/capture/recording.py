@@ -223,7 +223,7 @@ class Recording:
 
         Also what a `_RecordFunctionFast` was given by keyword. Empty where it carries nothing.
         """
-        return decode_fields(self._block(event), name_text)
+        return decode_fields(self._block(event))
 
     def keywords(self, event: int) -> dict[str, Any]:
         """What an op was given by keyword, as torch.compile's and Triton's launches are.
@@ -233,7 +233,7 @@ class Recording:
         if self.kind[event] not in _GIVEN_KEYWORDS:
             return {}
         block = self._block(event)
-        found = decode_fields(keyword_words(block) or block, name_text)
+        found = decode_fields(keyword_words(block) or block)
         return {key: value for key, value in found.items() if key not in INPUT_KEYS}
 
     def counters(self, event: int) -> dict[str, int]:
@@ -242,7 +242,7 @@ class Recording:
         Empty where nothing was: events of other libraries and calls have no counters, nor has one that is
         asynchronous, or was open at the end.
         """
-        return decode_counters(self._block_at(lib.op_result_counters(self._result, event)), name_text)
+        return decode_counters(self._block_at(lib.op_result_counters(self._result, event)))
 
     def cpp_stack(self, event: int) -> tuple[CppFrame, ...]:
         """The C++ functions that an event was begun in, innermost first.
@@ -254,7 +254,7 @@ class Recording:
     @functools.cached_property
     def _cpp_stacks(self) -> CppStacks:
         with self._lock:
-            return CppStacks(self._result, name_text)
+            return CppStacks(self._result)
 
     def memory(self, event: int) -> MemoryChange | None:
         """What an allocator did in an event; None for any other event."""

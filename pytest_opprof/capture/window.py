@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
+from pytest_opprof.capture.native_calls import text_at
 from pytest_opprof.capture.sampling import EVERY_OP
 
 _LONGEST_THREAD_NAME: Final = 15  # bytes; the system's own limit, which the native side keeps
@@ -115,7 +116,7 @@ def read_threads(result: Any) -> tuple[ThreadInfo, ...]:
         ThreadInfo(
             index=i,
             os_tid=rows[i].os_tid,
-            name=ffi.string(rows[i].name).decode("utf-8", "replace"),
+            name=text_at(rows[i].name),
             torch_thread=rows[i].torch_thread,
             device_type=rows[i].device_type,
             device_index=rows[i].device_index,
@@ -180,8 +181,7 @@ def read_counted(result: Any) -> tuple[str, ...]:
     """The counters that the events of a native result have."""
     native = ffi.new("op_stats *")
     lib.op_result_stats(result, native)
-    numbers = native.counters[0 : native.counted]
-    return tuple(ffi.string(lib.op_counter_name(number)).decode() for number in numbers)
+    return tuple(text_at(lib.op_counter_name(number)) for number in native.counters[0 : native.counted])
 
 
 def name_threads(result: object) -> None:
