@@ -1,74 +1,21 @@
 """What the op table reads of a row, and what it must know of all rows before it writes the first."""
 
-# ruff: noqa: D102  # the row's names are torch's, and the table's titles say what they are
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any, Final, Protocol, SupportsInt
+from typing import Final, TypeAlias
 
 from pytest_opprof.events.device import DeviceType
+from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.function_event_avg import FunctionEventAvg
 
 # An event on one of these is a kernel, a copy or an annotation; a legacy CPU event carries its kernel's time.
 _KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.MTIA, DeviceType.XPU})
 
-
-class TableRow(Protocol):
-    """What the table reads of an event or an average, and notes in it; torch's own have all of it."""
-
-    self_cpu_percent: Any
-    total_cpu_percent: Any
-    total_device_percent: Any
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def overload_name(self) -> str | None: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def node_id(self) -> int: ...
-    @property
-    def is_async(self) -> bool: ...
-    @property
-    def is_legacy(self) -> bool: ...
-    @property
-    def is_user_annotation(self) -> bool | None: ...
-    @property
-    def device_type(self) -> SupportsInt: ...
-    @property
-    def use_device(self) -> str | None: ...
-    @property
-    def cpu_time(self) -> float: ...
-    @property
-    def cpu_time_total(self) -> float: ...
-    @property
-    def self_cpu_time_total(self) -> float: ...
-    @property
-    def device_time(self) -> float: ...
-    @property
-    def device_time_total(self) -> float: ...
-    @property
-    def self_device_time_total(self) -> float: ...
-    @property
-    def cpu_memory_usage(self) -> int: ...
-    @property
-    def self_cpu_memory_usage(self) -> int: ...
-    @property
-    def device_memory_usage(self) -> int: ...
-    @property
-    def self_device_memory_usage(self) -> int: ...
-    @property
-    def flops(self) -> int | None: ...
-    @property
-    def input_shapes(self) -> Any: ...
-    @property
-    def stack(self) -> Sequence[str] | None: ...
-    @property
-    def cpu_parent(self) -> object | None: ...
+TableRow: TypeAlias = FunctionEvent | FunctionEventAvg  # or torch's own, which have what the table reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
