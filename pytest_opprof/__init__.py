@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from pytest_opprof.events.function_event_avg import FunctionEventAvg
     from pytest_opprof.events.key_averages import KeyAverages
     from pytest_opprof.events.kineto_recording import KinetoRecording
-    from pytest_opprof.events.memory_records import MemRecordsAcc
     from pytest_opprof.events.names import MEMORY_EVENT_NAME, OUT_OF_MEMORY_EVENT_NAME, StringTable
     from pytest_opprof.events.names import filter_name as _filter_name
     from pytest_opprof.events.names import filter_stack_entry as _filter_stack_entry
     from pytest_opprof.events.names import rewrite_name as _rewrite_name
     from pytest_opprof.events.times import FormattedTimesMixin, Interval, Kernel
+    from pytest_opprof.events.torch_rules import MemRecordsAcc
     from pytest_opprof.plugin.fixtures import Opprof
     from pytest_opprof.profiler.activities import ProfilerActivity, supported_activities
     from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
@@ -130,7 +130,7 @@ _ROOMS = {
     "Kernel": "events.times",
     "KeyAverages": "events.key_averages",
     "KinetoRecording": "events.kineto_recording",
-    "MemRecordsAcc": "events.memory_records",
+    "MemRecordsAcc": "events.torch_rules",
     "Opprof": "plugin.fixtures",
     "ProfilerAction": "profiler.schedule",
     "ProfilerActivity": "profiler.activities",

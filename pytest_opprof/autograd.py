@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 from pytest_opprof.capture.ranges import record_function
 from pytest_opprof.capture.stack_kinds import WithStack
 from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.function_event_avg import FunctionEventAvg
-from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
-from pytest_opprof.events.memory_records import MemRecordsAcc
+from pytest_opprof.events.torch_rules import MemRecordsAcc
 from pytest_opprof.profiler import enabled as _enabled
 from pytest_opprof.profiler.emit import emit_itt, emit_nvtx
 from pytest_opprof.profiler.enabled import run_on_profiler_start as _run_on_profiler_start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +10,12 @@ from typing import Any, Final
 
 from pytest_opprof.capture.event_flags import FLAG_BACKGROUND
 from pytest_opprof.capture.op_groups import OpGroup
-from pytest_opprof.events.columns import TableOptions
+from pytest_opprof.events.columns import Compat, TableOptions
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.frames import rows_to_arrow, rows_to_pandas
-from pytest_opprof.events.function_event import FunctionEvent
+from pytest_opprof.events.function_event import FunctionEvent, launched_times
 from pytest_opprof.events.function_event_avg import TOTAL, FunctionEventAvg
-from pytest_opprof.events.launched_times import launched_times
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.table import Tabular, build_table
 from pytest_opprof.events.times import microseconds
@@ -95,6 +95,34 @@ class KeyAverages(Tabular, list[FunctionEventAvg]):
 
     def _table(self, options: TableOptions) -> str:
         return build_table(self, options, notes=self._notes)
+
+
+class Averaged(ABC):
+    """Something that was recorded, and can be summed up."""
+
+    __slots__ = ()
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,  # noqa: FBT001, FBT002  # torch's signature
+        *,
+        compat: Compat | None = None,
+    ) -> KeyAverages:
+        """The events summed up by name; see `EventList.key_averages`.
+
+        Raises:
+            UsageError: Nothing has been recorded to its end.
+        """
+        grouping = Grouping(
+            shapes=group_by_input_shape, stack_depth=group_by_stack_n, overloads=group_by_overload_name
+        )
+        return self._averages(grouping, compat=compat)
+
+    @abstractmethod
+    def _averages(self, grouping: Grouping, *, compat: Compat | None) -> KeyAverages:
+        """The events' averages."""
 
 
 def average(forests: Sequence[EventForest], grouping: Grouping) -> list[FunctionEventAvg]:

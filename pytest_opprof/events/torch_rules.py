@@ -9,15 +9,15 @@ The source is ``profile._parse_kineto_results`` in torch/autograd/profiler.py of
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from typing import Any, Final
 
 from pytest_opprof.errors import UsageError
 from pytest_opprof.events.device import DEVICE_MEMORY, HOST_MEMORY, DeviceType
 from pytest_opprof.events.function_event import FunctionEvent
 from pytest_opprof.events.kineto_event import KinetoEvent, device_of, is_set_aside, told
-from pytest_opprof.events.memory_records import MemRecordsAcc
 from pytest_opprof.events.names import (
     MEMORY_EVENT_NAME,
     OUT_OF_MEMORY_EVENT_NAME,
@@ -31,6 +31,31 @@ from pytest_opprof.units import NS_IN_US
 _KERNEL_DEVICES: Final = frozenset({DeviceType.CUDA, DeviceType.PrivateUse1, DeviceType.XPU})
 # Every other name of a device is that of a backend of the user's own.
 _OTHER_DEVICES: Final = frozenset({"xpu", "mtia", "hpu", "cpu"})
+
+
+class MemRecordsAcc:
+    """Memory records in the order of their times, as torch's class of that name.
+
+    Args:
+        mem_records: Pairs of a record and whether some event was given it yet.
+    """
+
+    def __init__(self, mem_records: Sequence[MutableSequence[Any]]) -> None:
+        # The sort is stable: records of one time stay in the order given.
+        self._records = sorted(mem_records, key=lambda pair: int(pair[0].start_ns()))
+        self._start_ns = [int(pair[0].start_ns()) for pair in self._records]
+
+    def in_interval(self, start_ns: int, end_ns: int) -> Iterator[MutableSequence[Any]]:
+        """The pairs whose time lies between two times, both included, in order of time.
+
+        Args:
+            start_ns: On the records' own clock, nanoseconds.
+            end_ns: The same.
+        """
+        first = bisect_left(self._start_ns, start_ns)
+        last = bisect_right(self._start_ns, end_ns)
+        for place in range(first, last):
+            yield self._records[place]
 
 
 def torch_events(

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.stack_kinds import StackKind, stack_sources
 from pytest_opprof.capture.tensor_roles import TensorRoles
-from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
 from pytest_opprof.events.flops import registered_formulas
-from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.metadata import TraceMetadata, distributed_info
 from pytest_opprof.traces.speedscope import export_speedscope

@@ -13,10 +13,9 @@ from pytest_opprof.capture.sampling import EVERY_OP, parse_sampling
 from pytest_opprof.capture.sources import DEFAULT_SOURCES
 from pytest_opprof.capture.stack_kinds import StackKind, WithStack, stack_sources
 from pytest_opprof.errors import UsageError
-from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.profiler.activities import (
     ProfilerActivity,

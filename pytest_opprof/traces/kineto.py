@@ -12,10 +12,9 @@ from typing import Any, Final
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.capture.native_calls import check, last_error
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.events.averaged import Averaged
 from pytest_opprof.events.columns import Compat
 from pytest_opprof.events.event_list import EventList
-from pytest_opprof.events.key_averages import Grouping, KeyAverages
+from pytest_opprof.events.key_averages import Averaged, Grouping, KeyAverages
 from pytest_opprof.events.kineto_results import KinetoResults
 from pytest_opprof.traces.byte_stream import pieces_of
 from pytest_opprof.traces.imported_recording import ImportedRecording, parse_members
