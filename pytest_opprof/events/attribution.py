@@ -16,7 +16,7 @@ from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
 
 # Calls of a device's runtime launch for the op around them.
-_CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
+CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
 _WORK: Final = frozenset({EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET})
 
 
@@ -38,7 +38,7 @@ class DeviceWork:
 def launching_op(recording: RecordingView, row: int) -> int:
     """The op or range that launched a row of a device or called a device's runtime; -1 for none known."""
     op = recording.launcher[row]
-    while op >= 0 and recording.kind[op] in _CALLS:
+    while op >= 0 and recording.kind[op] in CALLS:
         op = recording.parent[op]
     return op
 

@@ -7,15 +7,13 @@ from typing import Any, Final
 
 from pytest_opprof.capture.inputs import Inputs
 from pytest_opprof.capture.torch_ops import imported_torch
-from pytest_opprof.events.attribution import launching_op
+from pytest_opprof.events.attribution import CALLS, launching_op
 from pytest_opprof.events.device import DeviceType
 from pytest_opprof.events.forest import EventForest
 from pytest_opprof.events.kineto_event import KinetoEvent
 from pytest_opprof.events.recorded_event import RecordedEvent
 from pytest_opprof.events.recording_view import RecordingView
 from pytest_opprof.kinds import EventKind
-
-_CALLS: Final = frozenset({EventKind.RUNTIME, EventKind.DRIVER})
 
 
 def kineto_events(forest: EventForest) -> tuple[Sequence[KinetoEvent], int]:
@@ -97,13 +95,13 @@ class RecordedKinetoEvent:
         """The event's number; of work of a device that of the call that launched it."""
         event = self._event
         launcher = event.forest.recording.launcher[event.index]
-        is_called = launcher >= 0 and event.forest.recording.kind[launcher] in _CALLS
+        is_called = launcher >= 0 and event.forest.recording.kind[launcher] in CALLS
         return event.forest.event(launcher).id if is_called else event.id
 
     def linked_correlation_id(self) -> int:
         """The number of the op that caused an event of a device or of its runtime, 0 for none."""
         forest, kind = self._event.forest, self._event.kind
-        if kind in _CALLS:
+        if kind in CALLS:
             op = forest.recording.parent[self._event.index]
         elif kind.is_on_device and kind is not EventKind.DEVICE_RANGE:
             op = launching_op(forest.recording, self._event.index)
