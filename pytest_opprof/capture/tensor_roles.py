@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 DEVICES: Final = {"cpu": 0, "cuda": 1, "xpu": 12}  # torch's numbers
@@ -15,32 +15,26 @@ Place = tuple[int, int, int]  # kind and index of the device, and the storage's 
 class TensorRoles:
     """Where the storages of known tensors are."""
 
-    parameters: frozenset[Place] = frozenset()
-    gradients: frozenset[Place] = frozenset()
-    optimizer_state: frozenset[Place] = frozenset()
+    parameters: set[Place] = field(default_factory=set)
+    gradients: set[Place] = field(default_factory=set)
+    optimizer_state: set[Place] = field(default_factory=set)
 
 
 def tensor_roles(torch: Any) -> TensorRoles:
     """Ask all living modules and optimizers. It takes a walk over all objects of the program."""
     module, optimizer = torch.nn.Module, torch.optim.Optimizer
-    parameters: set[Place] = set()
-    gradients: set[Place] = set()
-    state: set[Place] = set()
+    roles = TensorRoles()
     for thing in gc.get_objects():
         kind = type(thing)  # what an object says of its class itself may be anything, or raise
         if issubclass(kind, module):
             for parameter in thing.__dict__.get("_parameters", {}).values():
-                parameters.update(_places(torch, parameter))
-                gradients.update(_places(torch, getattr(parameter, "grad", None)))
+                roles.parameters.update(_places(torch, parameter))
+                roles.gradients.update(_places(torch, getattr(parameter, "grad", None)))
         elif issubclass(kind, optimizer):
             for values in thing.__dict__.get("state", {}).values():
                 for value in values.values() if isinstance(values, dict) else ():
-                    state.update(_places(torch, value))
-    return TensorRoles(
-        parameters=frozenset(parameters),
-        gradients=frozenset(gradients),
-        optimizer_state=frozenset(state),
-    )
+                    roles.optimizer_state.update(_places(torch, value))
+    return roles
 
 
 def _places(torch: Any, tensor: object) -> Iterator[Place]:
