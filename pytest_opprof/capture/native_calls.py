@@ -1,10 +1,12 @@
-"""The one place where the collector's error codes become exceptions."""
+"""What the collector gives, for Python: texts, columns, and exceptions where it gives error codes."""
 
 from __future__ import annotations
 
+import functools
 import itertools
+import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from pytest_opprof.capture.native import ffi, lib
 from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, CollectorError, RecoveryError
@@ -12,6 +14,25 @@ from pytest_opprof.errors import CaptureBusyError, CaptureUnavailableError, Coll
 # cffi makes each function at its first use: in the first step of a process that would be memory of the step.
 for _name in dir(lib):
     getattr(lib, _name)
+
+
+def view_of(
+    result: Any, pointer: Any, *, count: int, code: Literal["q", "I", "i", "H", "B"]
+) -> memoryview[int]:
+    """A read-only view of a column.
+
+    Args:
+        result: The native result that the column belongs to. It lives as long as the view.
+        pointer: The column's first entry.
+        count: How many entries there are.
+        code: Their type, as `struct` has it.
+    """
+    held = ffi.gc(ffi.cast("char *", pointer), functools.partial(_hold, result))
+    return memoryview(ffi.buffer(held, count * struct.calcsize(code))).toreadonly().cast(code)
+
+
+def _hold(_owner: object, _pointer: object) -> None:
+    """The destructor of a borrowed pointer: what it keeps alive until then is its first argument."""
 
 
 def text_at(pointer: Any) -> str:

@@ -25,8 +25,7 @@ from pytest_opprof.capture.inputs import (
 from pytest_opprof.capture.memory import MemoryChange, MemoryUse, memory_change, memory_use
 from pytest_opprof.capture.names import name_text
 from pytest_opprof.capture.native import ffi, lib
-from pytest_opprof.capture.native_calls import check
-from pytest_opprof.capture.native_views import view_of
+from pytest_opprof.capture.native_calls import check, view_of
 from pytest_opprof.capture.op_groups import OpGroup, flops_by, read_groups, sum_up
 from pytest_opprof.capture.op_values import (
     OpOutputs,
