@@ -90,14 +90,14 @@ class RecordingStats:
     """
 
     events: int
-    dropped: int
-    truncated: bool
+    dropped: int = 0
+    truncated: bool = False
     threads: int
     names: int
-    spilled_bytes: int
-    unmatched_ends: int
-    names_overflowed: int
-    crash_recovery: bool
+    spilled_bytes: int = 0
+    unmatched_ends: int = 0
+    names_overflowed: int = 0
+    crash_recovery: bool = False
     sampling: float = EVERY_OP
     uncounted_threads: int = 0
     device_events: int = 0

@@ -266,14 +266,8 @@ class KinetoRecording:
         """How much it is; what Kineto lost it does not say."""
         return RecordingStats(
             events=len(self._rows),
-            dropped=0,
-            truncated=False,
             threads=len(self._lanes),
             names=len({row.event.name() for row in self._rows}),
-            spilled_bytes=0,
-            unmatched_ends=0,
-            names_overflowed=0,
-            crash_recovery=False,
         )
 
     def keywords(self, event: int) -> dict[str, Any]:
