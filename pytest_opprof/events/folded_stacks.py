@@ -98,10 +98,10 @@ class _Shown:
         known, waiting = self._known[recorded], []
         while node not in known:
             waiting.append(node)
-            node = recorded.outer(node)
+            node = recorded.outer[node]
         shown = known[node]
         for node in reversed(waiting):
-            entry = recorded.entry(node)
+            entry = recorded.entry[node]
             shown = known[node] = self.tree.inside(shown, entry) if filter_stack_entry(entry) else shown
         return shown
 
@@ -112,13 +112,13 @@ class _Shown:
             entries, at = [], node
             while at not in ends:
                 entries.append(at)
-                at = self.tree.outer(at)
+                at = self.tree.outer[at]
             while next(reversed(ends)) != at:
                 ends.popitem()
             end = ends[at]
             pieces = [text[:end]]
             for at in reversed(entries):
-                piece = f"{';' if len(ends) > 1 else ''}{_cleared(self.tree.entry(at))}"
+                piece = f"{';' if len(ends) > 1 else ''}{_cleared(self.tree.entry[at])}"
                 pieces.append(piece)
                 end += len(piece)
                 ends[at] = end

@@ -28,15 +28,20 @@ _NOT_KEPT: Final = frozenset({"cpu_parent", "cpu_children"})
 
 
 class RecordedEvent(FunctionEvent):
-    """One event of a recording. An `EventList` gives the same object as long as somebody holds it."""
+    """One event of a recording. An `EventList` gives the same object as long as somebody holds it.
 
-    __slots__ = ("__weakref__", "_forest", "_index")
+    Attributes:
+        forest: What it is an event of.
+        index: Its index into the columns.
+    """
+
+    __slots__ = ("__weakref__", "forest", "index")
 
     has_sums = True
 
     def __init__(self, forest: EventForest, index: int) -> None:
-        self._forest: EventForest = forest
-        self._index = index
+        self.forest: EventForest = forest
+        self.index = index
 
     def __getattr__(self, name: str) -> Any:
         # Only what has not been set yet comes here.
@@ -49,51 +54,41 @@ class RecordedEvent(FunctionEvent):
         return value
 
     @property
-    def forest(self) -> EventForest:
-        """What it is an event of."""
-        return self._forest
-
-    @property
-    def index(self) -> int:
-        """Its index into the columns."""
-        return self._index
-
-    @property
     def recorded_name(self) -> str:
         """The name in the columns."""
-        return self._forest.recording.name(self._index)
+        return self.forest.recording.name(self.index)
 
     @property
     def start_ns(self) -> int:
         """When it began, nanoseconds since the window's start."""
-        return self._forest.recording.start_ns[self._index]
+        return self.forest.recording.start_ns[self.index]
 
     @property
     def end_ns(self) -> int:
         """When it ended, nanoseconds since the window's start; the window's end where it was open then."""
-        duration_ns = self._forest.recording.duration_ns[self._index]
-        return self._forest.recording.trace_end_ns if duration_ns < 0 else self.start_ns + duration_ns
+        duration_ns = self.forest.recording.duration_ns[self.index]
+        return self.forest.recording.trace_end_ns if duration_ns < 0 else self.start_ns + duration_ns
 
     @property
     def duration_ns(self) -> int:
         """How long it took, on the host or on a device, nanoseconds; 0 where it was open at the end."""
-        return max(self._forest.recording.duration_ns[self._index], 0)
+        return max(self.forest.recording.duration_ns[self.index], 0)
 
     @property
     def is_unfinished(self) -> bool:
         """It was still open when the window closed."""
-        return bool(self._forest.recording.flags[self._index] & FLAG_UNFINISHED)
+        return bool(self.forest.recording.flags[self.index] & FLAG_UNFINISHED)
 
     @property
     def kind(self) -> EventKind:
         """What it is."""
-        return EventKind(self._forest.recording.kind[self._index])
+        return EventKind(self.forest.recording.kind[self.index])
 
     @property
     def step(self) -> int | None:
         """The number of the profiler step it belongs to; None for none."""
-        step = self._forest.recording.step[self._index]
-        return None if step < 0 else self._forest.recording.steps[step].number
+        step = self.forest.recording.step[self.index]
+        return None if step < 0 else self.forest.recording.steps[step].number
 
     @property
     def has_recorded_stack(self) -> bool:
@@ -108,79 +103,79 @@ class RecordedEvent(FunctionEvent):
     def torch_stack(self) -> list[str]:
         """Its stack as torch records it: with each function's first line, a backward op's being its own."""
         told_stack: list[str] = self.told("stack")
-        return told_stack or self._forest.stacks.torch_stack(self._index)
+        return told_stack or self.forest.stacks.torch_stack(self.index)
 
     @property
     def module_hierarchy(self) -> str:
         """The torch modules it ran in, such as ``Net_0.Linear_1``. Needs modules' calls."""
-        return ".".join(self._forest.stacks.modules(self._index))
+        return ".".join(self.forest.stacks.modules(self.index))
 
     @property
     def inputs(self) -> Inputs | None:
         """What an op was given; None where that was not recorded."""
-        return self._forest.recording.inputs(self._index)
+        return self.forest.recording.inputs(self.index)
 
     @property
     def memory(self) -> MemoryChange | None:
         """Of a record of memory: what the allocator did."""
-        return self._forest.recording.memory(self._index) if self.kind is EventKind.MEMORY else None
+        return self.forest.recording.memory(self.index) if self.kind is EventKind.MEMORY else None
 
     @property
     def counters(self) -> dict[str, int]:
         """What was counted in it, what is inside it included. Needs ``performance_events``."""
-        return self._forest.recording.counters(self._index)
+        return self.forest.recording.counters(self.index)
 
     @property
     def cpp_frames(self) -> Sequence[CppFrame]:
         """The C++ functions it was begun in, innermost first. Needs ``with_stack="cpp"`` or ``"all"``."""
-        return self._forest.recording.cpp_stack(self._index)
+        return self.forest.recording.cpp_stack(self.index)
 
     @property
     def cpu_time_total(self) -> float:
         """How long it took, microseconds; 0 for an event of a device and for one that never ended."""
-        recording = self._forest.recording
-        if recording.kind[self._index] >= _ON_DEVICE:
+        recording = self.forest.recording
+        if recording.kind[self.index] >= _ON_DEVICE:
             return 0.0
-        duration_ns = recording.duration_ns[self._index]
+        duration_ns = recording.duration_ns[self.index]
         return duration_ns / NS_IN_US if duration_ns > 0 else 0.0
 
     @property
     def self_cpu_time_total(self) -> float:
         """The same less the events inside it; 0 for an async event."""
-        recording = self._forest.recording
-        on_device = recording.kind[self._index] >= _ON_DEVICE
-        return 0.0 if on_device else recording.self_ns[self._index] / NS_IN_US
+        recording = self.forest.recording
+        on_device = recording.kind[self.index] >= _ON_DEVICE
+        return 0.0 if on_device else recording.self_ns[self.index] / NS_IN_US
 
     @property
     def device_time_total(self) -> float:
         """Time of the device work launched in it, microseconds; its own where it is device work itself."""
-        work = self._forest.device_work
+        work = self.forest.device_work
         if work is None:
             return 0.0
         on_host = self.device_type == DeviceType.CPU
-        return microseconds(work.total_ns[self._index] if on_host else self.duration_ns)
+        return microseconds(work.total_ns[self.index] if on_host else self.duration_ns)
 
     @property
     def self_device_time_total(self) -> float:
         """Time of the device work launched by it and not by an event inside it, microseconds."""
-        work = self._forest.device_work
+        work = self.forest.device_work
         if work is None or self.device_type != DeviceType.CPU:
             return self.device_time_total
-        return microseconds(work.self_ns[self._index])
+        return microseconds(work.self_ns[self.index])
 
     @property
     def self_cpu_memory_usage(self) -> int:
         """Bytes of the host's memory that it took itself."""
-        return self._forest.recording.self_cpu_memory[self._index]
+        return self.forest.recording.self_cpu_memory[self.index]
 
     @property
     def self_device_memory_usage(self) -> int:
         """Bytes of a device's memory that it took itself."""
-        return self._forest.recording.self_device_memory[self._index]
+        return self.forest.recording.self_device_memory[self.index]
 
     def told(self, what: str) -> Any:
         """What Kineto told of it, by the name of Kineto's method; neutral where it told nothing."""
-        return told(self._forest.recording.kineto_event(self._index), what)
+        return told(self.forest.recording.kineto_event(self.index), what)
 
 
 def _id(event: RecordedEvent) -> int:

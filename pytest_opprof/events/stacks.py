@@ -25,19 +25,23 @@ class StackTree:
     """Stacks that share what they have in common: a node is a stack's innermost entry, and -1 is not a stack.
 
     A stack takes room for its own entry only, however deep it is.
+
+    Attributes:
+        outer: By node, the stack without its innermost entry.
+        entry: By node, the innermost entry.
     """
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[int, str], int] = {}
-        self._outer: list[int] = []
-        self._entry: list[str] = []
+        self.outer: list[int] = []
+        self.entry: list[str] = []
 
     def inside(self, outer: int, entry: str) -> int:
         """The stack with one more entry in it."""
-        node = self._nodes.setdefault((outer, entry), len(self._outer))
-        if node == len(self._outer):
-            self._outer.append(outer)
-            self._entry.append(entry)
+        node = self._nodes.setdefault((outer, entry), len(self.outer))
+        if node == len(self.outer):
+            self.outer.append(outer)
+            self.entry.append(entry)
         return node
 
     def within(self, outer: int, entries: Iterable[str]) -> int:
@@ -46,19 +50,11 @@ class StackTree:
             outer = self.inside(outer, entry)
         return outer
 
-    def outer(self, node: int) -> int:
-        """The stack without its innermost entry."""
-        return self._outer[node]
-
-    def entry(self, node: int) -> str:
-        """The innermost entry."""
-        return self._entry[node]
-
     def entries(self, node: int) -> Iterator[str]:
         """All entries, innermost first."""
         while node >= 0:
-            yield self._entry[node]
-            node = self._outer[node]
+            yield self.entry[node]
+            node = self.outer[node]
 
 
 class Stacks:

@@ -96,8 +96,8 @@ def _innermost_place(stacks: StackTree, node: int, known: dict[int, Place | None
     waiting, place = [], None
     while node >= 0 and node not in known and place is None:
         waiting.append(node)
-        place = _place_of_entry(stacks.entry(node))
-        node = stacks.outer(node)
+        place = _place_of_entry(stacks.entry[node])
+        node = stacks.outer[node]
     place = place or known.get(node)
     known.update(dict.fromkeys(waiting, place))
     return place
