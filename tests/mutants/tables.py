@@ -68,7 +68,7 @@ TABLES: Final = (
         name="losses under a list of events",
         tells="All of these where the table has a row for each event.",
         file="pytest_opprof/events/event_list.py",
-        text="facts=facts, notes=losses_of(self._recorded.forests)",
+        text="facts=facts, notes=losses_of(forests)",
         without="facts=facts",
         test=_PROFILES,
     ),
