@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from pytest_opprof.compare.comparison import TestComparison
@@ -12,15 +11,14 @@ from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import time_row
 from pytest_opprof.report.section import change_lines
 from pytest_opprof.report.summary import control_in_words, time_totals
-from pytest_opprof.report.terminal import VERDICT_STYLES, worst_style
-from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.report.terminal import VERDICT_STYLES, table_of_tests, worst_style
+from pytest_opprof.report.text import Line, Style, escaped, wrapped
 
 _HEADERS = ("test", "base", "head", "change", "verdict", "cause")
 _FOLDED = frozenset({Verdict.PASS, Verdict.NEW, None})
 _MOST_FOLDED = 20
 # These are told in a sentence too.
 _TOLD = frozenset(Verdict) - {Verdict.PASS, Verdict.NEW}
-_NARROWEST = 40
 _INDENT = "    "
 
 
@@ -59,16 +57,8 @@ def _table(tests: Sequence[TestTimes], *, width: int) -> list[Line]:
     if not tests:
         return []
     names = short_names([test.node_id for test in tests])
-    head, *body = table(
-        _HEADERS,
-        [_cells(test, name=names[test.node_id]) for test in tests],
-        width=width,
-        names=_HEADERS.index("test"),
-        sentences=_HEADERS.index("cause"),
-        right=("base", "head", "change"),
-    )
-    styles = [VERDICT_STYLES[test.verdict] if test.verdict else Style.PLAIN for test in tests]
-    return [Line(head, Style.BOLD), *(Line(text, style) for text, style in zip(body, styles, strict=True))]
+    cells = [_cells(test, name=names[test.node_id]) for test in tests]
+    return table_of_tests(tests, _HEADERS, cells, width=width, right=("base", "head", "change"))
 
 
 def _cells(test: TestTimes, *, name: str) -> list[str]:
@@ -79,8 +69,8 @@ def _cells(test: TestTimes, *, name: str) -> list[str]:
 
 def _reason(test: TestTimes, *, width: int) -> list[Line]:
     label = test.verdict.label if test.verdict else "not run"
-    style = VERDICT_STYLES[test.verdict] if test.verdict else Style.PLAIN
-    return _wrapped(f"{test.node_id}: {label}: {test.reason}", style=style, width=width)
+    told = f"{test.node_id}: {label}: {test.reason}"
+    return [Line(line, VERDICT_STYLES[test.verdict]) for line in wrapped(told, width=width, cuts=True)]
 
 
 def _exact_changes(test: TestComparison | None, *, width: int) -> list[Line]:
@@ -91,11 +81,5 @@ def _exact_changes(test: TestComparison | None, *, width: int) -> list[Line]:
 
 def _control(control: Control, *, width: int) -> list[Line]:
     style = Style.WARN if control.flagged else Style.PLAIN
-    return _wrapped(f"control (base against base): {control_in_words(control)}", style=style, width=width)
-
-
-def _wrapped(text: str, *, style: Style, width: int) -> list[Line]:
-    wrapped = textwrap.wrap(
-        escaped(text), width=max(width, _NARROWEST), subsequent_indent=_INDENT, break_on_hyphens=False
-    )
-    return [Line(line, style) for line in wrapped]
+    told = f"control (base against base): {control_in_words(control)}"
+    return [Line(line, style) for line in wrapped(told, width=width, cuts=True)]

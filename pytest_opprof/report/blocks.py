@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.advice import Rule, advice
 from pytest_opprof.report.device_changes import telling_changes
 from pytest_opprof.report.rows import change_text, side_text
-from pytest_opprof.report.text import columns, escaped
+from pytest_opprof.report.text import columns, escaped, wrapped
 from pytest_opprof.wording import counted
 
 # Autograd's engine runs each node in a range that is named after it, and says nothing more.
@@ -22,7 +21,7 @@ _ENGINE = "autograd::engine::evaluate_function: "
 _MOST_BLOCKS = 5
 _MOST_ROWS = 8
 _MOST_TEXT_LINES = 2
-_NARROWEST = 40
+_NARROWEST_NAME = 20
 _EDITED = "changed in this branch"
 _EDITED_COLUMN = 4
 _UNCERTAIN = "this line calls it most often; nobody knows which line does more"
@@ -106,7 +105,7 @@ def number_rows(rows: Iterable[tuple[str, Change, str]], *, width: int) -> list[
     before, after, rise = (max((len(cell[at]) for cell in cells), default=0) for at in (1, 2, 3))
     numbers = before + after + rise + len(" -> ") + 2
     names = max((columns(cell[0]) for cell in cells), default=0)
-    name_width = min(names, max(width - numbers - 2, _NARROWEST // 2))
+    name_width = min(names, max(width - numbers - 2, _NARROWEST_NAME))
     lines: list[str] = []
     for name, base, head, change, words in cells:
         values = f"{base:>{before}} -> {head:>{after}}  {change:>{rise}}"
@@ -189,8 +188,8 @@ def _title(block: Block, *, width: int) -> list[str]:
     space = width - columns(where) - len(_EDITED)
     title = [f"{where}{' ' * min(space, _EDITED_COLUMN)}{_EDITED}" if line.is_edited and space > 1 else where]
     if not line.is_certain:
-        title += _wrapped(_UNCERTAIN, width=width, indent="  ")
-    text = _wrapped(line.text, width=width, indent="    ")
+        title += wrapped(_UNCERTAIN, width=width, first="  ", rest="  ")
+    text = wrapped(line.text, width=width, first="    ")
     return title + (text if len(text) <= _MOST_TEXT_LINES else [])
 
 
@@ -201,7 +200,9 @@ def _rows(rows: Sequence[BlockRow], *, width: int) -> Iterator[str]:
     )
     for row in kept:
         if row.change.reason:
-            yield from _wrapped(f"{name_of(row.change)}: {row.change.reason}", width=width, indent="  ")
+            yield from wrapped(
+                f"{name_of(row.change)}: {row.change.reason}", width=width, first="  ", rest="  "
+            )
     if len(rows) > len(kept):
         yield f"  ... and {counted(len(rows) - len(kept), 'more op')}"
 
@@ -220,19 +221,8 @@ def advice_on(block: Block, test: TestComparison) -> Rule | None:
 def _advice(block: Block, test: TestComparison, *, width: int) -> list[str]:
     """What the rise costs, and what to write instead, where that is known."""
     rule = advice_on(block, test)
-    return _wrapped(f"{rule.sentence} ({rule.code})", width=width, indent="  ") if rule else []
+    return wrapped(f"{rule.sentence} ({rule.code})", width=width, first="  ", rest="  ") if rule else []
 
 
 def _name(change: Change) -> str:
     return name_of(change) if change.metric == COUNT.name else f"{name_of(change)} {change.metric}"
-
-
-def _wrapped(text: str, *, width: int, indent: str) -> list[str]:
-    return textwrap.wrap(
-        escaped(text),
-        width=max(width, _NARROWEST),
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from pytest_opprof.compare.common_cause import Beginning, CommonCause
@@ -14,7 +13,7 @@ from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import value_text
 from pytest_opprof.report.summary import TestSummary
-from pytest_opprof.report.text import Line, Style, columns, escaped
+from pytest_opprof.report.text import Line, Style, columns, escaped, wrapped
 from pytest_opprof.units import format_change
 from pytest_opprof.wording import counted
 
@@ -23,7 +22,6 @@ ACCEPT = "opprof accept"
 # What to do where a limit was passed on purpose: nothing accepts that.
 RAISE_LIMIT = "raise the limit in the test's marker"
 _MOST_NAMES = 20
-_NARROWEST = 40
 _INDENT = " " * 4
 
 
@@ -92,7 +90,7 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
     for cause in causes:
         # In one line to the end of the first place: there a problem matcher looks for it.
         first, more, others = cause_title(cause).partition("; ")
-        lines = _wrapped(others, width=width, first=escaped(first + more)) or [escaped(first)]
+        lines = wrapped(others, width=width, first=escaped(first + more)) or [escaped(first)]
         yield from (Line(line, Style.BAD) for line in lines)
         yield from map(Line, _test_lines(cause.tests, width=width))
         command = acceptance(cause, accept) if accept else ""
@@ -161,14 +159,3 @@ def _beginning(one: Beginning) -> str:
 
 def _has_regressed(changes: Sequence[Change]) -> bool:
     return any(change.verdict is Verdict.REGRESSED for change in changes)
-
-
-def _wrapped(text: str, *, width: int, first: str = "") -> list[str]:
-    return textwrap.wrap(
-        escaped(text),
-        width=max(width, _NARROWEST),
-        initial_indent=first,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

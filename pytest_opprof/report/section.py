@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from pytest_opprof.compare.comparison import Change, TestComparison
@@ -10,13 +9,12 @@ from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, number_rows
 from pytest_opprof.report.causes import RAISE_LIMIT, is_over_limit
 from pytest_opprof.report.rows import Row, change_rows, limit_rows
-from pytest_opprof.report.text import escaped, table
+from pytest_opprof.report.text import escaped, table, wrapped
 
 _MOST_ROWS = 15
 _CHANGE_HEADERS = ("op", "metric", "base", "head", "change", "cause")
 _LIMIT_HEADERS = ("limit", "allowed", "measured", "verdict")
 _INDENT = " " * 10
-_NARROWEST = 40
 
 
 def section_title(test: TestComparison) -> str:
@@ -42,8 +40,7 @@ def failure_section(
             command knows of this comparison.
     """
     label = test.verdict.label if test.verdict else "advisory"
-    verdict = escaped(f"{label}: {test.reason}" if test.reason else label)
-    lines = _wrapped(verdict, width=width, first="", rest="    ")
+    lines = wrapped(f"{label}: {test.reason}" if test.reason else label, width=width)
     if changed := change_lines(test, width=width):
         lines += ["", *changed]
     if limits := _limits(test, width=width):
@@ -78,7 +75,7 @@ def change_lines(test: TestComparison, *, width: int) -> list[str]:
 def _functions(totals: Sequence[Change], *, width: int) -> list[str]:
     """The functions in which a total rose: never cut, as the words behind numbers are."""
     told = [f"{change.about.label} rose {change.cause}" for change in totals if change.line is not None]
-    return [line for text in told for line in _wrapped(escaped(text), width=width, first="", rest="    ")]
+    return [line for text in told for line in wrapped(text, width=width)]
 
 
 def _table(ops: Sequence[Row], *, width: int) -> list[str]:
@@ -129,15 +126,4 @@ def _next_steps(
 
 def _note(label: str, text: str, *, width: int) -> list[str]:
     first = f"{label} " if label.endswith("?") else f"{label}:".ljust(len(_INDENT))
-    return _wrapped(escaped(text), width=width, first=first, rest=_INDENT)
-
-
-def _wrapped(text: str, *, width: int, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width=max(width, _NARROWEST),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrapped(text, width=width, first=first, rest=_INDENT)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from pytest_opprof.baselines.keys import LONG_AGO
 from pytest_opprof.compare.common_cause import CAUSED, CommonCause, common_causes
 from pytest_opprof.compare.comparison import Comparison, TestComparison
+from pytest_opprof.compare.timing.comparison import TestTimes
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import TOTALS, WALL_TIME
 from pytest_opprof.report.causes import cause_lines, cause_title, intentions, names_of
 from pytest_opprof.report.overview import TOLD_BY_REASON, overview, short_names, worst_change
 from pytest_opprof.report.section import failure_section, section_title
 from pytest_opprof.report.summary import QUIET, VERDICT_WORDS, exact_totals, is_measured, uncompared
-from pytest_opprof.report.text import Line, Style, escaped, table
+from pytest_opprof.report.text import Line, Style, escaped, table, wrapped
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_duration, format_quantity
 from pytest_opprof.wording import counted
@@ -27,7 +27,8 @@ _MOST_REASONS = 10
 # Of these the reason is what counts.
 _TOLD_WHOLE = TOLD_BY_REASON | {Verdict.ACCEPTED}
 
-VERDICT_STYLES = {
+VERDICT_STYLES: Mapping[Verdict | None, Style] = {
+    None: Style.PLAIN,
     Verdict.ERROR: Style.BAD,
     Verdict.REGRESSED: Style.BAD,
     Verdict.MISSING: Style.BAD,
@@ -194,8 +195,27 @@ def _changed(comparison: Comparison, *, but: Container[Verdict] = frozenset()) -
 
 def _table(tests: Sequence[TestComparison], *, width: int) -> list[Line]:
     headers, rows = overview(tests)
-    head, *body = table(headers, rows, width=width, names=0, sentences=len(headers) - 1)
-    styles = [VERDICT_STYLES[test.verdict] if test.verdict else Style.PLAIN for test in tests]
+    return table_of_tests(tests, headers, rows, width=width)
+
+
+def table_of_tests(
+    tests: Sequence[TestComparison | TestTimes],
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int,
+    right: Sequence[str] = (),
+) -> list[Line]:
+    """A row for each test in the style of its verdict: its name first, a sentence on it last.
+
+    Args:
+        tests: One for each row.
+        headers: The columns' titles.
+        rows: See `text.table`.
+        right: The titles of the columns that are aligned to the right.
+    """
+    head, *body = table(headers, rows, width=width, names=0, sentences=len(headers) - 1, right=right)
+    styles = [VERDICT_STYLES[test.verdict] for test in tests]
     return [Line(head, Style.BOLD), *(Line(text, style) for text, style in zip(body, styles, strict=True))]
 
 
@@ -205,12 +225,11 @@ def _reasons(tests: Iterable[TestComparison], *, width: int) -> list[Line]:
     telling = [test for test in tests if test.verdict in _TOLD_WHOLE or _is_beside_times(test)]
     for test in telling[:_MOST_REASONS]:
         if test.verdict is None:
-            said, style = "; ".join(test.advisories or (test.reason,)), Style.PLAIN
+            said = "; ".join(test.advisories or (test.reason,))
         else:
-            said, style = f"{test.verdict.label}: {test.reason}", VERDICT_STYLES[test.verdict]
-        text = escaped(f"{test.node_id}: {said}")
-        wrapped = textwrap.wrap(text, width=max(width, 40), subsequent_indent="    ", break_on_hyphens=False)
-        lines += [Line(line, style) for line in wrapped]
+            said = f"{test.verdict.label}: {test.reason}"
+        told = wrapped(f"{test.node_id}: {said}", width=width, cuts=True)
+        lines += [Line(line, VERDICT_STYLES[test.verdict]) for line in told]
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ _DOTS = "..."
 _GAP = 2
 _NARROWEST = 12
 _STILL_A_NAME = 28
+_NARROWEST_SENTENCE = 40
 
 
 class Style(StrEnum):
@@ -73,6 +75,24 @@ def _beginning(text: str, *, width: int) -> str:
     while columns(text[:length]) > width:
         length -= 1
     return text[:length]
+
+
+def wrapped(text: str, *, width: int, first: str = "", rest: str = "    ", cuts: bool = False) -> list[str]:
+    """A text as lines, escaped here; on a very narrow terminal they are wider than it.
+
+    Args:
+        first: What the first line begins with.
+        rest: What all others begin with.
+        cuts: Whether a word that is longer than a line is cut; else it stands out.
+    """
+    return textwrap.wrap(
+        escaped(text),
+        width=max(width, _NARROWEST_SENTENCE),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=cuts,
+        break_on_hyphens=False,
+    )
 
 
 def table(
