@@ -31,7 +31,7 @@ from pytest_opprof.experiment.request import Request, kept_for
 from pytest_opprof.experiment.session import ProcessDiedError, check_timeout
 from pytest_opprof.experiment.sides import Bench, Sides, prepare, refuse_strangers
 from pytest_opprof.experiment.traces import keep_pairs
-from pytest_opprof.experiment.worktree import Worktree, git, top_folder
+from pytest_opprof.experiment.worktree import Worktree, checked_out, git, top_folder
 from pytest_opprof.results.run import Commit, Outcome, Run, TestResult
 from pytest_opprof.wording import counted
 
@@ -89,7 +89,7 @@ def run_ab(
         kept.held(),
         _told_when_cut_short(kept, watcher),
         Place("ab") as place,
-        Worktree(folder, base) as worktree,
+        checked_out(folder, base) as worktree,
     ):
         if worktree.submodules and not kept.plan.setup:
             raise ExperimentError(

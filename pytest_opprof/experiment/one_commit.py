@@ -19,7 +19,7 @@ from pytest_opprof.experiment.sides import (
     set_up,
     without_virtual_environment,
 )
-from pytest_opprof.experiment.worktree import Worktree, git, top_folder
+from pytest_opprof.experiment.worktree import checked_out, git, top_folder
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.results.values import value_in
@@ -87,7 +87,7 @@ def measure_commit(target: Target, commit: str) -> Measured:
     """Measure a commit; what cannot be built or run has a reason instead of a value."""
     top = top_folder(target.repository)
     try:
-        with Worktree(target.repository, commit) as tree, Place("bisect") as place:
+        with checked_out(target.repository, commit) as tree, Place("bisect") as place:
             here = tree.folder / target.repository.relative_to(top)
             _put(target.files, tree.folder)
             environment = _environment(here, has_its_own=bool(target.python))

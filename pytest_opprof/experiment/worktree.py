@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from pytest_opprof.addresses import shown
 from pytest_opprof.baselines.git import run_git
@@ -26,8 +26,24 @@ _OF_ONE_REPOSITORY: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worktree:
-    """A work tree of a commit, as a context manager: made on entry, gone on exit, whatever happens between.
+    """A work tree of a commit.
+
+    Attributes:
+        folder: Its top.
+        lock: The descriptor that keeps it while a process has that; see `Place`.
+        submodules: The paths in it that are submodules: they are empty folders here.
+    """
+
+    folder: Path
+    lock: int
+    submodules: tuple[str, ...]
+
+
+@contextlib.contextmanager
+def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
+    """A work tree of a commit: made on entry, gone on exit, whatever happens between.
 
     What a killed process left behind is removed when the next one is made: each holds a lock on its own.
 
@@ -35,63 +51,25 @@ class Worktree:
         repository: A folder in the repository.
         commit: Of it.
 
-    Attributes:
-        folder: The work tree, while it is open.
-        submodules: The paths in it that are submodules: they are empty folders here.
+    Raises:
+        ExperimentError: Git cannot check it out, or there is no room for it.
     """
-
-    def __init__(self, repository: Path, commit: str) -> None:
-        self._repository = repository
-        self._commit = commit
-        self._home = Place("worktree")
-        self.folder = Path()
-        self.submodules: tuple[str, ...] = ()
-
-    def __enter__(self) -> Self:
-        """Check the commit out.
-
-        Raises:
-            ExperimentError: Git cannot.
-        """
-        top = top_folder(self._repository)
-        _remove_stale(self._repository)
+    top = top_folder(repository)
+    _remove_stale(repository)
+    with contextlib.ExitStack() as stack:
         try:
-            self._home.__enter__()
+            home = stack.enter_context(Place("worktree"))
         except OSError as error:
             raise ExperimentError(
-                f"no folder for the files of {self._commit[:7]} in {tempfile.gettempdir()}: "
+                f"no folder for the files of {commit[:7]} in {tempfile.gettempdir()}: "
                 f"{error.strerror}. Set TMPDIR to one that can be written"
             ) from error
-        try:
-            self.folder = self._home.folder / (top.name or "root")
-            # A hook of the user's has nothing to say of a folder that is gone in a minute.
-            git(
-                self._repository,
-                *("-c", f"core.hooksPath={os.devnull}", "worktree", "add", "--quiet", "--detach"),
-                *(str(self.folder), self._commit),
-            )
-            self.submodules = _submodules(self.folder)
-        except BaseException:
-            self._close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Remove it, and what git knows of it."""
-        self._close()
-
-    def _close(self) -> None:
-        if self.folder != Path():
-            _forget(self._repository, self.folder)
-        self._home.__exit__(None, None, None)
-        self.folder = Path()
-
-    @property
-    def lock(self) -> int:
-        """The descriptor that keeps the folder while a process has it; see `Place`."""
-        return self._home.lock
+        folder = home.folder / (top.name or "root")
+        stack.callback(_forget, repository, folder)
+        # A hook of the user's has nothing to say of a folder that is gone in a minute.
+        quietly = ("-c", f"core.hooksPath={os.devnull}")
+        git(repository, *quietly, "worktree", "add", "--quiet", "--detach", str(folder), commit)
+        yield Worktree(folder=folder, lock=home.lock, submodules=_submodules(folder))
 
 
 def top_folder(folder: Path) -> Path:

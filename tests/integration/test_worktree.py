@@ -10,13 +10,13 @@ import pytest
 from e2e.project import Project, environment
 
 from pytest_opprof.errors import ExperimentError
-from pytest_opprof.experiment.worktree import Worktree, top_folder
+from pytest_opprof.experiment.worktree import checked_out, top_folder
 
 HOLDER = """\
 import sys
 from pathlib import Path
-from pytest_opprof.experiment.worktree import Worktree
-with Worktree(Path(sys.argv[1]), sys.argv[2]) as worktree:
+from pytest_opprof.experiment.worktree import checked_out
+with checked_out(Path(sys.argv[1]), sys.argv[2]) as worktree:
     print(worktree.folder, flush=True)
     sys.stdin.read()
 """
@@ -56,7 +56,7 @@ def left(tmp_path: Path) -> list[Path]:
 
 
 def test_it_holds_the_commits_files_and_is_gone_afterwards(project: Project, tmp_path: Path) -> None:
-    with Worktree(project.folder, project.git("rev-parse", "HEAD~1")) as worktree:
+    with checked_out(project.folder, project.git("rev-parse", "HEAD~1")) as worktree:
         assert (worktree.folder / "file.py").read_text() == "old\n"
         assert worktree.folder.name == "project"
         assert top_folder(worktree.folder) == worktree.folder
@@ -71,7 +71,7 @@ def test_it_holds_the_commits_files_and_is_gone_afterwards(project: Project, tmp
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_it_is_gone_after_an_error_too(project: Project, tmp_path: Path, error: type[BaseException]) -> None:
-    with pytest.raises(error), Worktree(project.folder, "HEAD"):
+    with pytest.raises(error), checked_out(project.folder, "HEAD"):
         raise error
     assert (known(project), left(tmp_path)) == ([], [])
 
@@ -79,7 +79,7 @@ def test_it_is_gone_after_an_error_too(project: Project, tmp_path: Path, error: 
 def test_a_commit_that_is_not_there_leaves_nothing(project: Project, tmp_path: Path) -> None:
     with (
         pytest.raises(ExperimentError, match=r"git worktree failed in .*: fatal: "),
-        Worktree(project.folder, "f" * 40),
+        checked_out(project.folder, "f" * 40),
     ):
         pass
     assert (known(project), left(tmp_path)) == ([], [])
@@ -88,7 +88,7 @@ def test_a_commit_that_is_not_there_leaves_nothing(project: Project, tmp_path: P
 def test_outside_a_repository_git_says_so(tmp_path: Path) -> None:
     with (
         pytest.raises(ExperimentError, match=r"git rev-parse failed in .*not a git repository"),
-        Worktree(tmp_path, "HEAD"),
+        checked_out(tmp_path, "HEAD"),
     ):
         pass
 
@@ -102,14 +102,14 @@ def test_hooks_and_a_hooks_variables_have_no_say(
     hook.chmod(0o755)
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "no-index"))
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
-    with Worktree(project.folder, "HEAD~1") as worktree:
+    with checked_out(project.folder, "HEAD~1") as worktree:
         assert (worktree.folder / "file.py").read_text() == "old\n"
 
 
 def test_submodules_are_named(project: Project) -> None:
     project.git("update-index", "--add", "--cacheinfo", f"160000,{'a' * 40},vendored/part")
     project.git("commit", "-q", "-m", "A submodule")
-    with Worktree(project.folder, "HEAD") as worktree:
+    with checked_out(project.folder, "HEAD") as worktree:
         assert worktree.submodules == ("vendored/part",)
 
 
@@ -127,7 +127,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_holds_is_no
     holders[0].send_signal(signal.SIGKILL)
     holders[0].communicate()
     assert folders[0].exists(), "nobody was left to remove it"
-    with Worktree(project.folder, "HEAD"):
+    with checked_out(project.folder, "HEAD"):
         assert [folder.exists() for folder in folders] == [False, True]
         assert len(known(project)) == 2
     holders[1].communicate("")
