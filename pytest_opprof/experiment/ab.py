@@ -97,12 +97,9 @@ def run_ab(
                 "work tree of its own: give --setup 'test $OPPROF_SIDE = head || git submodule update --init'"
             )
         sides = prepare(
+            kept.plan,
             base=worktree.folder,
             head=top,
-            prefix=prefix,
-            arguments=kept.plan.arguments,
-            setup=kept.plan.setup,
-            python=kept.plan.python,
             place=place.folder,
             locks=(worktree.lock, place.lock),
         )
@@ -161,13 +158,12 @@ class _Experiment:
 
         Before and after, it is found what a probe of the machine's speed takes as a rule.
         """
-        timing = self.kept.plan.timing
         found = [*probes()]
-        base, listing = self.sides.base.tried(timing=timing, timeout=self.timeout)
+        base, listing = self.sides.base.tried(timeout=self.timeout)
         found += probes()
         refuse_strangers(listing, whose="the base", base=worktree.folder, head=self.top)
         with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
-        head, _ = with_new.tried(timing=timing, timeout=self.timeout)
+        head, _ = with_new.tried(timeout=self.timeout)
         self._check_head()
         found += probes()
         return ([self._named(base, Side.BASE)], [self._named(head, Side.HEAD)]), usual_ns(found)
@@ -225,9 +221,7 @@ class _Experiment:
         """One process's run, kept; a process that dies is said, counted, and replaced."""
         while True:
             try:
-                run = bench.measured(
-                    node_ids, timing=self.kept.plan.timing, hash_seed=turn.hash_seed, timeout=timeout
-                )
+                run = bench.measured(node_ids, hash_seed=turn.hash_seed, timeout=timeout)
             except ProcessDiedError as error:
                 self._bury(Death(round=name, index=turn.index, side=turn.side, how=str(error)))
                 continue

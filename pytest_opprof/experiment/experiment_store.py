@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from pytest_opprof.errors import DocumentError, UsageError
 from pytest_opprof.experiment.interleave import Turn
-from pytest_opprof.experiment.sides import Timing
 from pytest_opprof.locks import hold, opened
 from pytest_opprof.results.files import (
     parse,
@@ -67,11 +66,6 @@ class Plan:
     max_time: float
     seed: int
     opprof_version: str
-
-    @property
-    def timing(self) -> Timing:
-        """How each process times a test."""
-        return Timing(steps=self.steps, max_time=self.max_time)
 
     def differences(self, other: Plan) -> list[str]:
         """The names of what is not equal."""

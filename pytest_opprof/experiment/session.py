@@ -9,12 +9,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pytest_opprof.children import send, started
 from pytest_opprof.errors import ExperimentError, UsageError
 from pytest_opprof.recovery.death_report import last_words
 from pytest_opprof.results.files import read_run
+from pytest_opprof.results.members import Document, from_members
 from pytest_opprof.results.run import Run
 
 _LISTING_PLUGIN: Final = "pytest_opprof.plugin.listing"
@@ -142,8 +143,8 @@ def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
     return _read_listing(path)
 
 
-def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> Run:
-    """Run tests in a fresh process, and read the document that it leaves.
+def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Ended]:
+    """Run tests in a fresh process, and read the document that it leaves; and how it ended.
 
     Args:
         arguments: Of pytest, all but the document's.
@@ -154,10 +155,6 @@ def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> R
         ProcessDiedError: It left none.
         OpprofError: The document cannot be used.
     """
-    return _measured(arguments, spot, timeout=timeout)[0]
-
-
-def _measured(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> tuple[Run, Ended]:
     document = spot.place / "run.json"
     document.unlink(missing_ok=True)
     done = _pytest([*arguments, f"--opprof-json={document}"], spot, timeout=timeout)
@@ -180,7 +177,7 @@ def measure_and_list(
     """
     path = spot.place / _LISTING
     path.unlink(missing_ok=True)
-    run, done = _measured(arguments, _listed(spot, path), timeout=timeout)
+    run, done = measure(arguments, _listed(spot, path), timeout=timeout)
     if not path.exists():
         raise ProcessDiedError("it ended without a list of what it imported")
     return run, _read_listing(path), done
@@ -292,16 +289,6 @@ def _listed(spot: Spot, path: Path) -> Spot:
 
 def _read_listing(path: Path) -> Listing:
     """Our own plugin wrote it, in a process that ended well."""
-    document: dict[str, Any] = json.loads(path.read_bytes())
-    return Listing(
-        root=Path(document["root"]),
-        arguments=tuple(document["arguments"]),
-        options=tuple(document["options"]),
-        sys_path=tuple(document["sys_path"]),
-        stdlib=document["stdlib"],
-        modules=document["modules"],
-        copies=document["copies"],
-        gates=tuple(document["gates"]),
-        ini_gates=tuple(document["ini_gates"]),
-        tests=tuple(ListedTest(**test) for test in document["tests"]),
-    )
+    document: Document = json.loads(path.read_bytes())
+    tests = tuple(from_members(ListedTest, test) for test in document["tests"])
+    return from_members(Listing, document, root=Path(document["root"]), tests=tests)

@@ -15,6 +15,7 @@ from pytest_opprof.baselines.folder import project_folder
 from pytest_opprof.compare.gates import parse_gate_options
 from pytest_opprof.compare.sessions import Policy
 from pytest_opprof.errors import ExperimentError
+from pytest_opprof.experiment.experiment_store import Plan
 from pytest_opprof.experiment.interleave import Side
 from pytest_opprof.experiment.own_code import counterpart, led_apart
 from pytest_opprof.experiment.session import (
@@ -38,19 +39,6 @@ _NOT_INHERITED: Final = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_", "PYTEST_VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """How each process times a test.
-
-    Attributes:
-        steps: How many steps, at least.
-        max_time: How much longer it may look for undisturbed ones, seconds.
-    """
-
-    steps: int
-    max_time: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """A side that can be measured.
 
@@ -70,12 +58,11 @@ class Bench:
         """The folder of the traces of the process that it was tried with."""
         return self.spot.place / "traces"
 
-    def measured(self, node_ids: Iterable[str], *, timing: Timing, hash_seed: int, timeout: float) -> Run:
+    def measured(self, node_ids: Iterable[str], *, hash_seed: int, timeout: float) -> Run:
         """What one fresh process measures of these tests.
 
         Args:
             node_ids: Of `tests`.
-            timing: How each is timed.
             hash_seed: The process's PYTHONHASHSEED.
             timeout: Seconds after which it is ended.
 
@@ -83,42 +70,36 @@ class Bench:
             ProcessDiedError: It left no document.
             OpprofError: Its document cannot be used.
         """
-        return measure(self._arguments(node_ids, timing=timing), self._seeded(hash_seed), timeout=timeout)
+        run, _ = measure(self._arguments(node_ids), self._seeded(hash_seed), timeout=timeout)
+        return run
 
-    def tried(self, *, timing: Timing, timeout: float | None) -> tuple[Run, Listing]:
+    def tried(self, *, timeout: float | None) -> tuple[Run, Listing]:
         """What a first process measures of all tests, and what it imports; it also fills all caches.
 
         It leaves a trace of each test in `traces`: no process that is judged should do that beside.
 
         Args:
-            timing: How each is timed.
             timeout: Seconds after which it is ended; None waits for ever.
 
         Raises:
             ExperimentError: It ended without a document.
         """
         try:
-            run_and_listing = measure_and_list(
-                [*self._arguments(self.tests, timing=timing), f"--opprof-traces={self.traces}"],
+            run, listing, _ = measure_and_list(
+                [*self._arguments(self.tests), f"--opprof-traces={self.traces}"],
                 self._seeded(1),
                 timeout=timeout,
             )
         except ProcessDiedError as error:
             raise ExperimentError(f"the tests cannot be run on the {self.side}: {error}") from error
-        return run_and_listing[:2]
+        return run, listing
 
     def told(self, variables: Mapping[str, str]) -> Bench:
         """The same, with these variables too."""
         return replace(self, spot=self.spot.told(variables))
 
-    def _arguments(self, node_ids: Iterable[str], *, timing: Timing) -> list[str]:
-        return [
-            *self.options,
-            f"--opprof-timed-steps={timing.steps}",
-            f"--opprof-timed-max-time={timing.max_time:g}",
-            "--opprof-fail-on=none",
-            *(self.tests[node_id] for node_id in node_ids),
-        ]
+    def _arguments(self, node_ids: Iterable[str]) -> list[str]:
+        return [*self.options, *(self.tests[node_id] for node_id in node_ids)]
 
     def _seeded(self, hash_seed: int) -> Spot:
         return self.spot.told({"PYTHONHASHSEED": str(hash_seed)})
@@ -147,26 +128,13 @@ class Sides:
         return replace(self, base=self.base.told(variables), head=self.head.told(variables))
 
 
-def prepare(
-    *,
-    base: Path,
-    head: Path,
-    prefix: str,
-    arguments: Sequence[str],
-    setup: str,
-    python: str,
-    place: Path,
-    locks: tuple[int, ...] = (),
-) -> Sides:
+def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int, ...]) -> Sides:
     """Build both sides, and put the head's tests where the base's are.
 
     Args:
+        plan: What each side's setup runs with ``OPPROF_SIDE`` set, what measures it, and how.
         base: The top of the base's work tree, which is ours to change.
         head: The top of the head's, which is the user's.
-        prefix: The folder below them that pytest starts in; "" for the top.
-        arguments: What the user gives pytest.
-        setup: A command for the shell, run in each side's folder with ``OPPROF_SIDE`` set; "" for none.
-        python: See `interpreter`.
         place: An empty folder for what processes leave.
         locks: See `session.Spot`.
 
@@ -175,20 +143,26 @@ def prepare(
         OpprofError: The head's gates, or what was accepted, cannot be read.
     """
     base, head = base.resolve(), head.resolve()
-    environment = without_virtual_environment(inherited(os.environ)) if python else inherited(os.environ)
+    environment = inherited(os.environ)
+    if plan.python:
+        environment = without_virtual_environment(environment)
     spots: Mapping[Side, Spot] = {
         side: _built(
             Spot(
-                python=python, folder=top / prefix, environment=environment, place=place / side, locks=locks
+                python=plan.python,
+                folder=top / plan.prefix,
+                environment=environment,
+                place=place / side,
+                locks=locks,
             ),
             side=side,
-            setup=setup,
+            setup=plan.setup,
         )
         for side, top in ((Side.BASE, base), (Side.HEAD, head))
     }
-    head_list = list_tests(arguments, spots[Side.HEAD])
+    head_list = list_tests(plan.arguments, spots[Side.HEAD])
     wanted = _wanted(head_list)
-    spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(python))
+    spots = led_apart(spots, head_list, base=base, head=head, has_its_own=bool(plan.python))
     base_list = _list_base(
         wanted, head_list, root=counterpart(head_list.root, head=head, base=base), spot=spots[Side.BASE]
     )
@@ -200,8 +174,8 @@ def prepare(
         raise ExperimentError(f"there is nothing to compare: {tests} in the base")
     copy_tests((test.path for test in common), source=head_list.root, to=base_list.root)
     return Sides(
-        base=_bench(Side.BASE, spots[Side.BASE], base_list, common),
-        head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common),
+        base=_bench(Side.BASE, spots[Side.BASE], base_list, common, plan=plan),
+        head=_bench(Side.HEAD, spots[Side.HEAD], head_list, common, plan=plan),
         only_head={test.node_id: test.argument for test in wanted if test.node_id not in known},
         policy=_policy(head_list),
     )
@@ -227,10 +201,12 @@ def _policy(head: Listing) -> Policy:
     )
 
 
-def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest]) -> Bench:
+def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest], *, plan: Plan) -> Bench:
     arguments = {test.node_id: test.argument for test in listing.tests}
     tests = {test.node_id: arguments[test.node_id] for test in common}
-    return Bench(side=side, spot=spot, options=listing.arguments, tests=tests)
+    timing = (f"--opprof-timed-steps={plan.steps}", f"--opprof-timed-max-time={plan.max_time:g}")
+    options = (*listing.arguments, *timing, "--opprof-fail-on=none")
+    return Bench(side=side, spot=spot, options=options, tests=tests)
 
 
 def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[str, str]) -> str:

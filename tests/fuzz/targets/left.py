@@ -95,7 +95,7 @@ def _read_plan(data: bytes, folder: Path) -> None:
         put(experiment, "deaths.json", deaths)
     for kept in unfinished(folder):
         assert kept.plan.differences(kept.plan) == []
-        assert kept.plan.timing.steps >= 1
+        assert kept.plan.steps >= 1
         assert len(turns(min(kept.plan.processes, 100), seed=kept.plan.seed)) == 2 * min(
             kept.plan.processes, 100
         )
