@@ -13,13 +13,7 @@ from typing import Final, Protocol
 from pytest_opprof.capture.speed import USUAL_NS, probes, usual_ns
 from pytest_opprof.compare.timing.comparison import TimeComparison, TimeSettings
 from pytest_opprof.compare.timing.judge import compare_times
-from pytest_opprof.compare.timing.samples import (
-    Readings,
-    Refusal,
-    readings_by_test,
-    short_of_undisturbed,
-    wall_times,
-)
+from pytest_opprof.compare.timing.samples import readings_by_test, short_of_undisturbed, timed
 from pytest_opprof.compare.timing.verdicts import control_of
 from pytest_opprof.errors import ExperimentError
 from pytest_opprof.experiment.commits import Head, base_of, head_of
@@ -137,7 +131,7 @@ class _Experiment:
         tried, usual = self._tried(worktree)
         patience = self.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (self.clock() - began))
         sides = self.sides.told({USUAL_NS: str(usual)})
-        node_ids = [node_id for node_id, test in readings_by_test(*tried).items() if _is_timed(test)]
+        node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
         left_out = [_without(side[0], node_ids) for side in tried]
         self.watcher.tell(self._headline(len(node_ids)))
@@ -263,12 +257,8 @@ class _Experiment:
         noise_ppm = None
         if all(runs.values()):
             tests = readings_by_test(runs[Side.BASE], runs[Side.HEAD])
-            timed = {
-                node_id: sides
-                for node_id, test in tests.items()
-                if not isinstance(sides := wall_times(test, settings=TimeSettings()), Refusal)
-            }
-            noise_ppm = control_of(timed, settings=TimeSettings())[0].noise_ppm
+            control, _ = control_of(timed(tests, settings=TimeSettings()), settings=TimeSettings())
+            noise_ppm = control.noise_ppm
         return Progress(
             round="confirmation" if name == _CONFIRM else "",
             done=done,
@@ -305,10 +295,6 @@ def _why_more(node_ids: Sequence[str], *, most: int) -> str:
         f"the machine was busy: {node_ids[0]}{more} had too few undisturbed processes, so up to {most} "
         "more run"
     )
-
-
-def _is_timed(test: Readings) -> bool:
-    return not isinstance(wall_times(test, settings=TimeSettings()), Refusal)
 
 
 def _refuse_failures(base: Run, node_ids: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pytest_opprof.compare.comparison import Comparison, TestComparison
 from pytest_opprof.compare.phrases import name_of
@@ -32,7 +32,6 @@ from pytest_opprof.compare.timing.samples import (
     wall_times,
 )
 from pytest_opprof.compare.timing.verdicts import (
-    Finding,
     confirmed_below,
     control_of,
     first_round,
@@ -78,7 +77,7 @@ def compare_times(
         if not side:
             raise UsageError(f"no process of the {name} finished: there is nothing to compare")
     settings = settings or TimeSettings()
-    evidence = _Evidence.of(base, head, settings=settings, confirmation=confirmation, policy=policy)
+    evidence = _Evidence(base, head, settings=settings, confirmation=confirmation, policy=policy)
     tests = [_in_bounds(evidence.judged(node_id)) for node_id in evidence.tests]
     # A stable sort: tests of one verdict stay in the order in which they ran.
     tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
@@ -93,54 +92,35 @@ def compare_times(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Evidence:
     """All tests of both sides, what the rounds found, and what stands in the way of all of them."""
 
-    tests: Mapping[str, Readings]
-    times: Mapping[str, Sides | Refusal]
-    exact: Comparison
-    settings: TimeSettings
-    control: Control
-    noise_ppm: Mapping[str, int]
-    objections: Mapping[str, str]
-    findings: Mapping[str, Finding]
-    again: Mapping[str, Readings] | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         base: Sequence[Run],
         head: Sequence[Run],
         *,
         settings: TimeSettings,
         confirmation: tuple[Sequence[Run], Sequence[Run]] | None,
         policy: Policy | None,
-    ) -> _Evidence:
-        tests = readings_by_test(base, head)
-        times = {node_id: wall_times(test, settings=settings) for node_id, test in tests.items()}
-        timed = {node_id: sides for node_id, sides in times.items() if isinstance(sides, Sides)}
-        control, noise = control_of(timed, settings=settings)
+    ) -> None:
+        self.settings = settings
+        self.tests = readings_by_test(base, head)
+        self.again = None if confirmation is None else readings_by_test(*confirmation)
+        self.exact = _exact(base, head, tests=self.tests, policy=policy)
+        self.times = {node_id: wall_times(test, settings=settings) for node_id, test in self.tests.items()}
+        timed = {node_id: sides for node_id, sides in self.times.items() if isinstance(sides, Sides)}
+        self.control, self.noise_ppm = control_of(timed, settings=settings)
         everywhere = _other_host([*base, *head, *(run for side in confirmation or () for run in side)])
-        everywhere = everywhere or _failed_control(control)
-        objections = {
+        everywhere = everywhere or _failed_control(self.control)
+        self.objections = {
             node_id: everywhere
             or too_few(sides, tests=len(timed), settings=settings)
-            or too_noisy(noise.get(node_id, 0), settings=settings)
+            or too_noisy(self.noise_ppm.get(node_id, 0), settings=settings)
             for node_id, sides in timed.items()
         }
-        judged = {node_id: sides for node_id, sides in timed.items() if not objections[node_id]}
-        return cls(
-            tests=tests,
-            times=times,
-            exact=_exact(base, head, tests=tests, policy=policy),
-            settings=settings,
-            control=control,
-            noise_ppm=noise,
-            objections=objections,
-            findings=first_round(judged, noise=noise, settings=settings),
-            again=None if confirmation is None else readings_by_test(*confirmation),
-        )
+        judged = {node_id: sides for node_id, sides in timed.items() if not self.objections[node_id]}
+        self.findings = first_round(judged, noise=self.noise_ppm, settings=settings)
 
     def judged(self, node_id: str) -> TestTimes:
         """One test with the verdict on its times and its exact gates."""

@@ -56,6 +56,12 @@ def wall_times(test: Readings, *, settings: TimeSettings) -> Sides | Refusal:
     return Sides(base_ns=base_ns, head_ns=head_ns)
 
 
+def timed(tests: Mapping[str, Readings], *, settings: TimeSettings) -> dict[str, Sides]:
+    """The times of those tests that have times to compare."""
+    found = {node_id: wall_times(test, settings=settings) for node_id, test in tests.items()}
+    return {node_id: sides for node_id, sides in found.items() if isinstance(sides, Sides)}
+
+
 def undisturbed(test: Readings, *, settings: TimeSettings) -> Readings:
     """The test without the processes that met a slower machine, or a faster one, than the others.
 
