@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from pytest_opprof.compare.cause import Causes
 from pytest_opprof.compare.comparison import Change
-from pytest_opprof.compare.verdicts import Verdict
+from pytest_opprof.compare.verdicts import Verdict, severity_of
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import BYTES, COUNT, FLOPS, TOTALS
 from pytest_opprof.metrics.device import TOTAL_OF_COUNT
 
 # Autograd's engine runs each node in a range of its own: true, and the least telling of all rows.
 _ENGINE = "autograd::engine::"
-_LEAST = len(Verdict)
+_LEAST = severity_of(None)
 # What ops were given follows from what made it, and what they did with it from that.
 _FOLLOWS = (BYTES.name, FLOPS.name)
 
@@ -53,7 +53,7 @@ class _Places:
         for change in tells:
             if change.rise > 0:
                 for name in self._above[_first(change)] or ():
-                    self._inside[name] = min(_severity(change), self._inside.get(name, _LEAST))
+                    self._inside[name] = min(severity_of(change.verdict), self._inside.get(name, _LEAST))
                     self._calls[name] += change.rise if change.metric == COUNT.name else 0
 
     def rank(self, change: Change) -> tuple[int, bool, bool, bool, int]:
@@ -65,7 +65,7 @@ class _Places:
         What others are inside of comes with the worst of them: an op that stands for another one and is as
         often there has risen by nothing itself. A range is a name, and the cause of nothing.
         """
-        severity = _severity(change)
+        severity = severity_of(change.verdict)
         is_count = change.metric == COUNT.name and not change.background
         is_inner, explained = self._is_inner(change), 0
         if is_count and change.kind is not OpKind.RANGE and change.verdict is not None:
@@ -122,8 +122,4 @@ def _order(change: Change) -> tuple[int, bool, bool, int, int]:
     """
     calls_more = change.metric == COUNT.name and not (change.kind and change.kind.is_on_device)
     follows = _FOLLOWS.index(change.metric) + 1 if change.metric in _FOLLOWS else 0
-    return (_severity(change), not change.rule, not calls_more, follows, -abs(change.rise))
-
-
-def _severity(change: Change) -> int:
-    return _LEAST if change.verdict is None else change.verdict.severity
+    return (severity_of(change.verdict), not change.rule, not calls_more, follows, -abs(change.rise))

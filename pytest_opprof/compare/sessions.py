@@ -26,7 +26,7 @@ from pytest_opprof.compare.pairing import TestPair, pair_tests
 from pytest_opprof.compare.rename_suggestions import with_suggestions
 from pytest_opprof.compare.sentences import about_limits, advisories_of, sentence_of, verdict_of
 from pytest_opprof.compare.trust import Trust
-from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import MeasurementStatus, Outcome, Run, TestResult
@@ -102,7 +102,7 @@ def compare_runs(
             not_run += 1
     tests = with_suggestions(tests)
     # A stable sort: tests of one verdict stay in the order in which they ran.
-    tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
+    tests.sort(key=lambda test: severity_of(test.verdict))
     return Comparison(
         created=created,
         opprof_version=opprof_version,

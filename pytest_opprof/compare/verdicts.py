@@ -42,6 +42,11 @@ class Verdict(StrEnum):
 _SEVERITY = {verdict: at for at, verdict in enumerate(Verdict)}
 
 
+def severity_of(verdict: Verdict | None) -> int:
+    """The severity of a verdict; what is advisory comes behind all others."""
+    return len(_SEVERITY) if verdict is None else verdict.severity
+
+
 def worst(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     """The worst of some verdicts; None where there is none (all advisory)."""
     return min((verdict for verdict in verdicts if verdict), key=lambda one: one.severity, default=None)

@@ -80,7 +80,7 @@ class Sides:
     @property
     def quartiles(self) -> tuple[int, int]:
         """The base's and the head's lower quartile: what the fast processes take."""
-        return lower_quartile_ns(self.base_ns), lower_quartile_ns(self.head_ns)
+        return _lower_quartile_ns(self.base_ns), _lower_quartile_ns(self.head_ns)
 
     @property
     def change_ppm(self) -> int:
@@ -180,7 +180,7 @@ class TimeComparison:
         return next((test for test in self.tests if test.node_id == node_id), None)
 
 
-def lower_quartile_ns(values: Sequence[int]) -> int:
+def _lower_quartile_ns(values: Sequence[int]) -> int:
     """The lower quartile of at least one time, in whole nanoseconds; between two by linear interpolation."""
     if len(values) == 1:
         return values[0]

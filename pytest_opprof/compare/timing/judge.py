@@ -39,7 +39,7 @@ from pytest_opprof.compare.timing.verdicts import (
     too_noisy,
     verdict_on,
 )
-from pytest_opprof.compare.verdicts import Verdict, worst
+from pytest_opprof.compare.verdicts import Verdict, severity_of, worst
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.merge import differences
@@ -80,7 +80,7 @@ def compare_times(
     evidence = _Evidence(base, head, settings=settings, confirmation=confirmation, policy=policy)
     tests = [_in_bounds(evidence.judged(node_id)) for node_id in evidence.tests]
     # A stable sort: tests of one verdict stay in the order in which they ran.
-    tests.sort(key=lambda test: len(Verdict) if test.verdict is None else test.verdict.severity)
+    tests.sort(key=lambda test: severity_of(test.verdict))
     return TimeComparison(
         exact=evidence.exact,
         settings=settings,

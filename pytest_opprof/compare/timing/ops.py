@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pytest_opprof.compare.timing.comparison import (
@@ -12,10 +11,10 @@ from pytest_opprof.compare.timing.comparison import (
     Direction,
     OpTime,
     Sides,
-    lower_quartile_ns,
 )
 from pytest_opprof.compare.timing.samples import Readings
-from pytest_opprof.compare.timing.significance import combined_p, discoveries, p_of_rise_of_fast
+from pytest_opprof.compare.timing.significance import combined_p, discoveries
+from pytest_opprof.compare.timing.verdicts import p_of
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import OpRow
@@ -23,6 +22,8 @@ from pytest_opprof.units import NS_IN_US, format_precise_duration
 
 _Key: TypeAlias = tuple[str, OpKind, bool]
 _Rows: TypeAlias = "Mapping[_Key, OpRow]"
+# Of each process that measured a test its rows: the base's processes, and the head's.
+_Processes: TypeAlias = "tuple[Sequence[_Rows], Sequence[_Rows]]"
 _KINDS: Final = frozenset({OpKind.OP, OpKind.RANGE})
 # An op must change by this share of the test's time, or by so much alone, to be its cause.
 _LEAST_SHARE: Final = 0.005
@@ -41,12 +42,13 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
         sides: Its times in the first round.
         direction: Which way it went.
     """
-    found = [_Round.of(each) for each in rounds]
+    found = [_rows_of(each) for each in rounds]
+    both = [rows for base, _ in found for rows in base], [rows for _, head in found for rows in head]
     keys = _keys(rounds, found)
     towards = 1 if direction is Direction.SLOWER else -1
-    p_values = [combined_p([each.p(key, direction) for each in found]) for key in keys]
+    p_values = [combined_p([p_of(_self_times(each, key), direction) for each in found]) for key in keys]
     hits = discoveries(p_values, rate=FALSE_DISCOVERIES)
-    ops = [_op_time(found, key, is_significant=hit) for key, hit in zip(keys, hits, strict=True)]
+    ops = [_op_time(both, key, is_significant=hit) for key, hit in zip(keys, hits, strict=True)]
     least_ns = min(_LEAST_SHARE * sides.quartiles[0], _LEAST_NS)
     ops = [op for op in ops if op.rise_ns * towards >= least_ns]
     ops.sort(key=lambda op: -op.rise_ns * towards)
@@ -79,31 +81,14 @@ def _how(op: OpTime) -> str:
     return f"more calls, {many}" if op.head_count > op.base_count else f"fewer calls, {many}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Round:
-    """The rows of each process of one round, the base's and the head's."""
-
-    base: tuple[_Rows, ...]
-    head: tuple[_Rows, ...]
-
-    @classmethod
-    def of(cls, test: Readings) -> _Round:
-        base, head = (
-            tuple({row.key: row for row in each.ops} for each in side) for side in (test.base, test.head)
-        )
-        return cls(base=base, head=head)
-
-    def p(self, key: _Key, direction: Direction) -> float:
-        """How likely the sides of an op are so far apart where they are alike."""
-        base, head = _self_times(self.base, key), _self_times(self.head, key)
-        return (
-            p_of_rise_of_fast(base, head) if direction is Direction.SLOWER else p_of_rise_of_fast(head, base)
-        )
+def _rows_of(test: Readings) -> _Processes:
+    base, head = ([{row.key: row for row in each.ops} for each in side] for side in (test.base, test.head))
+    return base, head
 
 
-def _keys(rounds: Sequence[Readings], found: Sequence[_Round]) -> list[_Key]:
+def _keys(rounds: Sequence[Readings], found: Sequence[_Processes]) -> list[_Key]:
     """The ops to look at. Where a process left rows out, an op that it lacks is not known to be absent."""
-    processes = [rows for each in found for rows in (*each.head, *each.base)]
+    processes = [rows for base, head in found for rows in (*head, *base)]
     is_cut_off = any(each.ops_omitted for test in rounds for each in (*test.base, *test.head))
     return [
         key
@@ -112,23 +97,27 @@ def _keys(rounds: Sequence[Readings], found: Sequence[_Round]) -> list[_Key]:
     ]
 
 
-def _op_time(rounds: Sequence[_Round], key: _Key, *, is_significant: bool) -> OpTime:
-    base = [rows for each in rounds for rows in each.base]
-    head = [rows for each in rounds for rows in each.head]
+def _op_time(processes: _Processes, key: _Key, *, is_significant: bool) -> OpTime:
+    base_ns, head_ns = _self_times(processes, key).quartiles
+    base_count, head_count = (_calls(side, key) for side in processes)
     return OpTime(
         name=key[0],
         kind=key[1],
-        base_ns=lower_quartile_ns(_self_times(base, key)),
-        head_ns=lower_quartile_ns(_self_times(head, key)),
-        base_count=_calls(base, key),
-        head_count=_calls(head, key),
+        base_ns=base_ns,
+        head_ns=head_ns,
+        base_count=base_count,
+        head_count=head_count,
         is_significant=is_significant,
     )
 
 
-def _self_times(processes: Sequence[_Rows], key: _Key) -> list[int]:
+def _self_times(processes: _Processes, key: _Key) -> Sides:
     """Of each process the self CPU time of its fastest step."""
-    return [rows[key].self_cpu_time_total_ns.low if key in rows else 0 for rows in processes]
+    base_ns, head_ns = (
+        tuple(rows[key].self_cpu_time_total_ns.low if key in rows else 0 for rows in side)
+        for side in processes
+    )
+    return Sides(base_ns=base_ns, head_ns=head_ns)
 
 
 def _calls(processes: Sequence[_Rows], key: _Key) -> int:

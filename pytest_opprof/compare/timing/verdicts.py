@@ -56,7 +56,7 @@ def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[C
     noise = {node_id: half.distance_ppm for node_id, half in halves.items()}
     if not noise:
         return Control(), noise
-    p_values = [p for half in halves.values() for p in (_p(half, each) for each in Direction)]
+    p_values = [p for half in halves.values() for p in (p_of(half, each) for each in Direction)]
     found = discoveries(p_values, rate=CONTROL_FALSE_DISCOVERIES)
     flagged = tuple(
         node_id
@@ -79,7 +79,7 @@ def first_round(
         direction: dict(
             zip(
                 timed,
-                discoveries([_p(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES),
+                discoveries([p_of(sides, direction) for sides in timed.values()], rate=FALSE_DISCOVERIES),
                 strict=True,
             )
         )
@@ -142,7 +142,7 @@ def verdict_on(
         below: See `confirmed_below`.
     """
     direction = finding.direction
-    first = f"{_told(sides, direction)} in {_processes(sides)} (p = {_p(sides, direction):.2g})"
+    first = f"{_told(sides, direction)} in {_processes(sides)} (p = {p_of(sides, direction):.2g})"
     unknown = Verdict.INCONCLUSIVE if direction is Direction.SLOWER else Verdict.PASS
     if confirmation is None:
         return unknown, f"{first}, and not confirmed by fresh processes"
@@ -152,7 +152,7 @@ def verdict_on(
     if smallest_p(base, head) >= below:
         needed = processes_needed(1, rate=below)
         return unknown, f"{first}, and not confirmed: that needs n >= {needed} fresh processes a side"
-    p = _p(confirmation, direction)
+    p = p_of(confirmation, direction)
     again = f"{_processes(confirmation, word='more')} (p = {p:.2g})"
     if p < below:
         found = Verdict.REGRESSED if direction is Direction.SLOWER else Verdict.IMPROVED
@@ -182,7 +182,7 @@ def _doubtful(
     if not _is_seen(second, direction, settings=settings):
         return Verdict.PASS, f", and gone in {again}"
     told = f"; {_told(second, direction)} in {again}"
-    if combined_p((_p(first, direction), _p(second, direction))) < FALSE_DISCOVERIES:
+    if combined_p((p_of(first, direction), p_of(second, direction))) < FALSE_DISCOVERIES:
         return Verdict.INCONCLUSIVE, f"{told}, and not sure"
     return Verdict.PASS, f"{told}: not told apart from noise"
 
@@ -197,7 +197,8 @@ def _halves(base_ns: Sequence[int]) -> Sides:
     return Sides(base_ns=outer, head_ns=inner)
 
 
-def _p(sides: Sides, direction: Direction) -> float:
+def p_of(sides: Sides, direction: Direction) -> float:
+    """How likely sides that are alike are so far apart, this way."""
     if direction is Direction.SLOWER:
         return p_of_rise_of_fast(sides.base_ns, sides.head_ns)
     return p_of_rise_of_fast(sides.head_ns, sides.base_ns)
