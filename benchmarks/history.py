@@ -27,6 +27,7 @@ from pytest_opprof.history.reader import HistoryReader
 from pytest_opprof.history.record import (
     Counts,
     Definition,
+    RunHead,
     RunRecord,
     counts_definition,
     environment_definition,
@@ -171,11 +172,13 @@ def _records(count: int, *, apart: timedelta = timedelta(hours=1)) -> Iterator[R
             tests.append((definitions[test, version], (source.randrange(4_000_000, 4_400_000),)))
         created = _FIRST + run * apart
         yield RunRecord(
-            run_id=f"{run:016x}",
-            created=created,
-            committed=created,
-            commit=Commit(id=f"{run:040x}", dirty=False, branch="main"),
-            name="main",
+            head=RunHead(
+                run_id=f"{run:016x}",
+                created=created,
+                committed=created,
+                commit=Commit(id=f"{run:040x}", dirty=False, branch="main"),
+                name="main",
+            ),
             environment=environment,
             tests=tuple(tests),
         )

@@ -12,7 +12,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pytest_opprof.history.record import DIGEST_LENGTH, Counts, Definition, RunRecord, counts_from, digest_of
+from pytest_opprof.history.record import (
+    DIGEST_LENGTH,
+    Counts,
+    Definition,
+    RunHead,
+    RunRecord,
+    counts_from,
+    digest_of,
+)
 from pytest_opprof.regular_files import open_regular
 from pytest_opprof.results.files import store_error
 from pytest_opprof.results.run import Commit
@@ -31,29 +39,6 @@ class DefinitionEntry:
     definition: Definition
     counts: Counts | None
     fingerprint: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunHead:
-    """What the history knows of a run apart from its tests.
-
-    Attributes:
-        created: When it was measured.
-        committed: When its commit was made; None where that is not known.
-        commit: What was measured; None outside a repository.
-        name: The name it was saved under, if it was.
-    """
-
-    run_id: str
-    created: datetime
-    committed: datetime | None
-    commit: Commit | None
-    name: str | None
-
-    @property
-    def order(self) -> tuple[datetime, datetime, str]:
-        """Where it stands among runs: by its commit's time, as a measuring machine's clock may be wrong."""
-        return (self.committed or self.created, self.created, self.run_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,11 +107,7 @@ def records_of(
     for entry in entries:
         if isinstance(entry, RunEntry) and entry.environment in known:
             yield RunRecord(
-                run_id=entry.head.run_id,
-                created=entry.head.created,
-                committed=entry.head.committed,
-                commit=entry.head.commit,
-                name=entry.head.name,
+                head=entry.head,
                 environment=known[entry.environment],
                 tests=tuple(
                     (known[test], tuple(values)) for test, values in entry.tests.items() if test in known

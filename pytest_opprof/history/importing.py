@@ -88,10 +88,10 @@ def find_for_tables(
     folders = {file.parent for path in paths if path.is_dir() for file in path.rglob(f"*{SUFFIX}")}
     for folder in sorted(folders):
         for record in HistoryLog(folder).records():
-            if record.run_id not in known:
-                told.setdefault(record.run_id, ToldRun(record=record))
+            if record.head.run_id not in known:
+                told.setdefault(record.head.run_id, ToldRun(record=record))
             else:
-                passed_over.add(record.run_id)
+                passed_over.add(record.head.run_id)
     return list(told.values()), len(passed_over), found.notes
 
 

@@ -6,12 +6,11 @@ import csv
 import io
 import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
-from datetime import UTC
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pytest_opprof.history.entries import RunHead
 from pytest_opprof.history.parquet_query import Change
+from pytest_opprof.history.record import RunHead
 from pytest_opprof.history.trend import Point, Trend
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.report.text import Line, Style, escaped, table
@@ -74,8 +73,9 @@ def change_lines(
     groups = itertools.groupby(changes, key=lambda change: (change.repo, change.run, change.because))
     for (repo, run, because), group in groups:
         yield ""
-        when = f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}"
-        yield "  ".join(filter(None, (when, _commit(run), escaped(run.name or ""), escaped(repo))))
+        yield "  ".join(
+            filter(None, (f"{run.at:%Y-%m-%d %H:%M}", _commit(run), escaped(run.name or ""), escaped(repo)))
+        )
         yield from (Line(line, Style.WARN) for line in _wrapped(because, width=width))
         changed = [
             (" -> ".join(range_text(each, unit=path.metric.unit) for each in (one.before, one.after)), one)
@@ -99,10 +99,7 @@ def changes_to_json(changes: Sequence[Change], path: MetricPath) -> list[dict[st
             "test": change.node_id,
             "metric": str(path),
             "unit": str(path.metric.unit),
-            "run_id": change.run.run_id,
-            "created": time_to_document(change.run.created),
-            "committed": None if change.run.committed is None else time_to_document(change.run.committed),
-            "commit": None if change.run.commit is None else change.run.commit.id,
+            **_run_cells(change.run),
             "before": change.before.mean,
             "after": change.after.mean,
             "changed_with_it": ", ".join(change.because),
@@ -113,11 +110,7 @@ def changes_to_json(changes: Sequence[Change], path: MetricPath) -> list[dict[st
 
 def changes_to_csv(changes: Sequence[Change], path: MetricPath) -> str:
     """The changes as CSV: one line each, with a header."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _CSV_OF_CHANGES, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(changes_to_json(changes, path))
-    return text.getvalue()
+    return _csv(_CSV_OF_CHANGES, changes_to_json(changes, path))
 
 
 def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:
@@ -136,12 +129,14 @@ def to_json(trends: Sequence[Trend]) -> list[dict[str, Any]]:
 
 def to_csv(trends: Sequence[Trend]) -> str:
     """The trends as CSV: one line a metric and run, with a header."""
+    return _csv(_CSV, (trend | point for trend in to_json(trends) for point in trend["points"]))
+
+
+def _csv(fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, _CSV, lineterminator="\n", extrasaction="ignore")
+    writer = csv.DictWriter(text, fields, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    for trend in trends:
-        of_trend = {"test": trend.node_id, "metric": str(trend.path), "unit": str(trend.path.metric.unit)}
-        writer.writerows(of_trend | _cells(point) for point in trend.points())
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -169,7 +164,7 @@ def _summary(trend: Trend, *, width: int) -> Iterator[Line | str]:
 
 def _row(trends: Sequence[Trend], at: int) -> list[str]:
     run, _ = trends[0].results.head_of(at)
-    cells = [f"{(run.committed or run.created).astimezone(UTC):%Y-%m-%d %H:%M}", _commit(run), run.name or ""]
+    cells = [f"{run.at:%Y-%m-%d %H:%M}", _commit(run), run.name or ""]
     told: dict[str, None] = {}
     for trend in trends:
         point = trend.point(at)
@@ -202,13 +197,19 @@ def _commit(run: RunHead) -> str:
     return run.commit.short if run.commit else ""
 
 
-def _cells(point: Point) -> dict[str, Any]:
-    run, samples = point.result.run, point.samples
+def _run_cells(run: RunHead) -> dict[str, Any]:
     return {
         "run_id": run.run_id,
         "created": time_to_document(run.created),
         "committed": None if run.committed is None else time_to_document(run.committed),
         "commit": None if run.commit is None else run.commit.id,
+    }
+
+
+def _cells(point: Point) -> dict[str, Any]:
+    run, samples = point.result.run, point.samples
+    return {
+        **_run_cells(run),
         "dirty": run.commit is not None and run.commit.dirty,
         "branch": None if run.commit is None else run.commit.branch,
         "name": run.name,

@@ -19,7 +19,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_opprof.baselines.directory import writing
@@ -28,7 +28,7 @@ from pytest_opprof.history.record import Definition, RunRecord
 from pytest_opprof.locks import hold
 from pytest_opprof.regular_files import AT_ONCE, BINARY, open_regular
 from pytest_opprof.results.files import store_error, write_bytes
-from pytest_opprof.results.members import time_to_document
+from pytest_opprof.results.members import to_members
 
 SUFFIX = ".jsonl"
 # Each segment repeats the definitions its runs use: at this size they are a few percent of it.
@@ -174,8 +174,8 @@ def _each_once(segments: Sequence[Segment]) -> Iterator[RunRecord]:
     seen = set()
     for segment in segments:
         for record in records_of(read_entries(segment.path).entries, known):
-            if record.run_id not in seen:
-                seen.add(record.run_id)
+            if record.head.run_id not in seen:
+                seen.add(record.head.run_id)
                 yield record
 
 
@@ -246,12 +246,10 @@ def _definition_line(definition: Definition) -> str:
 
 
 def _run_line(record: RunRecord) -> str:
+    head = to_members(record.head)
     document = {
-        "run": record.run_id,
-        "created": time_to_document(record.created),
-        "committed": None if record.committed is None else time_to_document(record.committed),
-        "commit": None if record.commit is None else asdict(record.commit),
-        "name": record.name,
+        "run": head.pop("run_id"),
+        **head,
         "environment": record.environment.digest,
         "tests": {definition.digest: list(values) for definition, values in record.tests},
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC
 
 from pytest_opprof.history.lines import trend_label
 from pytest_opprof.history.reader import HistoryReader
@@ -40,10 +39,9 @@ def _of_page(trend: Trend) -> MetricTrend:
 
 def _point(point: Point) -> TrendPoint:
     run = point.result.run
-    when = (run.committed or run.created).astimezone(UTC)
     commit = f" {run.commit.short}" if run.commit else ""
     return TrendPoint(
-        title=f"{when:%Y-%m-%d}{commit}",
+        title=f"{run.at:%Y-%m-%d}{commit}",
         value=None if point.samples is None else point.samples.mean,
         is_change=point.is_change,
         because=", ".join(point.because),

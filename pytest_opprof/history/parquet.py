@@ -19,7 +19,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from pytest_opprof.errors import StoreError
@@ -27,6 +26,7 @@ from pytest_opprof.extras import needed
 from pytest_opprof.history.record import Counts, RunRecord, counts_from
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, OP_METRICS, Family
 from pytest_opprof.parquet_files import arrow_table, write_parquet
+from pytest_opprof.results.members import time_to_document
 from pytest_opprof.results.run import Run
 
 _TEXT: Final = "string"
@@ -121,7 +121,7 @@ def add_runs(root: str, repo: str, told: Iterable[ToldRun]) -> int:
     months: defaultdict[str, list[ToldRun]] = defaultdict(list)
     for one in told:
         if one.record.tests:
-            months[_at(one.record).strftime("%Y-%m")].append(one)
+            months[one.record.head.at.strftime("%Y-%m")].append(one)
     for month, of_month in sorted(months.items()):
         _write(root, f"repo={repo}/month={month}", _tables(of_month))
     return sum(map(len, months.values()))
@@ -170,10 +170,6 @@ def compact(root: str) -> tuple[int, int]:
     return len(months), joined
 
 
-def _at(record: RunRecord) -> datetime:
-    return (record.committed or record.created).astimezone(UTC)
-
-
 def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
     rows: dict[str, Any] = {table: [] for table in COLUMNS}
     node_ids: dict[str, str] = {}  # most runs share their definitions, which are read once
@@ -188,7 +184,7 @@ def _tables(told: Sequence[ToldRun]) -> dict[str, Any]:
                 node_ids[digest] = counts.node_id
                 rows["definitions"].append(_definition_row(digest, counts))
                 rows["counts"] += _count_rows(digest, counts)
-            rows["results"].append((node_ids[digest], record.run_id, digest, measured))
+            rows["results"].append((node_ids[digest], record.head.run_id, digest, measured))
     tables = {
         table: arrow_table(columns, rows[table]).sort_by([(column, "ascending") for column in _key(columns)])
         for table, columns in COLUMNS.items()
@@ -204,15 +200,15 @@ def _key(columns: dict[str, str]) -> list[str]:
 
 def _run_row(record: RunRecord) -> tuple[Any, ...]:
     fingerprint = json.loads(record.environment.text)["fingerprint"]
-    commit = record.commit
+    head, commit = record.head, record.head.commit
     return (
-        record.run_id,
-        _at(record).isoformat(),
-        record.created.astimezone(UTC).isoformat(),
-        record.committed.astimezone(UTC).isoformat() if record.committed else None,
+        head.run_id,
+        head.at.isoformat(),
+        time_to_document(head.created),
+        time_to_document(head.committed) if head.committed else None,
         commit.id if commit else None,
         commit.branch if commit else None,
-        record.name,
+        head.name,
         record.environment.digest,
         bool(commit and commit.dirty),
         *(fingerprint.get(field) for field in FINGERPRINT_FIELDS),

@@ -11,10 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
-from pytest_opprof.history.entries import RunHead
 from pytest_opprof.history.parquet import COLUMNS, NEEDED_BY, ORDER
 from pytest_opprof.history.reader import Results
-from pytest_opprof.history.record import Counts
+from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, Family, MetricPath, matches
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.merge import differences

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_opprof.history.entries import DefinitionEntry, RunEntry, RunHead, read_entries
+from pytest_opprof.history.entries import DefinitionEntry, RunEntry, read_entries
 from pytest_opprof.history.log import HistoryLog, Segment
-from pytest_opprof.history.record import Counts
+from pytest_opprof.history.record import Counts, RunHead
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.run import Environment

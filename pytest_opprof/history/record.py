@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pytest_opprof.metrics import COUNT, OP_METRICS, TOTALS, Family
@@ -61,16 +61,14 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """One run in the history.
+class RunHead:
+    """What the history knows of a run apart from its tests.
 
     Attributes:
         created: When it was measured.
         committed: When its commit was made, as git says; None where git was not asked or does not know.
         commit: What was measured; None outside a repository.
         name: The name it was saved under, if it was.
-        environment: Its fingerprint, as a definition.
-        tests: What each test measured: its counts, and the values of `Counts.measured`.
     """
 
     run_id: str
@@ -78,6 +76,28 @@ class RunRecord:
     committed: datetime | None
     commit: Commit | None
     name: str | None
+
+    @property
+    def at(self) -> datetime:
+        """Its commit's time, as a measuring machine's clock may be wrong; else when it was measured. UTC."""
+        return (self.committed or self.created).astimezone(UTC)
+
+    @property
+    def order(self) -> tuple[datetime, datetime, str]:
+        """Where it stands among runs."""
+        return (self.at, self.created, self.run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run in the history.
+
+    Attributes:
+        environment: Its fingerprint, as a definition.
+        tests: What each test measured: its counts, and the values of `Counts.measured`.
+    """
+
+    head: RunHead
     environment: Definition
     tests: tuple[tuple[Definition, tuple[int, ...]], ...]
 
@@ -93,12 +113,11 @@ def record_of(run: Run, *, committed: datetime | None) -> RunRecord:
     Tests that did not pass, were not measured whole, or were carried over from an earlier run are left out.
     """
     told = [test for test in run.tests if _tells_all(test) and test.carried_from is None]
+    head = RunHead(
+        run_id=run.run_id, created=run.created, committed=committed, commit=run.commit, name=run.name
+    )
     return RunRecord(
-        run_id=run.run_id,
-        created=run.created,
-        committed=committed,
-        commit=run.commit,
-        name=run.name,
+        head=head,
         environment=environment_definition(run.environment.fingerprint),
         tests=tuple(_test_record(test) for test in told),
     )

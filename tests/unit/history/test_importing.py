@@ -23,7 +23,7 @@ def test_folders_and_files_are_read(tmp_path: Path) -> None:
         known={"run00001"},
         git=Git(tmp_path),
     )
-    assert [record.run_id for record in found.records] == ["run00002", "run00003"]
+    assert [record.head.run_id for record in found.records] == ["run00002", "run00003"]
     assert len(found.known) == 1
     (note,) = found.notes
     assert "accepted.json" in note
@@ -40,5 +40,5 @@ def test_named_file_must_be_a_run(tmp_path: Path) -> None:
 def test_unknown_commit_has_no_time(tmp_path: Path) -> None:
     write_run(tmp_path / "run.json", simple_run(commit=run_on_day(1).commit))
     (record,) = find_runs([tmp_path / "run.json"], known=(), git=Git(tmp_path)).records
-    assert record.committed is None
-    assert record.created == datetime(2026, 1, 2, tzinfo=UTC)
+    assert record.head.committed is None
+    assert record.head.created == datetime(2026, 1, 2, tzinfo=UTC)

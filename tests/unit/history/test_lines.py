@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from support.documents.histories import log_of
 
-from pytest_opprof.history.entries import RunHead
 from pytest_opprof.history.lines import change_lines, sparkline, to_csv, to_json, trend_lines
 from pytest_opprof.history.log import HistoryLog
 from pytest_opprof.history.parquet_query import Change
 from pytest_opprof.history.reader import HistoryReader
+from pytest_opprof.history.record import RunHead
 from pytest_opprof.history.trend import Trend, trend_of, wanted_metrics
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.report.text import Line

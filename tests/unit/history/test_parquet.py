@@ -75,7 +75,7 @@ def test_each_change_is_found_once(tmp_path: Path, batches: int, is_compacted: b
     if is_compacted:
         assert compact(str(tmp_path)) == (1, batches if batches > 1 else 0)
         assert len(list((tmp_path / "runs").rglob("*.parquet"))) == 1
-    assert run_ids(str(tmp_path), "encoder") == {one.run_id for one in records}
+    assert run_ids(str(tmp_path), "encoder") == {one.head.run_id for one in records}
     assert told(HistoryTables(str(tmp_path)).changes(MULS)) == [
         ("encoder", "run00002", 2, 3),
         ("encoder", "run00004", 3, 2),
