@@ -13,12 +13,7 @@ _MOST = 3
 
 
 def culprits(path: MetricPath, test: TestResult) -> str:
-    """``aten::clone in keep, train.py:31 (4 KiB)``, those that have most first; empty where nothing is known.
-
-    Args:
-        path: What the budget is on.
-        test: The test that is over it.
-    """
+    """``aten::clone in keep, train.py:31 (4 KiB)``, those that have most first; "" where nothing is known."""
     if counts := test.functions.get(path.metric.name) if path.op is None else None:
         return f"in {in_words(counts, of=path.metric)}"
     metric = path.metric.name if path.op else part_metric(path.metric)

@@ -20,8 +20,6 @@ def within_families(
 
     Args:
         changes: Of ops, where the number of ops has not risen.
-        base: The baseline's side.
-        head: This run's.
         gates: What was asked for, which is judged op by op.
     """
     families = {op: family for family in OP_FAMILIES for op in family.ops}

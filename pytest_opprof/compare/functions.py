@@ -23,8 +23,6 @@ def with_grown_functions(
 
     Args:
         change: Of a total.
-        base: The baseline's side.
-        head: This run's.
         edited: The files that were edited since the base's commit. What grew most in these comes first, as
             functions in other files run more only where something calls them more often.
     """

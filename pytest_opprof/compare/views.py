@@ -13,12 +13,7 @@ from pytest_opprof.results.samples import Samples
 
 
 def is_by_views(change: Change, pair: RowPair) -> bool:
-    """Whether a row's count rose or fell by its views alone.
-
-    Args:
-        change: Of the row's count.
-        pair: The row.
-    """
+    """Whether a row's count rose or fell by its views alone."""
     if not any(side is not None and side.views is not None for side in (pair.base, pair.head)):
         return False
     work = replace(change, base=_not_views(pair.base), head=_not_views(pair.head)).rise

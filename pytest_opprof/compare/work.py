@@ -106,9 +106,6 @@ def without_consequences(
     """Changes of ops, without the work of those that ran as part of something that is told already.
 
     Args:
-        changes: Of ops.
-        base: The baseline's side.
-        head: This run's.
         risen: The totals that rose.
     """
     told = frozenset[str]() if OPS_COUNT.name in risen else _TOTALS.intersection(risen)

@@ -54,10 +54,7 @@ def kept_for(request: Request, *, top: Path, base: str, head: Head, prefix: str)
     """The experiment to go on with, or a new one.
 
     Args:
-        request: What the user asked for.
-        top: The repository's top.
         base: The base's commit.
-        head: What is measured as the head.
         prefix: The folder below the top that pytest starts in.
 
     Raises:

@@ -127,7 +127,6 @@ def list_tests(arguments: Sequence[str], spot: Spot) -> Listing:
     """What pytest collects in a folder.
 
     Args:
-        arguments: Of pytest.
         spot: Where it runs; the processes of the listing's arguments leave what they do in its place, too.
 
     Raises:
@@ -148,7 +147,6 @@ def measure(arguments: Sequence[str], spot: Spot, *, timeout: float | None) -> t
 
     Args:
         arguments: Of pytest, all but the document's.
-        spot: Where it runs.
         timeout: Seconds after which it is ended; None waits for ever.
 
     Raises:

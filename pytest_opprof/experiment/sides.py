@@ -215,7 +215,6 @@ def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[s
     Args:
         python: A path from the folder on, the name of a program, or "" for this interpreter.
         whose: "the base", for a sentence.
-        folder: The code's.
         environment: All variables of its processes.
 
     Raises:

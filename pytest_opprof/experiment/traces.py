@@ -19,7 +19,6 @@ def keep_pairs(comparison: TimeComparison, *, base: Path, head: Path, top: Path)
     """Keep base's and head's traces of each test that regressed, in its time or by an exact gate.
 
     Args:
-        comparison: The judged A/B.
         base: The folder with the traces of the base's tests.
         head: The same of the head's. What is kept is taken from there.
         top: The head's work tree.

@@ -49,7 +49,6 @@ def checked_out(repository: Path, commit: str) -> Iterator[Worktree]:
 
     Args:
         repository: A folder in the repository.
-        commit: Of it.
 
     Raises:
         ExperimentError: Git cannot check it out, or there is no room for it.

@@ -69,8 +69,6 @@ def read_entries(path: Path, *, start: int = 0, known: Collection[str] = ()) -> 
     """The entries of a segment.
 
     Args:
-        path: Its file.
-        start: Where to begin.
         known: The digests of definitions that need not be read again.
 
     Raises:
@@ -101,7 +99,6 @@ def records_of(
     """The runs of a segment as they were added, without tests that nothing defines.
 
     Args:
-        entries: The segment's.
         known: What defines them, by digest: lines of any segment, as each is the digest of its own text.
     """
     for entry in entries:

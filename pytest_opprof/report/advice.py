@@ -190,9 +190,7 @@ def advice(
     """The anti-pattern that a cause shows; None where none is known.
 
     Args:
-        changes: The changes of the cause.
         roots: See `Facts`; at least one.
-        test: The test that they are of.
         text: See `Facts`.
     """
     risen: dict[str, int] = {}

@@ -83,7 +83,6 @@ def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None
     """Each cause with its tests and its command, and one command for all of them.
 
     Args:
-        causes: Of a comparison.
         accept: See `acceptance`; None where no command knows of this comparison.
     """
     commands = 0

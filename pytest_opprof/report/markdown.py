@@ -157,7 +157,6 @@ class _Page:
         """The page.
 
         Args:
-            summary: Of the comparison.
             before: Its first line.
             after: A sentence under its headline.
         """
@@ -240,7 +239,6 @@ def _ordered(summary: Summary, *, told: Container[str]) -> tuple[list[Row], list
     table has the rest of their rows, and what else changed, until it is as long as can be read at a glance.
 
     Args:
-        summary: Of the comparison.
         told: Node ids of the tests whose causes are told; their rows are all beyond the table.
     """
     known = [row for test in summary.tests if test.node_id in told for row in test.failing_rows]

@@ -34,7 +34,6 @@ def cause_in_markdown(cause: CommonCause, *, source: str | None) -> list[str]:
     """A cause: the block of its first test, its tests, and the command that accepts it.
 
     Args:
-        cause: What made them fail.
         source: The address below which the head's files can be read; None for no links to lines.
     """
     lines = []

@@ -68,7 +68,6 @@ def folds_of(summary: Summary, *, shown: Sequence[Row]) -> Iterator[Fold]:
     """All folds, what is worth most first.
 
     Args:
-        summary: Of the comparison.
         shown: The rows that the page has already.
     """
     known = set(map(id, shown))

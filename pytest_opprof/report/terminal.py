@@ -210,9 +210,7 @@ def table_of_tests(
 
     Args:
         tests: One for each row.
-        headers: The columns' titles.
         rows: See `text.table`.
-        right: The titles of the columns that are aligned to the right.
     """
     head, *body = table(headers, rows, width=width, names=0, sentences=len(headers) - 1, right=right)
     styles = [VERDICT_STYLES[test.verdict] for test in tests]

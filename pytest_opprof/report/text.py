@@ -107,7 +107,6 @@ def table(
     """A table as lines, the header first.
 
     Args:
-        headers: The columns' titles.
         rows: Cells, escaped here.
         names: The column that holds names. In a table that is too wide it is cut in the middle: first to what
             most names need, and again when nothing else helps.

@@ -35,8 +35,6 @@ def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> lis
 
     Args:
         changes: Of single ops, judged.
-        base: The test before.
-        head: The test now.
     """
     book = Book(changes, base, head)
     if not book.counts:

@@ -18,8 +18,6 @@ def kernel_rewritings(base: TestResult, head: TestResult, *, of_ops: Sequence[Re
     several, and several for one, by whole multiples.
 
     Args:
-        base: The test before.
-        head: The test now.
         of_ops: What became of the ops.
     """
     gone = _only_in(base, head)

@@ -40,7 +40,6 @@ def explain(rounds: Sequence[Readings], sides: Sides, direction: Direction) -> t
     Args:
         rounds: The test's processes, of the first round and of the confirmation where there was one.
         sides: Its times in the first round.
-        direction: Which way it went.
     """
     found = [_rows_of(each) for each in rounds]
     both = [rows for base, _ in found for rows in base], [rows for _, head in found for rows in head]

@@ -82,7 +82,6 @@ def short_of_undisturbed(tests: Mapping[str, Readings], *, wanted: int) -> tuple
     A test of which most processes were disturbed may be what disturbs itself, and more of them are as few.
 
     Args:
-        tests: What was measured so far.
         wanted: Processes a side.
     """
     found = []

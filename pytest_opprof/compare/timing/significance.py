@@ -33,10 +33,6 @@ def p_of_rise_of_fast(base: Sequence[int], head: Sequence[int]) -> float:
     Processes of equal code differ by how their memory falls and by what their neighbours do: most are about
     as fast as each other, some are slower by a third, by chance more often on one side. The rank of such a
     one among the slow says nothing of the code. Exact as well, as ranks with ties are permuted too.
-
-    Args:
-        base: One value of each process before; at least one.
-        head: The same of the processes now.
     """
     both = sorted((*base, *head))
     at_most = both[(len(both) - 1) // 2]

@@ -46,9 +46,6 @@ class Finding:
 def control_of(timed: Mapping[str, Sides], *, settings: TimeSettings) -> tuple[Control, Mapping[str, int]]:
     """Judge the base against itself.
 
-    Args:
-        timed: The tests with times on both sides.
-
     Returns:
         The control, and for each test by what share its base's halves differ.
     """

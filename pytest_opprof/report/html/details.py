@@ -28,7 +28,6 @@ def test_details(
     """Everything that a page shows of a test once it is opened.
 
     Args:
-        test: The judged test.
         times: What an A/B says of it, as its document has it; None without one.
         trends: Its metrics over the runs of a history.
         baseline: The name of the base; None where there is none.
