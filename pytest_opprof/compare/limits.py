@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 from pytest_opprof.compare.comparison import LimitResult
-from pytest_opprof.compare.culprits import culprits
-from pytest_opprof.compare.sums import part_of
+from pytest_opprof.compare.functions import in_words
+from pytest_opprof.compare.sums import part_metric, part_of
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.errors import UsageError
 from pytest_opprof.kinds import OpKind
@@ -24,7 +23,8 @@ from pytest_opprof.metrics import (
     parse_path,
 )
 from pytest_opprof.metrics.device import is_of_device
-from pytest_opprof.results.run import TestResult
+from pytest_opprof.results.names import STEP_NAME
+from pytest_opprof.results.run import OpRow, TestResult
 from pytest_opprof.results.samples import Samples, range_text
 from pytest_opprof.units import (
     EVERY_PPM,
@@ -39,14 +39,7 @@ from pytest_opprof.wording import did_you_mean
 
 _UPPER = {Comparator.AT_MOST, Comparator.BELOW}
 _OF_TORCH = {Source.OPS, Source.OPS_ITT}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
-    """A budget: every active step must keep it."""
-
-    path: MetricPath
-    bound: Bound
+_MOST_CULPRITS = 3
 
 
 def parse_limits(limits: object, *, where: str, known_ops: Collection[str] = ()) -> Mapping[str, int | str]:
@@ -88,7 +81,7 @@ def evaluate_limits(test: TestResult) -> tuple[LimitResult, ...]:
     where the budget is kept or broken by what ran in the background alone: whose work that was is not known.
     """
     where = f"limits of {test.node_id}"
-    return tuple(_evaluate(_parse(path, limit, where=where), test) for path, limit in test.limits.items())
+    return tuple(_evaluate(*_parse(path, limit, where=where), test) for path, limit in test.limits.items())
 
 
 def _preset(name: str, *, where: str) -> Mapping[str, int]:
@@ -98,16 +91,17 @@ def _preset(name: str, *, where: str) -> Mapping[str, int]:
     return PRESETS[name]
 
 
-def _parse(path: str, limit: object, *, where: str, known_ops: Collection[str] = ()) -> Limit:
+def _parse(
+    path: str, limit: object, *, where: str, known_ops: Collection[str] = ()
+) -> tuple[MetricPath, Bound]:
     parsed = parse_path(path, where=where, known_ops=known_ops)
     try:
-        return Limit(path=parsed, bound=parse_limit(limit, unit=parsed.metric.unit))
+        return parsed, parse_limit(limit, unit=parsed.metric.unit)
     except UsageError as error:
         raise UsageError(f"{where}: {path}: {error}") from error
 
 
-def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
-    path, bound = limit.path, limit.bound
+def _evaluate(path: MetricPath, bound: Bound, test: TestResult) -> LimitResult:
     value = _value(path, test)
     reason = _unknowable(path, test)
     if value is None or (reason and not _surely_broken(path, value, bound)):
@@ -132,6 +126,44 @@ def _evaluate(limit: Limit, test: TestResult) -> LimitResult:
     return LimitResult(path=str(path), limit=str(bound), value=value, verdict=verdict, reason=reason)
 
 
+def culprits(path: MetricPath, test: TestResult) -> str:
+    """What a broken budget was spent on: ops with the lines that called them, or functions.
+
+    ``aten::clone in keep, train.py:31 (4 KiB)``, those that have most first; "" where nothing is known.
+    """
+    if counts := test.functions.get(path.metric.name) if path.op is None else None:
+        return f"in {in_words(counts, of=path.metric)}"
+    metric = path.metric.name if path.op else part_metric(path.metric)
+    rows = [row for row in test.ops if not row.background and row.name != STEP_NAME]
+    amounts = {row.key: _amount(path, row) for row in rows}
+    rows = [row for row in rows if amounts[row.key]]
+    # An op has what the ops inside it have: the outermost is the one that somebody called.
+    names = {row.name for row in rows}
+    called = [row for row in rows if path.op or row.parent_op not in names] or rows
+    ranked = sorted(called, key=lambda row: (-amounts[row.key], row.key))
+    told = [
+        f"{name} ({format_quantity(round(amounts[row.key]), unit=path.metric.unit)})"
+        for row in ranked[:_MOST_CULPRITS]
+        if (name := _named(row, metric, is_asked_for=row.name == path.op))
+    ]
+    more = [f"{len(ranked) - _MOST_CULPRITS} more"] if len(ranked) > _MOST_CULPRITS else []
+    return "; ".join(told + more)
+
+
+def _amount(path: MetricPath, row: OpRow) -> float:
+    """What a row has of a value, as the mean of a step."""
+    if path.op is None:
+        return part_of(path.metric, row)
+    return row.samples(path.metric.name).mean if matches(path.op, row.name) else 0.0
+
+
+def _named(row: OpRow, metric: str, *, is_asked_for: bool) -> str:
+    """The op and the line that called it most; an op that the budget itself names is not repeated."""
+    places = row.parts.get(metric) or row.places
+    place = max(places, key=lambda name: (places[name], name), default="")
+    return " in ".join(filter(None, ("" if is_asked_for else row.name, place)))
+
+
 def _pass_if(holds: bool) -> Verdict:  # noqa: FBT001 - it is the question
     return Verdict.PASS if holds else Verdict.REGRESSED
 
@@ -150,11 +182,7 @@ def _in_background(path: MetricPath, test: TestResult) -> int:
     """What the background had of a value, as the mean of a step, rounded up; of times nothing."""
     if path.metric.family is Family.TIME:
         return 0
-    rows = [row for row in test.ops if row.background]
-    if path.op is None:
-        return math.ceil(sum(part_of(path.metric, row) for row in rows))
-    name = path.metric.name
-    return math.ceil(sum(row.samples(name).mean for row in rows if matches(path.op, row.name)))
+    return math.ceil(sum(_amount(path, row) for row in test.ops if row.background))
 
 
 def _beside(value: Samples, beside: int, *, unit: Unit) -> str:

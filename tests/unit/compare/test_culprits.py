@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.documents.strategies import simple_test
 
-from pytest_opprof.compare.culprits import culprits
+from pytest_opprof.compare.limits import culprits
 from pytest_opprof.metrics import parse_path
 from pytest_opprof.results.run import TestResult
 from pytest_opprof.results.samples import Samples
