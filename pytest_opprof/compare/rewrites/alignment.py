@@ -23,6 +23,7 @@ from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import RewriteKind
 from pytest_opprof.compare.rewrites.call_trees import ROOT, CallTree
+from pytest_opprof.results.run import TestResult
 
 # Of an op: its name, and whether it runs on a device.
 Key: TypeAlias = tuple[str, bool]
@@ -69,14 +70,9 @@ class _Part:
     node: int | None
 
 
-def rewritings(base: CallTree, head: CallTree) -> list[Rewriting]:
-    """What stands at the place of what.
-
-    Args:
-        base: The tree before.
-        head: The tree now; its counts are over as many steps.
-    """
-    return _Alignment(base, head).run()
+def rewritings(base: TestResult, head: TestResult) -> list[Rewriting]:
+    """What stands at the place of what in the call trees of both sides."""
+    return _Alignment(CallTree(base, weight=head.steps), CallTree(head, weight=base.steps)).run()
 
 
 class _Alignment:

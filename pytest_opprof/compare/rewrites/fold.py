@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from pytest_opprof.compare.comparison import Change, Rewrite, RewriteKind
 from pytest_opprof.compare.rewrites.alignment import Key, Rewriting, rewritings
-from pytest_opprof.compare.rewrites.call_trees import CallTree
 from pytest_opprof.compare.rewrites.explained import Book
 from pytest_opprof.compare.rewrites.kernels import kernel_rewritings
 from pytest_opprof.compare.verdicts import Verdict, worst
@@ -39,9 +38,7 @@ def folded(changes: Sequence[Change], base: TestResult, head: TestResult) -> lis
     book = Book(changes, base, head)
     if not book.counts:
         return list(changes)
-    weights = head.steps, base.steps
-    found = rewritings(CallTree(base, weight=weights[0]), CallTree(head, weight=weights[1]))
-    of_ops = _all_told(_as_ones(book.explained(found)), book)
+    of_ops = _all_told(_as_ones(book.explained(rewritings(base, head))), book)
     kernels = kernel_rewritings(base, head, of_ops=[rewritten.rewriting for rewritten in of_ops])
     rewrites = [*of_ops, *_all_told(_as_ones(book.explained(kernels)), book)]
     gone = {id(change) for rewritten in rewrites for change in rewritten.instead_of}
