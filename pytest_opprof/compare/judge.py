@@ -82,8 +82,8 @@ def judge(
         causes=Causes(base, head),
         views_are_guessed=views_are_guessed,
     )
-    totals = traded([change for change in comparer.totals() if change is not None], base, head)
-    ops = [change for change in comparer.ops() if change is not None]
+    totals = traded(list(comparer.totals()), base, head)
+    ops = list(comparer.ops())
     judged = _judged_gates((*totals, *ops), base, head)
     if not any(map(_is_told, (*totals, *ops))):
         return Judgement(changes=(), judged=judged)  # of nearly all tests
@@ -129,7 +129,7 @@ class _Comparer:
     views_are_guessed: bool
     objections: dict[tuple[str, OpKind | None, bool, bool], str] = field(default_factory=dict)
 
-    def totals(self) -> Iterator[Change | None]:
+    def totals(self) -> Iterator[Change]:
         for metric in TOTALS.values():
             rule = self.gates.rule(None, metric)
             base, head = self.base.totals.get(metric.name), self.head.totals.get(metric.name)
@@ -153,14 +153,16 @@ class _Comparer:
                 ),
                 rule,
             )
-            if change is not None and metric.slack:
+            if change is None:
+                continue
+            if metric.slack:
                 change = with_grown_functions(change, self.base, self.head)
                 change = change if is_asked_for else unless_moved(change, self.base, self.head)
-            if change is not None and not is_asked_for:
+            if not is_asked_for:
                 change = unless_of_elements(change, self.base, self.head)
-            if change is not None and metric.source is Source.COMPILE:
+            if metric.source is Source.COMPILE:
                 change = with_reasons(change, self.base, self.head)
-            if change is not None and metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
+            if metric is RANGES_COUNT and change.verdict is Verdict.REGRESSED:
                 change = self._unless_only_new_ranges(change, rule)
             yield change
 
@@ -182,7 +184,7 @@ class _Comparer:
             or (metric.family is not Family.TIME and metric.answers(self.base.sources))
         ]
 
-    def ops(self) -> Iterator[Change | None]:
+    def ops(self) -> Iterator[Change]:
         metrics = self._metrics()
         for pair in pair_rows(self.base, self.head):
             for metric in metrics:
@@ -200,9 +202,8 @@ class _Comparer:
                 if metric is COUNT and not is_asked_for and is_by_views(row, pair):
                     rule, row = None, replace(row, rule="", is_free=True)
                 change = self._judged(row, rule)
-                if change is not None and change.rise > 0:
-                    change = self.causes.explained(change, pair)
-                yield change
+                if change is not None:
+                    yield self.causes.explained(change, pair) if change.rise > 0 else change
 
     def _change_of(self, pair: RowPair, metric: Metric, rule: Rule | None) -> Change:
         return Change(
