@@ -13,6 +13,7 @@ from typing import Final
 
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.metrics import COUNT, NODES, RECOMPILES
+from pytest_opprof.results.run import TestResult
 
 # So many times as often is a loop that was one op before.
 _LOOP = 4
@@ -69,22 +70,10 @@ class Rule:
         return f"OP{self.number}"
 
 
-def _compiles_again(facts: Facts) -> bool:
-    return facts.recompiles > 0
-
-
-def _reads_a_value(facts: Facts) -> bool:
-    return not _READS.isdisjoint(facts.roots)
-
-
 def _goes_to_the_host_and_back(facts: Facts) -> bool:
     leaves = re.search(r"\.(cpu|numpy|tolist)\(|\.to\(['\"]cpu", facts.text)
     comes_back = re.search(r"\.cuda\(|from_numpy\(|as_tensor\(|\.to\(", facts.text)
     return bool(leaves and comes_back)
-
-
-def _copies(facts: Facts) -> bool:
-    return facts.roots[0] in {"aten::clone", "aten::contiguous"}
 
 
 def _loops_over_rows(facts: Facts) -> bool:
@@ -99,14 +88,6 @@ def _records_a_graph(facts: Facts) -> bool:
     return is_called_as_often and facts.recorded.issuperset(facts.roots)
 
 
-def _lost_in_place(facts: Facts) -> bool:
-    return any(facts.fell(f"{op}_") for op in facts.roots)
-
-
-def _converts(facts: Facts) -> bool:
-    return facts.roots[0] in {"aten::to", "aten::_to_copy"} and "aten::_to_copy" in facts.risen
-
-
 # The first rule that applies is shown, so the most telling ones stand first.
 RULES: Final = (
     Rule(
@@ -116,7 +97,7 @@ RULES: Final = (
             "torch.compile compiled a function again, because a guard on its arguments failed. Keep their "
             "shapes, dtypes and Python values the same, or mark a size with torch._dynamo.mark_dynamic."
         ),
-        applies=_compiles_again,
+        applies=lambda facts: facts.recompiles > 0,
     ),
     Rule(
         number=102,
@@ -134,7 +115,7 @@ RULES: Final = (
             "This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
             "done. Keep the value in a tensor, or read it once after the loop."
         ),
-        applies=_reads_a_value,
+        applies=lambda facts: not _READS.isdisjoint(facts.roots),
     ),
     Rule(
         number=104,
@@ -161,7 +142,7 @@ RULES: Final = (
             "This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
             "name ends in _ again, unless autograd needs the old values."
         ),
-        applies=_lost_in_place,
+        applies=lambda facts: any(facts.fell(f"{op}_") for op in facts.roots),
     ),
     Rule(
         number=103,
@@ -170,7 +151,7 @@ RULES: Final = (
             "This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
             "needs this memory layout."
         ),
-        applies=_copies,
+        applies=lambda facts: facts.roots[0] in {"aten::clone", "aten::contiguous"},
     ),
     Rule(
         number=108,
@@ -179,7 +160,9 @@ RULES: Final = (
             "This converts a tensor to another dtype or device, which copies it. Keep one dtype from end "
             "to end, or convert once outside of the step."
         ),
-        applies=_converts,
+        applies=lambda facts: (
+            facts.roots[0] in {"aten::to", "aten::_to_copy"} and "aten::_to_copy" in facts.risen
+        ),
     ),
 )
 
@@ -204,8 +187,8 @@ def advice(
     facts = Facts(
         risen=risen,
         roots=roots,
-        before=_counts(test, is_base=True),
-        now=_counts(test, is_base=False),
+        before=_counts(test.base),
+        now=_counts(test.head),
         recorded=frozenset(recorded),
         recompiles=max(
             (change.rise for change in test.changes if change.metric == RECOMPILES.name), default=0
@@ -215,6 +198,5 @@ def advice(
     return next((rule for rule in RULES if rule.applies(facts)), None)
 
 
-def _counts(test: TestComparison, *, is_base: bool) -> dict[str, int]:
-    side = test.base if is_base else test.head
+def _counts(side: TestResult | None) -> dict[str, int]:
     return {} if side is None else {row.name: row.count.high for row in side.ops}
