@@ -8,7 +8,7 @@ from pytest_opprof.report.text import table
 from pytest_opprof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_opprof.analysis.collectives import Collective
     from pytest_opprof.analysis.device_time import DeviceTime
@@ -60,44 +60,25 @@ def collective_lines(found: Sequence[Collective], *, rows: int, width: int) -> l
 
 def overlap_lines(times: Sequence[tuple[int, Sequence[DeviceTime]]], *, width: int) -> list[str]:
     """A line for each device and step: computing, communicating, and both at once."""
-    cells = [
-        [
-            str(device),
-            str(step),
-            *map(format_duration, (one.span_ns, one.compute_ns, one.communication_ns)),
-            f"{one.overlap_ns / one.communication_ns:.0%}" if one.communication_ns else "",
-            format_duration(one.exposed_communication_ns),
-            format_duration(one.copy_ns),
-        ]
-        for device, steps in times
-        for step, one in enumerate(steps)
+    return _of_devices(_OVERLAP, times, _overlap, width=width)
+
+
+def _overlap(one: DeviceTime) -> list[str]:
+    return [
+        *map(format_duration, (one.span_ns, one.compute_ns, one.communication_ns)),
+        f"{one.overlap_ns / one.communication_ns:.0%}" if one.communication_ns else "",
+        *map(format_duration, (one.exposed_communication_ns, one.copy_ns)),
     ]
-    return _of_devices(_OVERLAP, cells, width=width)
 
 
 def idle_lines(times: Sequence[tuple[int, Sequence[DeviceTime]]], *, width: int) -> list[str]:
     """A line for each device and step: how long nothing ran, and for what reason."""
-    cells = [
-        [
-            str(device),
-            str(step),
-            *map(
-                format_duration,
-                (
-                    one.idle_ns,
-                    one.launch_bound_ns,
-                    one.host_ns,
-                    one.synchronize_ns,
-                    one.queued_ns,
-                    one.unknown_ns,
-                    one.exposed_communication_ns,
-                ),
-            ),
-        ]
-        for device, steps in times
-        for step, one in enumerate(steps)
-    ]
-    return _of_devices(_IDLE, cells, width=width)
+    return _of_devices(_IDLE, times, _idle, width=width)
+
+
+def _idle(one: DeviceTime) -> list[str]:
+    causes = (one.launch_bound_ns, one.host_ns, one.synchronize_ns, one.queued_ns, one.unknown_ns)
+    return list(map(format_duration, (one.idle_ns, *causes, one.exposed_communication_ns)))
 
 
 def peak_memory_lines(recording: RecordingView, peaks: dict[tuple[int, int], tuple[int, int]]) -> list[str]:
@@ -112,7 +93,16 @@ def peak_memory_lines(recording: RecordingView, peaks: dict[tuple[int, int], tup
     ]
 
 
-def _of_devices(titles: Sequence[str], cells: Sequence[Sequence[str]], *, width: int) -> list[str]:
+def _of_devices(
+    titles: Sequence[str],
+    times: Sequence[tuple[int, Sequence[DeviceTime]]],
+    cells_of: Callable[[DeviceTime], list[str]],
+    *,
+    width: int,
+) -> list[str]:
+    cells = [
+        [str(device), str(step), *cells_of(one)] for device, steps in times for step, one in enumerate(steps)
+    ]
     if not cells:
         return ["no device: the trace has no kernels, copies or fills"]
     return table(titles, cells, width=width, names=0, right=titles[1:])
