@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
-from typing import Any
 
 from pytest_opprof.report.fleet import fleet_lines
 from pytest_opprof.report.html.packing import columns, script_json
@@ -48,14 +46,10 @@ def fleet_page(found: Fleet) -> str:
     else:
         title, rows = f"{found.base} → {found.head}", len(found.failures)
         data = {"difference": document}
-    return _page(title, fleet_lines(found, rows=rows, width=_WIDTH), data)
-
-
-def _page(title: str, lines: Iterable[Line | str], data: dict[str, Any]) -> str:
     style, script = style_text(), script_text(("dom", "units", "fleet"))
     return _PAGE.format(
         title=html.escape(title),
-        lines="\n".join(map(_markup, lines)),
+        lines="\n".join(map(_markup, fleet_lines(found, rows=rows, width=_WIDTH))),
         data=script_json(data),
         style=style,
         script=script,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib.resources
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_opprof.compare.timing.document import time_comparison_to_document
@@ -52,31 +51,25 @@ def html_report(comparison: Judged, *, history: Mapping[str, Sequence[MetricTren
     Raises:
         UsageError: Jinja2 is not installed.
     """
-    summary, static = Summary.of(comparison), _static()
+    summary = Summary.of(comparison)
     text: str = _template().render(
         **_heading(summary),
-        style=static.style,
-        script=static.script,
-        policy=static.policy,
+        **_static(),
         index=_markup(script_json(page_index(summary))),
         packed=map(_markup, _packed(summary, history or {})),
     )
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Static:
-    """What is the same in every page: the style, the script, and the policy that allows these two alone."""
-
-    style: Any
-    script: Any
-    policy: str
-
-
 @functools.cache
-def _static() -> _Static:
+def _static() -> Mapping[str, Any]:
+    """What is the same in every page: the style, the script, and the policy that allows these two alone."""
     style, script = style_text(), script_text(_SCRIPTS)
-    return _Static(style=_markup(style), script=_markup(script), policy=policy(script=script, style=style))
+    return {
+        "style": _markup(style),
+        "script": _markup(script),
+        "policy": policy(script=script, style=style),
+    }
 
 
 def _markup(text: str) -> Any:
