@@ -34,12 +34,18 @@ class BlockRow:
     Attributes:
         change: What changed of it.
         depth: How many rows of the block it is inside of.
-        words: What to say behind its numbers; empty for nothing.
     """
 
     change: Change
     depth: int
-    words: str
+
+    @property
+    def words(self) -> str:
+        """What to say behind its numbers; empty for nothing."""
+        if self.change.caller.startswith(_ENGINE):
+            return "its backward"
+        is_new = self.change.base is None or self.change.base.high == 0
+        return "new" if is_new and self.change.metric == COUNT.name else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +158,7 @@ def _block(changes: Sequence[Change]) -> Block:
         for change in siblings:
             of_op[change.op or ""].append(change)
         for op, same in of_op.items():
-            rows.extend(BlockRow(change=change, depth=depth, words=_words(change)) for change in same)
+            rows.extend(BlockRow(change=change, depth=depth) for change in same)
             add(inside.pop(op, ()), depth + 1)
 
     add(roots, 0)
@@ -162,15 +168,6 @@ def _block(changes: Sequence[Change]) -> Block:
     line = first.line or next((change.line for change in changes if change.line), None)
     place = first.cause.removeprefix("new").lstrip(", ") if line is None else ""
     return Block(line=line, place=place, rows=tuple(rows))
-
-
-def _words(change: Change) -> str:
-    words = []
-    if change.caller.startswith(_ENGINE):
-        words.append("its backward")
-    elif change.metric == COUNT.name and (change.base is None or change.base.high == 0):
-        words.append("new")
-    return "; ".join(words)
 
 
 def title_of(block: Block) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pytest_opprof.compare.comparison import Comparison, TestComparison
+from pytest_opprof.compare.notes import ran
 from pytest_opprof.compare.timing.comparison import Control, TestTimes, TimeComparison
 from pytest_opprof.compare.verdicts import DEFAULT_FAIL_ON, Verdict, parse_fail_on
 from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import TOTALS, Family
 from pytest_opprof.report.rows import Row, change_rows, limit_rows, time_row
 from pytest_opprof.results.names import STEP_NAME
-from pytest_opprof.results.run import MeasurementStatus, Outcome
 from pytest_opprof.units import Unit, format_quantity
 from pytest_opprof.wording import counted
 
@@ -96,9 +96,11 @@ class Summary:
     def of(cls, judged: Judged) -> Summary:
         """Put together what belongs to each test."""
         if isinstance(judged, Comparison):
-            return cls(exact=judged, times=None, tests=tuple(map(_of_counts, judged.tests)))
+            return cls(
+                exact=judged, times=None, tests=tuple(_summary(test, exact=test) for test in judged.tests)
+            )
         exact = {test.node_id: test for test in judged.exact.tests}
-        tests = tuple(_of_times(test, exact.get(test.node_id)) for test in judged.tests)
+        tests = tuple(_summary(test, exact=exact.get(test.node_id), times=test) for test in judged.tests)
         return cls(exact=judged.exact, times=judged, tests=tests)
 
     @property
@@ -159,23 +161,19 @@ class Summary:
         return tuple(sorted(fields, key=lambda field: not field.differs))
 
 
-def _of_counts(test: TestComparison) -> TestSummary:
-    rows = _with_reason([*limit_rows(test), *change_rows(test)], test)
-    return TestSummary(node_id=test.node_id, verdict=test.verdict, reason=test.reason, rows=rows, exact=test)
-
-
-def _of_times(test: TestTimes, exact: TestComparison | None) -> TestSummary:
-    rows = [time_row(test)] if test.times is not None else []
+def _summary(
+    test: TestComparison | TestTimes, *, exact: TestComparison | None, times: TestTimes | None = None
+) -> TestSummary:
+    rows = [time_row(times)] if times is not None and times.times is not None else []
     if exact is not None:
         rows += [*limit_rows(exact), *change_rows(exact)]
-    rows_and_reason = _with_reason(rows, test)
     return TestSummary(
         node_id=test.node_id,
         verdict=test.verdict,
         reason=test.reason,
-        rows=rows_and_reason,
+        rows=_with_reason(rows, test),
         exact=exact,
-        times=test,
+        times=times,
     )
 
 
@@ -189,12 +187,7 @@ def _with_reason(rows: list[Row], test: TestComparison | TestTimes) -> tuple[Row
 
 def is_measured(test: TestComparison) -> bool:
     """Whether a test ran, and there are numbers of it."""
-    head = test.head
-    return (
-        head is not None
-        and head.outcome is Outcome.PASSED
-        and head.measurement.status is not MeasurementStatus.NOT_RUN
-    )
+    return test.head is not None and ran(test.head)
 
 
 def uncompared(comparison: Comparison) -> list[tuple[str, list[TestComparison]]]:
