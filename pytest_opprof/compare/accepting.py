@@ -52,7 +52,7 @@ def left_over(comparison: Comparison, accepted: Collection[str]) -> list[str]:
         comparison: In which tests failed.
         accepted: The node ids of the tests that were accepted.
     """
-    over = (test for test in comparison.tests if test.node_id in accepted and _is_over_limit(test))
+    over = (test for test in comparison.tests if test.node_id in accepted and test.broken_limits)
     return [f"{test.node_id} still fails: {_OVER_LIMIT}" for test in over]
 
 
@@ -79,9 +79,8 @@ def accepted_of(
         raise UsageError(f"--reason: say why in 1 to {_LONGEST_REASON} characters: it is what reviewers read")
     test = comparison.test(node_id)
     if test is None:
-        raise UsageError(
-            f"the last comparison has no test {node_id!a}{_near(node_id, _node_ids(comparison))}"
-        )
+        near = _near(node_id, [test.node_id for test in comparison.tests])
+        raise UsageError(f"the last comparison has no test {node_id!a}{near}")
     base, head = comparison.base, comparison.head
     new = partial(
         Acceptance,
@@ -131,25 +130,15 @@ def why_ended(entry: Acceptance, before: TestResult, *, base: int, rule: Rule) -
 def _failed_gates(test: TestComparison) -> Mapping[str, Change]:
     """By their paths, the changes that fail by themselves: a part of a total needs no entry."""
     return {
-        str(MetricPath(op=change.op, metric=change.about)): change
-        for change in test.changes
-        if change.verdict is Verdict.REGRESSED and change.rule
+        str(MetricPath(op=change.op, metric=change.about)): change for change in test.regressed if change.rule
     }
 
 
 def _why_nothing(test: TestComparison) -> str:
-    if _is_over_limit(test):
+    if test.broken_limits:
         return _OVER_LIMIT
     verdict = test.verdict.label if test.verdict else "not judged"
     return f"nothing of it regressed in the last comparison: it was {verdict}"
-
-
-def _is_over_limit(test: TestComparison) -> bool:
-    return any(limit.verdict is Verdict.REGRESSED for limit in test.limits)
-
-
-def _node_ids(comparison: Comparison) -> list[str]:
-    return [test.node_id for test in comparison.tests]
 
 
 def _near(text: str, known: Iterable[str]) -> str:

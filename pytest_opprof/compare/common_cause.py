@@ -92,7 +92,7 @@ def _key_of(test: TestComparison) -> _Key:
     if test.verdict is Verdict.MISSING:
         return ("missing", test.node_id.partition("::")[0])
     changes = frozenset(map(_key, _beginnings(test)))
-    limits = frozenset(limit.path for limit in test.limits if limit.verdict is Verdict.REGRESSED)
+    limits = frozenset(limit.path for limit in test.broken_limits)
     return (changes, limits)
 
 
@@ -118,13 +118,12 @@ def _beginnings(test: TestComparison) -> list[Change]:
 
     It reads nothing but the changes: a comparison that was kept without rows has the same causes.
     """
-    failed = [change for change in test.changes if change.verdict is Verdict.REGRESSED]
     begun = [change for change in test.changes if change.begins]
-    ops = [change for change in failed if change.op is not None]
+    ops = [change for change in test.regressed if change.op is not None]
     if begun or ops:
         return begun or ops[:1]
-    is_of_ops = any(change.about.source in _OF_OPS for change in failed)
+    is_of_ops = any(change.about.source in _OF_OPS for change in test.regressed)
     lined = (change for change in test.changes if change.op and change.line)
     risen = (change for change in lined if change.rise > 0 or change.rewrite)
     first = next(risen, None) if is_of_ops else None
-    return [first] if first else failed
+    return [first] if first else list(test.regressed)

@@ -203,6 +203,16 @@ class TestComparison:
     base: TestResult | None = None
     head: TestResult | None = None
 
+    @property
+    def regressed(self) -> tuple[Change, ...]:
+        """The changes that fail it."""
+        return tuple(change for change in self.changes if change.verdict is Verdict.REGRESSED)
+
+    @property
+    def broken_limits(self) -> tuple[LimitResult, ...]:
+        """The limits that it is over: no command accepts that."""
+        return tuple(limit for limit in self.limits if limit.verdict is Verdict.REGRESSED)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pytest_opprof.compare.common_cause import CommonCause, common_causes
 from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.verdicts import Verdict
-from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_title, is_over_limit, names_of
+from pytest_opprof.report.causes import ACCEPT, RAISE_LIMIT, acceptance, cause_title, names_of
 from pytest_opprof.report.summary import Judged, Summary, TestSummary
 from pytest_opprof.report.text import cut_end, cut_middle, escaped
 
@@ -89,7 +89,7 @@ def _of_cause(cause: CommonCause) -> _Annotation:
     first = cause.tests[0]
     assert first.verdict is not None, "a test that has a cause has a verdict"
     told = list(map(_cut, (cause_title(cause), names_of(cause.tests, most=_MOST_NAMES))))
-    steps = filter(None, (acceptance(cause, ACCEPT), RAISE_LIMIT if is_over_limit(first) else ""))
+    steps = filter(None, (acceptance(cause, ACCEPT), RAISE_LIMIT if first.broken_limits else ""))
     told += [f"intended? {cut_end(escaped(step), width=_MOST_COMMAND)}" for step in steps]
     lines = filter(None, (one.change.line for one in cause.beginnings))
     place = next((line for line in lines if line.is_certain), None)

@@ -6,9 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from pytest_opprof.compare.common_cause import Beginning, CommonCause
-from pytest_opprof.compare.comparison import Change, TestComparison
+from pytest_opprof.compare.comparison import TestComparison
 from pytest_opprof.compare.phrases import name_of
-from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.metrics import COUNT
 from pytest_opprof.report.overview import short_names
 from pytest_opprof.report.rows import value_text
@@ -47,7 +46,7 @@ def acceptance(cause: CommonCause, accept: str) -> str:
         cause: What made them fail.
         accept: The command, up to what it accepts.
     """
-    if not cause.is_missing and not any(_has_regressed(test.changes) for test in cause.tests):
+    if not cause.is_missing and not any(test.regressed for test in cause.tests):
         return ""
     if len(cause.tests) == 1:
         return test_acceptance(cause.tests[0].node_id, accept)
@@ -72,11 +71,6 @@ def intentions(causes: Sequence[CommonCause], accept: str) -> dict[str, str]:
             told[first] = command
             told |= dict.fromkeys(others, f"accept cause {cause.number}, see {first}")
     return told
-
-
-def is_over_limit(test: TestComparison) -> bool:
-    """Whether a test is over a limit, which no command accepts."""
-    return any(limit.verdict is Verdict.REGRESSED for limit in test.limits)
 
 
 def cause_lines(causes: Sequence[CommonCause], *, width: int, accept: str | None) -> Iterator[Line]:
@@ -124,8 +118,7 @@ def test_totals(tests: Sequence[TestComparison]) -> list[tuple[str, str]]:
 
 def _total(test: TestComparison) -> str:
     """``1056 (+10)``, of the total that rose; empty where none did."""
-    risen = [change for change in test.changes if change.op is None and change.rise > 0]
-    first = next((change for change in risen if change.verdict is Verdict.REGRESSED), None)
+    first = next((change for change in test.regressed if change.op is None and change.rise > 0), None)
     if first is None:
         return ""
     unit = first.about.unit
@@ -138,9 +131,8 @@ def cause_words(cause: CommonCause) -> str:
     if cause.is_missing:
         file = first.node_id.partition("::")[0]
         return f"missing, as {file} was collected without {'it' if len(cause.tests) == 1 else 'them'}"
-    limits = [limit for limit in first.limits if limit.verdict is Verdict.REGRESSED]
     told = [_beginning(one) for one in cause.beginnings]
-    told += [f"{limit.path} over its limit ({limit.limit})" for limit in limits]
+    told += [f"{limit.path} over its limit ({limit.limit})" for limit in first.broken_limits]
     return "; ".join(told)
 
 
@@ -154,7 +146,3 @@ def _beginning(one: Beginning) -> str:
     if change.line is not None and change.line.is_certain:
         return f"{change.line.location}: {told}"
     return f"{told}{f', {one.place}' if one.place else ''}"
-
-
-def _has_regressed(changes: Sequence[Change]) -> bool:
-    return any(change.verdict is Verdict.REGRESSED for change in changes)

@@ -87,9 +87,9 @@ def _time_cell(test: TestResult | None, metric: Metric) -> str:
 
 def worst_change(test: TestComparison) -> str:
     """The change of a test that says most, in a few words; empty where nothing changed."""
-    broken = [limit for limit in test.limits if limit.verdict is Verdict.REGRESSED]
-    if broken:
-        return f"{broken[0].path} over its limit ({broken[0].limit})"
+    if test.broken_limits:
+        first = test.broken_limits[0]
+        return f"{first.path} over its limit ({first.limit})"
     if test.verdict in TOLD_BY_REASON:
         return test.reason
     told = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pytest_opprof.compare.comparison import Change, TestComparison
 from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.report.blocks import blocks_in_lines, is_in_a_block, number_rows
-from pytest_opprof.report.causes import RAISE_LIMIT, is_over_limit
+from pytest_opprof.report.causes import RAISE_LIMIT
 from pytest_opprof.report.rows import Row, change_rows, limit_rows
 from pytest_opprof.report.text import escaped, table, wrapped
 
@@ -113,14 +113,13 @@ def _over(row: Row) -> str:
 def _next_steps(
     test: TestComparison, *, baseline: str | None, intended: str | None, width: int
 ) -> Iterable[list[str]]:
-    regressed = any(change.verdict is Verdict.REGRESSED for change in test.changes)
-    may_be_meant = regressed or test.verdict is Verdict.MISSING
+    may_be_meant = test.regressed or test.verdict is Verdict.MISSING
     if may_be_meant and intended:
         # In one line whatever the width: it is there to be copied.
         yield [escaped(f"intended? {intended}")]
     elif may_be_meant and baseline:
         yield _note("intended?", f"record it: pytest --opprof-save={baseline}", width=width)
-    if is_over_limit(test):
+    if test.broken_limits:
         yield _note("intended?", RAISE_LIMIT, width=width)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
 from pytest_opprof.compare.phrases import name_of
-from pytest_opprof.compare.verdicts import Verdict
 from pytest_opprof.data_loss import calls_outside_tree, losses_of_test
 from pytest_opprof.report.causes import ACCEPT, test_acceptance
 from pytest_opprof.report.device_changes import telling_changes
@@ -67,7 +66,7 @@ def _commands(test: TestComparison, *, baseline: str | None) -> list[str]:
     """What to type next: to see it again, and to accept it."""
     against = f" --opprof-baseline={shlex.quote(baseline)}" if baseline else ""
     commands = [f"pytest {shlex.quote(test.node_id)}{against}"]
-    if any(change.verdict is Verdict.REGRESSED for change in test.changes):
+    if test.regressed:
         commands.append(test_acceptance(test.node_id, ACCEPT))
     return commands
 
