@@ -17,7 +17,6 @@ from pytest_opprof.experiment.sides import (
     interpreter,
     refuse_strangers,
     set_up,
-    without_virtual_environment,
 )
 from pytest_opprof.experiment.worktree import checked_out, git, top_folder
 from pytest_opprof.metrics import MetricPath
@@ -133,9 +132,9 @@ def _environment(folder: Path, *, has_its_own: bool) -> dict[str, str]:
 
     In an environment of its own they are installed, and the files beside them may lack what was compiled.
     """
-    kept = inherited(os.environ)
+    kept = inherited(has_its_own=has_its_own)
     if has_its_own:
-        return without_virtual_environment(kept) | {"PYTHONDONTWRITEBYTECODE": "1"}
+        return kept | {"PYTHONDONTWRITEBYTECODE": "1"}
     before = [str(place) for place in (folder / "src", folder) if place.is_dir()]
     python_path = os.pathsep.join([*before, *filter(None, [kept.get("PYTHONPATH")])])
     # Work trees are made within a second of each other: bytecode of the one would pass for the other's.

@@ -143,9 +143,7 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
         OpprofError: The head's gates, or what was accepted, cannot be read.
     """
     base, head = base.resolve(), head.resolve()
-    environment = inherited(os.environ)
-    if plan.python:
-        environment = without_virtual_environment(environment)
+    environment = inherited(has_its_own=bool(plan.python))
     spots: Mapping[Side, Spot] = {
         side: _built(
             Spot(
@@ -307,16 +305,16 @@ def copy_tests(paths: Iterable[str], *, source: Path, to: Path) -> None:
             (to / path).unlink(missing_ok=True)
 
 
-def inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a fresh process gets of this one's variables."""
-    return {
-        name: value for name, value in without_git(environment).items() if not name.startswith(_NOT_INHERITED)
-    }
+def inherited(*, has_its_own: bool) -> dict[str, str]:
+    """What a fresh process gets of this one's variables.
 
-
-def without_virtual_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The same without the virtual environment that this process was started in: installers look for it."""
-    return {name: value for name, value in environment.items() if name != "VIRTUAL_ENV"}
+    Args:
+        has_its_own: It has an environment of its own. Not ours, then: installers look for that.
+    """
+    kept = {name: value for name, value in without_git().items() if not name.startswith(_NOT_INHERITED)}
+    if has_its_own:
+        kept.pop("VIRTUAL_ENV", None)
+    return kept
 
 
 def _wanted(listing: Listing) -> list[ListedTest]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -87,7 +87,7 @@ def git(folder: Path, *arguments: str) -> str:
         ExperimentError: It fails; the sentence is its own last one.
     """
     try:
-        done = run_git(folder, *arguments, environment=without_git(os.environ), timeout_s=None)
+        done = run_git(folder, *arguments, environment=without_git(), timeout_s=None)
     except OSError as error:
         raise ExperimentError(f"git cannot be run in {folder}: {error.strerror}. Is it installed?") from error
     if done.returncode:
@@ -99,9 +99,9 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def without_git(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment for a process that may look at another repository, or work tree, than this one did."""
-    return {name: value for name, value in environment.items() if name not in _OF_ONE_REPOSITORY}
+def without_git() -> dict[str, str]:
+    """The variables of a process that may look at another repository, or work tree, than this one did."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
 
 
 def _submodules(folder: Path) -> tuple[str, ...]:
