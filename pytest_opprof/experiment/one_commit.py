@@ -12,12 +12,7 @@ from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.experiment.place import Place
 from pytest_opprof.experiment.search import Measured
 from pytest_opprof.experiment.session import ProcessDiedError, Spot, measure_and_list
-from pytest_opprof.experiment.sides import (
-    inherited,
-    interpreter,
-    refuse_strangers,
-    set_up,
-)
+from pytest_opprof.experiment.sides import inherited, made_ready, refuse_strangers
 from pytest_opprof.experiment.worktree import checked_out, git, top_folder
 from pytest_opprof.metrics import MetricPath
 from pytest_opprof.results.run import Run, TestResult
@@ -41,7 +36,7 @@ class Target:
         test: The test's id as pytest takes it there.
         path: An exact metric.
         setup: A shell command that makes a work tree ready, such as a build; empty for none.
-        python: The interpreter of each work tree, see `sides.interpreter`.
+        python: The interpreter of each work tree, see `sides.made_ready`.
         files: The test's file and the conftest.py files above it as the newest commit has them, by path
             from the repository's top; None for what it lacks. They take the place of each commit's own: all
             commits run the same test.
@@ -89,19 +84,15 @@ def measure_commit(target: Target, commit: str) -> Measured:
         with checked_out(target.repository, commit) as tree, Place("bisect") as place:
             here = tree.folder / target.repository.relative_to(top)
             _put(target.files, tree.folder)
-            environment = _environment(here, has_its_own=bool(target.python))
             name = commit[:_SHORT]
             spot = Spot(
                 python=target.python,
                 folder=here,
-                environment=environment,
+                environment=_environment(here, has_its_own=bool(target.python)),
                 place=place.folder,
                 locks=(tree.lock, place.lock),
             )
-            if target.setup:
-                set_up(target.setup, side=name, spot=spot)
-            python = interpreter(target.python, whose=name, folder=here, environment=environment)
-            spot = replace(spot, python=python)
+            spot = made_ready(spot, setup=target.setup, side=name, whose=name)
             run, listing, done = measure_and_list([*_QUIET, target.test], spot, timeout=target.timeout)
             refuse_strangers(listing, whose=name, base=tree.folder, head=top)
             found = _value(run, target)

@@ -24,15 +24,10 @@ DEFAULT_MAX_TIME: Final = 1.0
 class Request:
     """What the user asked for; None where he left it to us, or to the experiment that goes on.
 
+    What is not told here is as a `Plan` has it.
+
     Attributes:
         base: A branch, tag or commit.
-        arguments: Of pytest: tests, and options that say how they are run.
-        processes: A side.
-        steps: Timed by each process, of each test.
-        max_time: How much longer it may look for undisturbed ones, seconds.
-        seed: Of the order.
-        setup: A command that builds a side.
-        python: The interpreter of a side, from its folder on.
         timeout: How long a process may take, seconds.
         resume: "" to start anew; "newest", or an experiment's name.
     """

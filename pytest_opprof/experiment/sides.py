@@ -180,15 +180,10 @@ def prepare(plan: Plan, *, base: Path, head: Path, place: Path, locks: tuple[int
 
 
 def _built(spot: Spot, *, side: Side, setup: str) -> Spot:
-    """A side's spot once it is built, with the interpreter that is there then."""
     if not spot.folder.is_dir():
         raise ExperimentError(f"the {side} has no folder {spot.folder}: start where both sides have one")
     spot.place.mkdir()
-    if setup:
-        set_up(setup, side=side, spot=spot)
-    whose = f"the {side}"
-    found = interpreter(spot.python, whose=whose, folder=spot.folder, environment=spot.environment)
-    return replace(spot, python=found)
+    return made_ready(spot, setup=setup, side=side, whose=f"the {side}")
 
 
 def _policy(head: Listing) -> Policy:
@@ -207,17 +202,37 @@ def _bench(side: Side, spot: Spot, listing: Listing, common: Iterable[ListedTest
     return Bench(side=side, spot=spot, options=options, tests=tests)
 
 
-def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[str, str]) -> str:
-    """The interpreter that measures the code in a folder.
+def made_ready(spot: Spot, *, setup: str, side: str, whose: str) -> Spot:
+    """A spot once it is built, with the interpreter that is there then.
 
     Args:
-        python: A path from the folder on, the name of a program, or "" for this interpreter.
+        spot: Its interpreter is a path from its folder on, the name of a program, or "" for this interpreter.
+        setup: The user's command that builds it; "" for none.
+        side: What the command is told.
         whose: "the base", for a sentence.
-        environment: All variables of its processes.
 
     Raises:
-        ExperimentError: There is none, or it lacks this release of ours.
+        ExperimentError: It does not build, has no interpreter, or one without this release of ours. Where it
+            does not build, the sentence is followed by its last lines, and a note has all of them.
     """
+    if setup:
+        _set_up(setup, side=side, spot=spot)
+    return replace(spot, python=_interpreter(spot, whose=whose))
+
+
+def _set_up(command: str, *, side: str, spot: Spot) -> None:
+    environment = {**spot.environment, "OPPROF_SIDE": side}
+    done = run(["/bin/sh", "-c", command], folder=spot.folder, environment=environment, locks=spot.locks)
+    if done.code:
+        error = ExperimentError(
+            f"the {side} does not build: `{command}` in {spot.folder}: {done.ending}:\n{done.tail}"
+        )
+        error.add_note(done.output)
+        raise error
+
+
+def _interpreter(spot: Spot, *, whose: str) -> str:
+    python, folder, environment = spot.python, spot.folder, spot.environment
     if not python:
         return sys.executable
     found = str(folder / python) if os.sep in python else shutil.which(python, path=environment.get("PATH"))
@@ -234,22 +249,6 @@ def interpreter(python: str, *, whose: str, folder: Path, environment: Mapping[s
             f"{whose}'s interpreter {found} {theirs}: let --setup install {DISTRIBUTION}=={ours} for it"
         )
     return found
-
-
-def set_up(command: str, *, side: str, spot: Spot) -> None:
-    """Run the user's command that builds a side.
-
-    Raises:
-        ExperimentError: It fails; the sentence is followed by its last lines, and a note has all of them.
-    """
-    environment = {**spot.environment, "OPPROF_SIDE": side}
-    done = run(["/bin/sh", "-c", command], folder=spot.folder, environment=environment, locks=spot.locks)
-    if done.code:
-        error = ExperimentError(
-            f"the {side} does not build: `{command}` in {spot.folder}: {done.ending}:\n{done.tail}"
-        )
-        error.add_note(done.output)
-        raise error
 
 
 def refuse_strangers(listing: Listing, *, whose: str, base: Path, head: Path) -> None:
