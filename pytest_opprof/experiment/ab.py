@@ -101,13 +101,12 @@ def run_ab(
             sides=sides,
             kept=kept,
             head=head,
-            base_name=request.base,
+            request=request,
             top=top,
             watcher=watcher,
             clock=clock,
-            timeout=request.timeout,
         )
-        comparison = experiment.compared(request.settings, worktree=worktree)
+        comparison = experiment.compared(worktree)
         kept.finish()
     return comparison
 
@@ -119,17 +118,16 @@ class _Experiment:
     sides: Sides
     kept: Kept
     head: Head
-    base_name: str
+    request: Request
     top: Path
     watcher: Watcher
     clock: Callable[[], float]
-    timeout: float | None
 
-    def compared(self, settings: TimeSettings, *, worktree: Worktree) -> TimeComparison:
+    def compared(self, worktree: Worktree) -> TimeComparison:
         """Try both sides, measure them, judge, and measure once more what was found."""
-        began = self.clock()
+        settings, began = self.request.settings, self.clock()
         tried, usual = self._tried(worktree)
-        patience = self.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (self.clock() - began))
+        patience = self.request.timeout or max(_LEAST_PATIENCE_S, _PATIENCE * (self.clock() - began))
         sides = self.sides.told({USUAL_NS: str(usual)})
         node_ids = list(timed(readings_by_test(*tried), settings=TimeSettings()))
         _refuse_failures(tried[0][0], node_ids)
@@ -153,11 +151,11 @@ class _Experiment:
         Before and after, it is found what a probe of the machine's speed takes as a rule.
         """
         found = [*probes()]
-        base, listing = self.sides.base.tried(timeout=self.timeout)
+        base, listing = self.sides.base.tried(timeout=self.request.timeout)
         found += probes()
         refuse_strangers(listing, whose="the base", base=worktree.folder, head=self.top)
         with_new = replace(self.sides.head, tests={**self.sides.head.tests, **self.sides.only_head})
-        head, _ = with_new.tried(timeout=self.timeout)
+        head, _ = with_new.tried(timeout=self.request.timeout)
         self._check_head()
         found += probes()
         return ([self._named(base, Side.BASE)], [self._named(head, Side.HEAD)]), usual_ns(found)
@@ -165,7 +163,7 @@ class _Experiment:
     def _headline(self, tests: int) -> str:
         plan = self.kept.plan
         parts = [
-            f"base {self.base_name}@{plan.base[:_SHORT]}",
+            f"base {self.request.base}@{plan.base[:_SHORT]}",
             f"head {self.head.commit.short}",
             counted(tests, "test"),
             f"{plan.processes} processes a side, interleaved",
@@ -248,7 +246,7 @@ class _Experiment:
         if side is Side.HEAD:
             return replace(run, commit=self.head.commit)
         commit = Commit(id=self.kept.plan.base, dirty=False)
-        return replace(run, name=self.base_name, commit=commit)
+        return replace(run, name=self.request.base, commit=commit)
 
     def _progress(
         self, name: str, runs: dict[Side, list[Run]], done: int, total: int, *, began: float, measured: int

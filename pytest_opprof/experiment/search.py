@@ -21,9 +21,6 @@ class Measured:
     error: str = ""
 
 
-Measure = Callable[[str], Measured]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """Where the number changed.
@@ -38,7 +35,7 @@ class Found:
     suspects: tuple[str, ...]
 
 
-def first_change(commits: Sequence[str], measure: Measure, *, good: int) -> Found:
+def first_change(commits: Sequence[str], measure: Callable[[str], Measured], *, good: int) -> Found:
     """Search where a number is no longer ``good``.
 
     A number that changes more than once has several such places: this finds one of them, and the commit
