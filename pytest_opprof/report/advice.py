@@ -53,21 +53,16 @@ class Rule:
     """An anti-pattern.
 
     Attributes:
-        number: As in ``OP103``; it never changes.
+        code: Its name in docs/rules.md, which never changes.
         title: What the pattern is called on its page.
         sentence: What it costs, and what to write instead.
         applies: Whether facts show it.
     """
 
-    number: int
+    code: str
     title: str
     sentence: str
     applies: Callable[[Facts], bool]
-
-    @property
-    def code(self) -> str:
-        """``OP103``."""
-        return f"OP{self.number}"
 
 
 def _goes_to_the_host_and_back(facts: Facts) -> bool:
@@ -91,7 +86,7 @@ def _records_a_graph(facts: Facts) -> bool:
 # The first rule that applies is shown, so the most telling ones stand first.
 RULES: Final = (
     Rule(
-        number=107,
+        code="OP107",
         title="A function is compiled again",
         sentence=(
             "torch.compile compiled a function again, because a guard on its arguments failed. Keep their "
@@ -100,7 +95,7 @@ RULES: Final = (
         applies=lambda facts: facts.recompiles > 0,
     ),
     Rule(
-        number=102,
+        code="OP102",
         title="A copy to the host and back",
         sentence=(
             "This copies to the host and back, and waits for the device twice. Use torch ops on the "
@@ -109,7 +104,7 @@ RULES: Final = (
         applies=_goes_to_the_host_and_back,
     ),
     Rule(
-        number=101,
+        code="OP101",
         title="A value is read from a tensor",
         sentence=(
             "This reads a value from a tensor, so on a GPU the host waits until all earlier work is "
@@ -118,7 +113,7 @@ RULES: Final = (
         applies=lambda facts: not _READS.isdisjoint(facts.roots),
     ),
     Rule(
-        number=104,
+        code="OP104",
         title="A Python loop over rows",
         sentence=(
             "A Python loop runs these ops once for each row. One op on the whole batch does the same "
@@ -127,7 +122,7 @@ RULES: Final = (
         applies=_loops_over_rows,
     ),
     Rule(
-        number=105,
+        code="OP105",
         title="A graph that nobody asked for",
         sentence=(
             "Autograd now records these ops, and keeps their inputs for a backward pass. Run them under "
@@ -136,7 +131,7 @@ RULES: Final = (
         applies=_records_a_graph,
     ),
     Rule(
-        number=106,
+        code="OP106",
         title="An in-place op became one that allocates",
         sentence=(
             "This allocates a new tensor where an in-place op wrote into the old one. Use the op whose "
@@ -145,7 +140,7 @@ RULES: Final = (
         applies=lambda facts: any(facts.fell(f"{op}_") for op in facts.roots),
     ),
     Rule(
-        number=103,
+        code="OP103",
         title="A copy that is new",
         sentence=(
             "This copies the whole tensor once more. Drop the copy unless somebody writes to it, or "
@@ -154,7 +149,7 @@ RULES: Final = (
         applies=lambda facts: facts.roots[0] in {"aten::clone", "aten::contiguous"},
     ),
     Rule(
-        number=108,
+        code="OP108",
         title="Conversions between dtypes",
         sentence=(
             "This converts a tensor to another dtype or device, which copies it. Keep one dtype from end "

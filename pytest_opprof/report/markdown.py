@@ -71,6 +71,7 @@ class _Widths:
     cause: int
 
 
+_NO_LINKS = Links()
 _WIDTHS = (_Widths(name=120, cause=160), _Widths(name=60, cause=60), _Widths(name=32, cause=0))
 
 
@@ -79,7 +80,7 @@ def markdown_comment(
     *,
     marker: str | None = None,
     limit: int = COMMENT_LIMIT,
-    links: Links | None = None,
+    links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
     """The comment of a pull request.
@@ -91,7 +92,6 @@ def markdown_comment(
         links: Where to read on.
         self_reported: Say that the pull request's own code produced the numbers.
     """
-    links = links or Links()
     page = _Page(limit=limit, rest=_linked("the job summary", links.summary), links=links)
     return page.text(Summary.of(comparison), before=marker, after=_SELF_REPORTED if self_reported else None)
 
@@ -100,7 +100,7 @@ def job_summary(
     comparison: Judged,
     *,
     limit_bytes: int = SUMMARY_LIMIT,
-    links: Links | None = None,
+    links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
     """The summary of a job of GitHub Actions: the same with room for more.
@@ -111,7 +111,6 @@ def job_summary(
         links: Where to read on.
         self_reported: Say that the pull request's own code produced the numbers.
     """
-    links = links or Links()
     page = _Page(limit=limit_bytes, rest=_linked("the comparison document", links.document), links=links)
     return page.text(Summary.of(comparison), before=None, after=_SELF_REPORTED if self_reported else None)
 
@@ -121,7 +120,7 @@ def gitlab_note(
     *,
     marker: str | None = None,
     limit: int = NOTE_LIMIT,
-    links: Links | None = None,
+    links: Links = _NO_LINKS,
     self_reported: bool = False,
 ) -> str:
     """The note of a merge request of GitLab, which has no summaries of jobs.
@@ -133,7 +132,6 @@ def gitlab_note(
         links: Where to read on.
         self_reported: Say that the merge request's own code produced the numbers.
     """
-    links = links or Links()
     page = _Page(limit=limit, rest=_linked("the job's artifacts", links.summary), links=links)
     said = _SELF_REPORTED.replace("pull request", "merge request") if self_reported else None
     return page.text(Summary.of(comparison), before=marker, after=said)
