@@ -16,7 +16,6 @@ from pytest_opprof.metrics import (
     Metric,
     MetricPath,
     Scope,
-    Slack,
     matches,
     parse_path,
 )
@@ -78,13 +77,10 @@ class Gates:
             return _ADVISORY
         if metric.scope is Scope.TOTAL and metric.watched:
             if metric.slack is not None:
-                return _within(metric.slack)
+                percent, least = metric.slack.percent, metric.slack.least
+                return Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(percent, 100), least=least)
             return _BOUNDED if metric.family is Family.BOUNDED else _EXACT
         return _EXACT if metric is COUNT and op in WATCHED_OPS else None
-
-
-def _within(slack: Slack) -> Rule:
-    return Rule(kind=RuleKind.TOLERANCE, tolerance=Fraction(slack.percent, 100), least=slack.least)
 
 
 def _is_meant(path: MetricPath, op: str | None) -> bool:

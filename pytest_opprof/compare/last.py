@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_opprof.baselines.folder import project_writing, state_file
 from pytest_opprof.baselines.git import Git
-from pytest_opprof.compare.comparison import Comparison, TestComparison
+from pytest_opprof.compare.comparison import Comparison
 from pytest_opprof.compare.document import read_comparison, write_comparison
 from pytest_opprof.errors import UsageError
 from pytest_opprof.results.files import shown
@@ -28,9 +28,12 @@ def keep_last(folder: Path, comparison: Comparison) -> None:
     Raises:
         StoreError: It cannot be written; an existing file is unchanged.
     """
-    brief = replace(comparison, tests=tuple(_brief(test) for test in comparison.tests))
+    brief = (
+        replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
+        for test in comparison.tests
+    )
     with project_writing(folder):
-        write_comparison(state_file(folder, _LAST), brief)
+        write_comparison(state_file(folder, _LAST), replace(comparison, tests=tuple(brief)))
 
 
 def last_comparison(folder: Path) -> Comparison:
@@ -69,10 +72,6 @@ def refuse_stale(comparison: Comparison, folder: Path) -> None:
             f"the last comparison is of {measured.short}, and {here[:7]} is checked out. Run the tests "
             "again, or name a file of opprof compare -o with --comparison"
         )
-
-
-def _brief(test: TestComparison) -> TestComparison:
-    return replace(test, base=_without_rows(test.base), head=_without_rows(test.head))
 
 
 def _without_rows(side: TestResult | None) -> TestResult | None:

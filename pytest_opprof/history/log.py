@@ -203,7 +203,7 @@ class _Writer:
         for definition in (record.environment, *(definition for definition, _ in record.tests)):
             if definition.digest not in self._defined:
                 self._defined.add(definition.digest)
-                self._put(_definition_line(definition))
+                self._put(f'{{"define":"{definition.digest}","as":{definition.text}}}\n')
         self._put(_run_line(record))
 
     def flush(self) -> None:
@@ -239,10 +239,6 @@ def _append(descriptor: int, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, before)
         raise
-
-
-def _definition_line(definition: Definition) -> str:
-    return f'{{"define":"{definition.digest}","as":{definition.text}}}\n'
 
 
 def _run_line(record: RunRecord) -> str:
