@@ -92,8 +92,9 @@ def markdown_comment(
         links: Where to read on.
         self_reported: Say that the pull request's own code produced the numbers.
     """
-    page = _Page(limit=limit, rest=_linked("the job summary", links.summary), links=links)
-    return page.text(Summary.of(comparison), before=marker, after=_SELF_REPORTED if self_reported else None)
+    rest = _linked("the job summary", links.summary)
+    said = _SELF_REPORTED if self_reported else None
+    return _page(comparison, limit=limit, rest=rest, links=links, before=marker, after=said)
 
 
 def job_summary(
@@ -111,8 +112,9 @@ def job_summary(
         links: Where to read on.
         self_reported: Say that the pull request's own code produced the numbers.
     """
-    page = _Page(limit=limit_bytes, rest=_linked("the comparison document", links.document), links=links)
-    return page.text(Summary.of(comparison), before=None, after=_SELF_REPORTED if self_reported else None)
+    rest = _linked("the comparison document", links.document)
+    said = _SELF_REPORTED if self_reported else None
+    return _page(comparison, limit=limit_bytes, rest=rest, links=links, before=None, after=said)
 
 
 def gitlab_note(
@@ -132,80 +134,70 @@ def gitlab_note(
         links: Where to read on.
         self_reported: Say that the merge request's own code produced the numbers.
     """
-    page = _Page(limit=limit, rest=_linked("the job's artifacts", links.summary), links=links)
+    rest = _linked("the job's artifacts", links.summary)
     said = _SELF_REPORTED.replace("pull request", "merge request") if self_reported else None
-    return page.text(Summary.of(comparison), before=marker, after=said)
+    return _page(comparison, limit=limit, rest=rest, links=links, before=marker, after=said)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
-    """What a page may hold, and where its readers find the rest.
+def _page(
+    comparison: Judged, *, limit: int, rest: str, links: Links, before: str | None, after: str | None
+) -> str:
+    """A page.
 
-    Attributes:
-        limit: In bytes.
+    Args:
+        limit: Bytes that it may have.
         rest: Markdown that names the place of what had to be left out.
-        links: For the last line.
+        links: For the last line, and for the lines of causes.
+        before: Its first line.
+        after: A sentence under its headline.
     """
+    summary = Summary.of(comparison)
+    head = [*filter(None, [before]), *_headline(summary), *([after, ""] if after else [])]
+    foot = _foot(links)
+    # Room for the sentences that count what is missing.
+    room = limit - size("\n".join([*head, *foot])) - 4 * size(rest) - 200
+    causes, told = _causes(summary, source=links.source, room=room // 2)
+    room -= size("\n".join(causes)) + 1
+    lead, more = _ordered(summary, told=told)
+    names = short_names([test.node_id for test in summary.tests])
+    table, missing = _table(lead, more, names=names, room=room)
+    room -= size("\n".join(table)) + 1
+    folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
+    alarm = [f"**{missing} more regressions, see {rest}.**", ""] if missing else []
+    cut = [f"{omitted} rows omitted, see {rest}.", ""] if omitted else []
+    return "\n".join([*head, *alarm, *causes, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
 
-    limit: int
-    rest: str
-    links: Links
 
-    def text(self, summary: Summary, *, before: str | None, after: str | None) -> str:
-        """The page.
+def _causes(summary: Summary, *, source: str | None, room: int) -> tuple[list[str], set[str]]:
+    """What made tests fail, and the command that accepts it: once for each cause, numbered as everywhere.
 
-        Args:
-            before: Its first line.
-            after: A sentence under its headline.
-        """
-        head = [*filter(None, [before]), *_headline(summary), *([after, ""] if after else [])]
-        foot = self._foot()
-        # Room for the sentences that count what is missing.
-        room = self.limit - size("\n".join([*head, *foot])) - 4 * size(self.rest) - 200
-        causes, told = self._causes(summary, room=room // 2)
-        room -= size("\n".join(causes)) + 1
-        lead, more = _ordered(summary, told=told)
-        names = short_names([test.node_id for test in summary.tests])
-        table, missing = _table(lead, more, names=names, room=room)
-        room -= size("\n".join(table)) + 1
-        folds, omitted = _fitting(folds_of(summary, shown=[*lead, *more]), room=room)
-        alarm = [f"**{missing} more regressions, see {self.rest}.**", ""] if missing else []
-        cut = [f"{omitted} rows omitted, see {self.rest}.", ""] if omitted else []
-        return "\n".join([*head, *alarm, *causes, *table, *folds, *cut, *foot]).rstrip("\n") + "\n"
+    Returns:
+        The lines of as many causes as there is room for, and the node ids of their tests.
+    """
+    causes = common_causes(summary.exact)
+    lines: list[str] = []
+    told: set[str] = set()
+    for cause in causes[:_MOST_CAUSES]:
+        part = cause_in_markdown(cause, source=source)
+        room -= size("\n".join(part)) + 1
+        if room < 0:
+            break
+        lines += part
+        told |= {test.node_id for test in cause.tests}
+    shown = sum(cause.tests[0].node_id in told for cause in causes)
+    if lines and shown < len(causes):
+        lines += [f"... and {counted(len(causes) - shown, 'more cause')}", ""]
+    base = summary.exact.base
+    if lines and base is not None:
+        see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
+        lines += [f"Run {see} before you accept: the numbers are those of the last run.", ""]
+    return lines, told
 
-    def _causes(self, summary: Summary, *, room: int) -> tuple[list[str], set[str]]:
-        """What made tests fail, and the command that accepts it: once for each cause, numbered as everywhere.
 
-        Returns:
-            The lines of as many causes as there is room for, and the node ids of their tests.
-        """
-        causes = common_causes(summary.exact)
-        lines: list[str] = []
-        told: set[str] = set()
-        for cause in causes[:_MOST_CAUSES]:
-            part = cause_in_markdown(cause, source=self.links.source)
-            room -= size("\n".join(part)) + 1
-            if room < 0:
-                break
-            lines += part
-            told |= {test.node_id for test in cause.tests}
-        shown = sum(cause.tests[0].node_id in told for cause in causes)
-        if lines and shown < len(causes):
-            lines += [f"... and {counted(len(causes) - shown, 'more cause')}", ""]
-        base = summary.exact.base
-        if lines and base is not None:
-            see = name_in_code(f"pytest --opprof-baseline={shlex.quote(base.name or 'NAME')}", width=4_000)
-            lines += [f"Run {see} before you accept: the numbers are those of the last run.", ""]
-        return lines, told
-
-    def _foot(self) -> list[str]:
-        known = {
-            "Job": self.links.summary,
-            "Comparison document": self.links.document,
-            "Traces": self.links.traces,
-        }
-        links = [_linked(label, address) for label, address in known.items() if address]
-        return [" · ".join(links)] if links else []
+def _foot(links: Links) -> list[str]:
+    known = {"Job": links.summary, "Comparison document": links.document, "Traces": links.traces}
+    told = [_linked(label, address) for label, address in known.items() if address]
+    return [" · ".join(told)] if told else []
 
 
 def _linked(label: str, address: str | None) -> str:

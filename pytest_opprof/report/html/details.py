@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pytest_opprof.compare.comparison import Change, LimitResult, TestComparison
@@ -45,7 +46,7 @@ def test_details(
         "base": _side(exact.base if exact else None),
         "head": _side(exact.head if exact else None),
         "times": times,
-        "trends": [trend.to_page() for trend in trends],
+        "trends": list(map(asdict, trends)),
     }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from pytest_opprof.units import Unit
 
@@ -38,7 +37,3 @@ class MetricTrend:
     unit: Unit
     points: tuple[TrendPoint, ...]
     note: str = ""
-
-    def to_page(self) -> dict[str, Any]:
-        """The trend as the script of the page reads it."""
-        return asdict(self)
