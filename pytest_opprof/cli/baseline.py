@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.output import print_lines, width
-from pytest_opprof.cli.project import Project, add_store, history_log, store_of
+from pytest_opprof.cli.project import add_store, history_log, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
 
 if TYPE_CHECKING:
@@ -201,23 +201,20 @@ def _prune(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _push(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.baselines.git_remote import push_refs  # noqa: PLC0415
 
     names = _names(archive, args.names)
     if args.other is not None:
-        other = open_store(args.other, root=Path.cwd(), project=Project.here().root)
-        _print_notes(other.take(archive, names))
+        _print_notes(store_of(args.other).take(archive, names))
     else:
         _print_notes(push_refs(archive, names, remote=args.remote))
 
 
 def _pull(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.archive import open_store  # noqa: PLC0415
     from pytest_opprof.baselines.git_remote import pull_refs  # noqa: PLC0415
 
     if args.other is not None:
-        other = open_store(args.other, root=Path.cwd(), project=Project.here().root)
+        other = store_of(args.other)
         _print_notes(archive.take(other, _names(other, args.names)))
     else:
         _print_notes(pull_refs(archive, args.names, remote=args.remote))
