@@ -18,27 +18,18 @@ if TYPE_CHECKING:
 
     Value = str | list[str]  # of a key: a text, or a line each
 
-# In the order in which pytest looks; the flag says whether the file counts even without the section.
-_INI_FILES = {
-    "pytest.ini": ("pytest", True),
-    ".pytest.ini": ("pytest", True),
-    "tox.ini": ("pytest", False),
-    "setup.cfg": ("tool:pytest", False),
+# The section of each file, in the order in which pytest looks.
+_FILES = {
+    "pytest.toml": "pytest",
+    ".pytest.toml": "pytest",
+    "pytest.ini": "pytest",
+    ".pytest.ini": "pytest",
+    "pyproject.toml": "tool.pytest",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
 }
-_TOML_FILES = {
-    "pytest.toml": (("pytest",), True),
-    ".pytest.toml": (("pytest",), True),
-    "pyproject.toml": (("tool", "pytest"), False),
-}
-_ORDER = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
-)
+# These are of others too, and count only with the section.
+_SHARED = frozenset({"pyproject.toml", "tox.ini", "setup.cfg"})
 _INI_OPTIONS = "ini_options"
 
 
@@ -51,11 +42,6 @@ class Section:
     text: str
     values: Mapping[str, Any]
     exists: bool
-
-    @property
-    def is_toml(self) -> bool:
-        """Whether values are quoted."""
-        return self.path.suffix == ".toml"
 
     def missing(self, values: Mapping[str, Value]) -> dict[str, Value]:
         """The values that are not set yet."""
@@ -84,7 +70,7 @@ class Section:
         write_bytes(self.path, text.encode("utf-8"))
 
     def _written(self, value: Value) -> str:
-        if self.is_toml:
+        if self.path.suffix == ".toml":
             return json.dumps(value, ensure_ascii=False)
         return value if isinstance(value, str) else "".join(f"\n    {line}" for line in value)
 
@@ -123,10 +109,9 @@ def enclosing_section(folder: Path) -> Section | None:
 
 
 def _found_in(folder: Path) -> Section | None:
-    for name in _ORDER:
+    for name in _FILES:
         section = _read_file(folder / name)
-        always = _INI_FILES[name][1] if name in _INI_FILES else _TOML_FILES[name][1]
-        if section is not None and (section.exists or always):
+        if section is not None and (section.exists or name not in _SHARED):
             return section
     return None
 
@@ -143,9 +128,8 @@ def _read_file(path: Path) -> Section | None:
 
 
 def _read(path: Path, text: str) -> Section:
-    if path.name in _INI_FILES:
-        return _read_ini(path, text, title=_INI_FILES[path.name][0])
-    return _read_toml(path, text, tables=_TOML_FILES[path.name][0])
+    read = _read_toml if path.suffix == ".toml" else _read_ini
+    return read(path, text, title=_FILES[path.name])
 
 
 def _read_ini(path: Path, text: str, *, title: str) -> Section:
@@ -159,19 +143,19 @@ def _read_ini(path: Path, text: str, *, title: str) -> Section:
     return Section(path=path, title=title, text=text, values=values, exists=exists)
 
 
-def _read_toml(path: Path, text: str, *, tables: tuple[str, ...]) -> Section:
+def _read_toml(path: Path, text: str, *, title: str) -> Section:
     try:
         table: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     exists = True
-    for name in tables:
+    for name in title.split("."):
         exists = exists and isinstance(table, dict) and name in table
         table = table.get(name, {}) if isinstance(table, dict) else {}
     # [tool.pytest] is pytest 9's own; ini_options is what every pytest reads.
     if path.name == "pyproject.toml" and (not exists or _INI_OPTIONS in table):
         exists = exists and isinstance(table.get(_INI_OPTIONS), dict)
         table = table.get(_INI_OPTIONS, {})
-        tables = (*tables, _INI_OPTIONS)
+        title = f"{title}.{_INI_OPTIONS}"
     values = table if isinstance(table, dict) else {}
-    return Section(path=path, title=".".join(tables), text=text, values=values, exists=exists)
+    return Section(path=path, title=title, text=text, values=values, exists=exists)
