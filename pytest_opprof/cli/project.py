@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import argparse
 
     from pytest_opprof.baselines.archive import Archive
-    from pytest_opprof.compare.gates import Gates
     from pytest_opprof.compare.renamed_tests import Renamed
     from pytest_opprof.compare.sessions import Policy
     from pytest_opprof.compare.verdicts import FailOn
@@ -54,13 +53,6 @@ class Project:
         """The URI of its store, from its root on."""
         return self._text("opprof_store") or _STORE
 
-    @property
-    def gates(self) -> Gates:
-        """Its rules for exact gates."""
-        from pytest_opprof.compare.gates import parse_gate_options  # noqa: PLC0415
-
-        return parse_gate_options(self._lines("opprof_gate"), where="opprof_gate")
-
     def policy(self, gates: list[str]) -> Policy:
         """Its rules, under those of the command line, and what was accepted in it.
 
@@ -74,7 +66,7 @@ class Project:
         from pytest_opprof.compare.sessions import Policy  # noqa: PLC0415
 
         return Policy(
-            ini=self.gates,
+            ini=parse_gate_options(self._lines("opprof_gate"), where="opprof_gate"),
             command_line=parse_gate_options(gates, where="--gate"),
             accepted=read_accepted(project_folder(Path.cwd())),
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_opprof.report.text import Line
-    from pytest_opprof.results.run import Run, TestResult
+    from pytest_opprof.results.run import Run
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,7 +86,9 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
     from pytest_opprof.report.terminal import rank_lines, result_title, run_title  # noqa: PLC0415
 
     columns = args.columns.split(",") if args.columns else None
-    tests = tests_like(args.test, found, where=args.run)
+    tests = [test for test in found.tests if args.test is None or is_like(test.node_id, args.test)]
+    if args.test and not tests:
+        raise UsageError(f"{args.run} has no test like {args.test!r} ({len(found.tests)} tests)")
     yield run_title(found)
     for test in tests:
         yield ""
@@ -94,18 +96,6 @@ def run_lines(found: Run, args: argparse.Namespace) -> Iterator[Line | str]:
         if test.ops:
             yield from op_table(test, sort_by=args.sort, rows=args.rows, columns=columns)
         yield from rank_lines(test, width=width())
-
-
-def tests_like(pattern: str | None, found: Run, *, where: str) -> list[TestResult]:
-    """The tests of a run whose id contains or matches a pattern; all of them without one.
-
-    Raises:
-        UsageError: There is none.
-    """
-    tests = [test for test in found.tests if pattern is None or is_like(test.node_id, pattern)]
-    if pattern and not tests:
-        raise UsageError(f"{where} has no test like {pattern!r} ({len(found.tests)} tests)")
-    return tests
 
 
 def is_like(node_id: str, pattern: str) -> bool:
