@@ -13,6 +13,7 @@ from pytest_opprof.baselines.keys import KEPT_RUNS
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import add_store, history_log, store_of
 from pytest_opprof.errors import MissingBaselineError, UsageError
+from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -236,14 +237,10 @@ def _names(archive: Archive, asked: Sequence[str]) -> Sequence[str]:
 
 
 def _print_gone(entries: Iterable[Entry]) -> None:
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
-
     for entry in entries:
         print(f"removed {escaped(entry.place)}")
 
 
 def _print_notes(notes: Iterable[str]) -> None:
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
-
     for note in notes:
         print(escaped(note))

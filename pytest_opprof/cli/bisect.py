@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.cli.terminated import terminated_as_interrupted
+from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
         OpprofError: What was asked for is invalid, or not be measured.
     """
     from pytest_opprof.experiment.bisect import Bisection, question_of  # noqa: PLC0415
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
 
     here = Path.cwd()
     question = question_of(
@@ -87,8 +87,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _answer_lines(answer: Bisected) -> Iterator[str]:
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
-
     before, newest = answer.before, answer.newest
     yield ""
     if not answer.suspects:

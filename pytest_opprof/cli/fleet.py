@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.errors import UsageError
+from pytest_opprof.report.text import Line, Style, escaped
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,8 +131,6 @@ def _ingest(args: argparse.Namespace) -> int:
     from pytest_opprof.fleet.ingest import ingest  # noqa: PLC0415
     from pytest_opprof.fleet.manifest import Status, missing_ranks  # noqa: PLC0415
     from pytest_opprof.fleet.summary import file_problems, missing_problem  # noqa: PLC0415
-    from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
-    from pytest_opprof.wording import counted  # noqa: PLC0415
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters of it is told rank by rank
     with engine(args.engine, workers=args.workers) as on:
@@ -174,7 +175,6 @@ def _windows(args: argparse.Namespace, job: str) -> list[Window]:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from pytest_opprof.errors import UsageError  # noqa: PLC0415
     from pytest_opprof.fleet.summary import summarize  # noqa: PLC0415
 
     windows = {one.window: one for one in _windows(args, args.job)}

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.report.text import escaped
 from pytest_opprof.wording import counted
 
 
@@ -26,7 +27,6 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         OpprofError: The file is none of pytest-benchmark's, or the run cannot be written.
     """
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
     from pytest_opprof.results.benchmark_run import run_from_benchmarks  # noqa: PLC0415
     from pytest_opprof.results.files import write_run  # noqa: PLC0415
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.errors import UsageError
+from pytest_opprof.report.text import Line, Style, escaped
 from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_opprof.report.text import Line
     from pytest_opprof.results.shards import Joined
 
 
@@ -65,8 +65,6 @@ def _node_ids(path: Path) -> list[str]:
 
 
 def _lines(joined: Joined, args: argparse.Namespace) -> Iterator[Line | str]:
-    from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
-
     yield from (escaped(note) for note in joined.notes)
     yield from (Line(escaped(f"missing: {gap}"), Style.BAD) for gap in joined.gaps)
     tests, runs = counted(len(joined.run.tests), "test"), counted(len(args.runs), "run")

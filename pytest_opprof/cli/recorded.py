@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.capture_options import add_capture_options
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.cli.project import add_store, store_of
+from pytest_opprof.report.text import Line, Style, escaped
 
 if TYPE_CHECKING:
     import argparse
 
     from pytest_opprof.compare.comparison import Comparison
     from pytest_opprof.profiler.profile import profile
-    from pytest_opprof.report.text import Line
     from pytest_opprof.results.run import Commit
 
 
@@ -88,7 +88,6 @@ def table_lines(args: argparse.Namespace, recorded: profile, *, name: str) -> li
         name: What was recorded.
     """
     from pytest_opprof.capture.collector import Collector  # noqa: PLC0415
-    from pytest_opprof.report.text import Line, Style, escaped  # noqa: PLC0415
     from pytest_opprof.report.trace_tables import recording_title  # noqa: PLC0415
 
     (cycle,) = recorded.cycles

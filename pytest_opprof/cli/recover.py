@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from pytest_opprof.cli.output import print_lines
 from pytest_opprof.cli.project import Project
 from pytest_opprof.errors import UsageError
+from pytest_opprof.report.text import escaped
+from pytest_opprof.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
     from pytest_opprof.recovery.death_report import told  # noqa: PLC0415
     from pytest_opprof.recovery.deaths import death_of, write_trace  # noqa: PLC0415
     from pytest_opprof.recovery.sessions import left_sessions, remove  # noqa: PLC0415
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
 
     if args.folder is not None and not args.folder.is_dir():
         raise UsageError(f"{args.folder}: no such folder")
@@ -79,7 +80,6 @@ def run(args: argparse.Namespace) -> int:
 def _without_other_projects(files: Sequence[SessionFile]) -> list[SessionFile]:
     """The files of this project, and those of others where somebody at the terminal agrees to it."""
     from pytest_opprof.recovery.sessions import Note, project_of  # noqa: PLC0415
-    from pytest_opprof.wording import counted  # noqa: PLC0415
 
     here = project_of(Project.here().root)
     notes = [Note.of(file.note) for file in files]

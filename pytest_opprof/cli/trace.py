@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines, width
+from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> None:
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
     from pytest_opprof.report.trace_tables import step_lines, trace_title  # noqa: PLC0415
     from pytest_opprof.traces.kineto import load_trace  # noqa: PLC0415
 

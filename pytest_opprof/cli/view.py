@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_opprof.cli.output import print_lines
+from pytest_opprof.report.text import escaped
 
 if TYPE_CHECKING:
     from pytest_opprof.baselines.viewing import Side, Viewable
@@ -104,7 +105,6 @@ def _tests_of(path: Path, folder: Path) -> list[Viewable]:
 
 
 def _listed(tests: list[Viewable], folder: Path, *, command: str) -> tuple[()]:
-    from pytest_opprof.report.text import escaped  # noqa: PLC0415
     from pytest_opprof.results.files import shown  # noqa: PLC0415
 
     print_lines(escaped(f"{one.test}: {', '.join(one.files)}") for one in tests)
