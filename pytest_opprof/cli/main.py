@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
-from pytest_opprof.cli.completion import add_completion
 from pytest_opprof.errors import OpprofError, UsageError
 
 GROUPS = {
@@ -31,6 +31,9 @@ COMMANDS = tuple(command for commands in GROUPS.values() for command in commands
 _RECORDING = frozenset(
     {"ab", "attach", "bisect", "env", "fleet", "prepare", "recover", "replay", "run", "trace"}
 )
+_SHELLS = ("bash", "zsh", "tcsh")
+# Other things that may be a file: a run is a file or a baseline's name.
+_MAY_BE_FILES = frozenset({"RUN", "BASE", "HEAD", "SCRIPT"})
 _SIGNALLED = 128
 _SIGPIPE = 13  # Windows does not name it
 
@@ -97,7 +100,12 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
         formatter_class=_Grouped,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show program's version number and exit")
-    add_completion(parser)
+    parser.add_argument(
+        "--print-completion",
+        action=_PrintCompletion,
+        choices=_SHELLS,
+        help='print a completion script, and exit: eval "$(opprof --print-completion bash)"',
+    )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     for module in modules.values():
         module.add_parser(subparsers)
@@ -140,6 +148,28 @@ class _Version(argparse.Action):
 
         print(f"opprof {version()}")
         parser.exit()
+
+
+class _PrintCompletion(argparse.Action):
+    """Prints what a shell needs to complete commands, options and files."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: object, shell: object, *__: object) -> None:
+        try:
+            import shtab  # noqa: PLC0415  # an extra
+        except ModuleNotFoundError as error:
+            raise UsageError("--print-completion needs shtab: pip install shtab") from error
+        _complete_files(parser, shtab.FILE)
+        print(shtab.complete(parser, str(shell)))
+        parser.exit()
+
+
+def _complete_files(parser: argparse.ArgumentParser, file: object) -> None:
+    for action in parser._actions:  # noqa: SLF001  # argparse shows its actions nowhere else
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for command in action.choices.values():
+                _complete_files(command, file)
+        elif action.type is Path or action.metavar in _MAY_BE_FILES:
+            action.complete = file  # type: ignore[attr-defined]  # shtab looks for it there
 
 
 def _module(name: str) -> ModuleType:
