@@ -18,7 +18,6 @@ from pytest_opprof.results.files import parse
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from ssl import SSLContext
-    from types import TracebackType
 
 _TIMEOUT_S = 30.0
 # A page of a hundred comments, each as long as can be and all of it escaped, is less.
@@ -100,9 +99,7 @@ class Api:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def ask(

@@ -223,7 +223,7 @@ def _baseline(
     return found.run, (f"compared with {found.label}", *found.notes)
 
 
-def _held_to(base: Run | None, head: Run) -> tuple[Run, tuple[str, ...]]:
+def _held_to(base: Run | None, head: Run) -> tuple[Run, list[str]]:
     """The run with the gates and limits of the baseline's markers alone, and what to say of its own.
 
     A marker is code of the pull request too: it may switch its gate off, be malformed, or have patterns that
@@ -236,18 +236,10 @@ def _held_to(base: Run | None, head: Run) -> tuple[Run, tuple[str, ...]]:
         gates, limits = (known.gates, known.limits) if known else ({}, {})
         others += test.gates != gates or test.limits != limits
         tests.append(replace(test, gates=gates, limits=limits))
-    left_out = len(before.keys() - {test.node_id for test in head.tests})
-    return replace(head, tests=tuple(tests)), (*_about_markers(others), *_about_tests(left_out))
-
-
-def _about_markers(others: int) -> tuple[str, ...]:
-    if not others:
-        return ()
-    tests = counted(others, "test has", "tests have")
-    return (f"{tests} other gates or limits in the pull request: they hold once it is merged",)
-
-
-def _about_tests(left_out: int) -> tuple[str, ...]:
-    if not left_out:
-        return ()
-    return (f"{left_out} of the baseline's tests are not in what the pull request has uploaded",)
+    notes = []
+    if others:
+        have = counted(others, "test has", "tests have")
+        notes.append(f"{have} other gates or limits in the pull request: they hold once it is merged")
+    if left_out := len(before.keys() - {test.node_id for test in head.tests}):
+        notes.append(f"{left_out} of the baseline's tests are not in what the pull request has uploaded")
+    return replace(head, tests=tuple(tests)), notes
