@@ -18,11 +18,11 @@ from pytest_opprof.forge.event import Completed, read_event
 from pytest_opprof.forge.fork_verdict import Baselines, Compared, NoResult, compare_uploaded, unusable
 from pytest_opprof.forge.github import github_conversation, open_github
 from pytest_opprof.forge.gitlab import gitlab_conversation, open_gitlab
-from pytest_opprof.forge.job_summary import append_summary
 from pytest_opprof.forge.sticky import Marker, keep_comment, sticky_key
 from pytest_opprof.report.markdown import Links, gitlab_note, job_summary, markdown_comment
 from pytest_opprof.report.markdown_text import sentence_in_code
 from pytest_opprof.report.summary import Judged, Summary
+from pytest_opprof.results.files import store_error
 
 DEFAULT_CONFIGURATION = "default"
 _SHORT = 7
@@ -84,10 +84,10 @@ def comment_on_github(judged: Judged, job: GitHubJob, wish: Wish) -> Done:
         raise UsageError("this job runs for another workflow's run (workflow_run): say --from-event")
     judged = _named(judged, wish)
     if event is None:
-        append_summary(job.summary, job_summary(judged, links=Links(summary=job.page)))
+        _append(job.summary, job_summary(judged, links=Links(summary=job.page)))
         return Done(told=_NOWHERE)
     links = Links(summary=job.page, source=job.source(event.repository, event.head))
-    append_summary(job.summary, job_summary(judged, links=links))
+    _append(job.summary, job_summary(judged, links=links))
     marker = Marker(
         key=sticky_key(event.repository, event.number, wish.configuration),
         head=event.head,
@@ -161,7 +161,7 @@ def comment_from_event(
             write_comparison(output, found.comparison)
         if wish.is_dry_run:
             return Done(told=page.comment, exit_code=page.exit_code)
-        append_summary(job.summary, page.summary)
+        _append(job.summary, page.summary)
         return _written(api, event, found, page, wish)
 
 
@@ -222,6 +222,17 @@ def _written(api: Api, event: Completed, found: Compared | NoResult, page: _Page
     conversation = github_conversation(api, event.repository, number, author=wish.author)
     done = keep_comment(conversation, f"{marker.line}\n{page.comment}", creates=page.is_worth_it)
     return Done(told="\n".join(filter(None, (page.told, done))), exit_code=page.exit_code)
+
+
+def _append(summary: Path | None, text: str) -> None:
+    """Add Markdown to the page of a job of GitHub Actions, which each step adds to; some jobs have none."""
+    if summary is None:
+        return
+    try:
+        with summary.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{text.rstrip()}\n\n")
+    except OSError as error:
+        raise store_error(summary, "cannot be written", error) from error
 
 
 def _named(judged: Judged, wish: Wish) -> Judged:
