@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.child import measured
-from benchmarks.table import Bound, Row
+from benchmarks.table import Row
 from benchmarks.workloads import (
     FORWARD_ONLY,
     Workload,
@@ -51,8 +51,7 @@ def rows(*, quick: bool) -> list[Row]:
                 ours=f"{ours:.0f} ns",
                 peer=f"empty observer {empty:.0f} ns",
                 figure=more,
-                bound=40,
-                direction=Bound.AT_MOST,
+                at_most=40,
                 unit="ns more",
             )
         )
@@ -63,8 +62,7 @@ def rows(*, quick: bool) -> list[Row]:
                 peer=f"torch.profiler {torch:.0f} ns",
                 figure=statistics.median(cost["ours"] / cost["torch"] for cost in costs),
                 # In a backward pass the empty observer alone costs half of what torch.profiler does.
-                bound=0.5 if workload in FORWARD_ONLY else None,
-                direction=Bound.AT_MOST,
+                at_most=0.5 if workload in FORWARD_ONLY else None,
             )
         )
         ours, torch = (statistics.median(cost[side] for cost in costs) for side in _FULL_PEERS)
@@ -74,8 +72,7 @@ def rows(*, quick: bool) -> list[Row]:
                 ours=f"{ours:.0f} ns",
                 peer=f"torch.profiler {torch:.0f} ns",
                 figure=statistics.median(cost[_FULL_PEERS[0]] / cost[_FULL_PEERS[1]] for cost in costs),
-                bound=0.65,
-                direction=Bound.AT_MOST,
+                at_most=0.65,
             )
         )
         table += _with_call_sites(workload, costs)
@@ -92,8 +89,7 @@ def _with_call_sites(workload: str, costs: list[dict[str, float]]) -> list[Row]:
             ours=f"{noting:.0f} ns an op",
             peer=f"without {ours:.0f} ns",
             figure=statistics.median((cost[_SITES] - cost["ours"]) / cost["outermost"] for cost in costs),
-            bound=60,
-            direction=Bound.AT_MOST,
+            at_most=60,
             unit="ns more an outermost op",
         ),
         Row(
@@ -101,8 +97,7 @@ def _with_call_sites(workload: str, costs: list[dict[str, float]]) -> list[Row]:
             ours=f"{noting:.0f} ns",
             peer=f"torch.profiler {torch:.0f} ns",
             figure=statistics.median(cost[_SITES] / cost["torch"] for cost in costs),
-            bound=0.65,
-            direction=Bound.AT_MOST,
+            at_most=0.65,
         ),
     ]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from benchmarks.child import measured
-from benchmarks.table import Bound, Row
+from benchmarks.table import Row
 from benchmarks.workloads import cpu_time_ns, quieten, torch_workloads
 
 _MOST: Final = {"plain": 8.0, "torch": 1.3}
@@ -31,8 +31,7 @@ def rows(*, quick: bool) -> list[Row]:
                 ours=f"{counted / 1e6:.2f} ms",
                 peer=f"not counted {plain / 1e6:.2f} ms",
                 figure=counted / plain,
-                bound=most,
-                direction=Bound.AT_MOST,
+                at_most=most,
             )
         )
     return table

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.child import measured
-from benchmarks.table import Bound, Row
+from benchmarks.table import Row
 
 _KERNELS: Final = 1_000_000
 _KERNELS_A_RANGE: Final = 10
@@ -46,8 +46,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"{kernel_ns:.0f} ns",
             peer=f"{_KERNELS_A_RANGE} kernels an op",
             figure=kernel_ns,
-            bound=_MOST_NS,
-            direction=Bound.AT_MOST,
+            at_most=_MOST_NS,
             unit="ns",
         ),
         Row(

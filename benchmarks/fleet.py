@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.child import measured
 from benchmarks.memory import memory_so_far_kib, status_kib
-from benchmarks.table import Bound, Row, nanoseconds
+from benchmarks.table import Row, nanoseconds
 
 if TYPE_CHECKING:
     from pytest_opprof.fleet.tables import Window
@@ -51,24 +51,21 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(ours["map_ns"]),
             peer=f"load_trace, groups {nanoseconds(plain['ns'])}",
             figure=ours["map_ns"] / plain["ns"],
-            bound=1.3,
-            direction=Bound.AT_MOST,
+            at_most=1.3,
         ),
         Row(
             what="traces of 90 MB to tables by a local Dask cluster, once it is up",
             ours=f"{nanoseconds(dask['ns'])} of {dask['cores']:.0f} cores",
             peer=f"a loop {nanoseconds(loop['ns'])} of one",
             figure=dask["ns"] * dask["cores"] / loop["ns"],
-            bound=1.15,
-            direction=Bound.AT_MOST,
+            at_most=1.15,
         ),
         Row(
             what=f"a trace of {size / 1e6:.0f} MB to tables: memory of the process, at its highest",
             ours=f"{large['kib'] / 1024:.0f} MiB, {nanoseconds(large['ns'])}",
             peer="none",
             figure=large["kib"] / 1024,
-            bound=400,
-            direction=Bound.AT_MOST,
+            at_most=400,
             unit="MiB",
         ),
         *_of_a_diff(compared),
@@ -89,15 +86,14 @@ def _beside_hta(ranks: int, ours: dict[str, float], hta: dict[str, float]) -> li
             ours=nanoseconds(ours["ns"]),
             peer=f"HolisticTraceAnalysis {nanoseconds(hta['ns'])}",
             figure=hta["ns"] / ours["ns"],
-            bound=10,
+            at_least=10,
         ),
         Row(
             what="memory for it, at its highest",
             ours=f"{ours['kib'] / 1024:.0f} MiB",
             peer=f"HolisticTraceAnalysis {hta['kib'] / 1024:.0f} MiB",
             figure=ours["kib"] / hta["kib"],
-            bound=1 / 3,
-            direction=Bound.AT_MOST,
+            at_most=1 / 3,
         ),
     ]
 
@@ -109,8 +105,7 @@ def _of_a_diff(compared: dict[str, float]) -> list[Row]:
             ours=nanoseconds(compared["ns"]),
             peer="none",
             figure=compared["ns"] / 1e9,
-            bound=10,
-            direction=Bound.AT_MOST,
+            at_most=10,
             unit="s",
         ),
         Row(
@@ -118,8 +113,7 @@ def _of_a_diff(compared: dict[str, float]) -> list[Row]:
             ours=f"{compared['kib'] / 1024:.0f} MiB",
             peer="none",
             figure=compared["kib"] / 1024,
-            bound=1024,
-            direction=Bound.AT_MOST,
+            at_most=1024,
             unit="MiB",
         ),
     ]
@@ -143,7 +137,7 @@ def _stragglers() -> list[Row]:
                 ours=f"{right} of {jobs} name it alone" if slower else f"{right} of {jobs} name nobody",
                 peer="none",
                 figure=right,
-                bound=bound,
+                at_least=bound,
                 unit=f"of {jobs}",
             )
         )

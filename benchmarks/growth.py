@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from benchmarks.child import measured
-from benchmarks.table import Bound, Row
+from benchmarks.table import Row
 
 _SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 _PROCESSES: Final = 3
@@ -31,8 +31,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"{cost:.0f} ns an event",
             peer=f"{least:,} events {costs[least]:.0f} ns",
             figure=cost / costs[least],
-            bound=_MOST,
-            direction=Bound.AT_MOST,
+            at_most=_MOST,
         )
         for size, cost in costs.items()
     ]

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from benchmarks.table import Bound, Row, as_text, nanoseconds
+from benchmarks.table import Row, as_text, nanoseconds
 from pytest_opprof.history.change_points import shifts
 from pytest_opprof.history.lines import trend_lines
 from pytest_opprof.history.log import HistoryLog
@@ -81,15 +81,14 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(append_ns),
             peer=f"its run document {nanoseconds(document_ns)}",
             figure=document_ns / append_ns,
-            bound=1,
+            at_least=1,
         ),
         Row(
             what=f"history: a trend with change points of {what}",
             ours=nanoseconds(asked_ns),
             peer=read,
             figure=asked_ns / json_ns,
-            bound=5,
-            direction=Bound.AT_MOST,
+            at_most=5,
         ),
     ]
 
@@ -115,7 +114,7 @@ def _rows_of_tables(count: int, *, log_bytes: float = 0, repos: int = 1) -> list
             ours=f"{size / 2**20:,.0f} MiB, {nanoseconds(wrote_ns)}",
             peer=f"the log {log_bytes * count / 2**20:,.0f} MiB" if log_bytes else "none",
             figure=log_bytes * count / size if log_bytes else size / count / 1024,
-            bound=4 if log_bytes else None,
+            at_least=4 if log_bytes else None,
             unit="x" if log_bytes else "KiB a run",
         ),
         _seconds(f"{what}: a trend", trend_ns, at_most=0.5 if log_bytes else None),
@@ -131,8 +130,7 @@ def _seconds(what: str, took_ns: int, *, at_most: float | None) -> Row:
         ours=nanoseconds(took_ns),
         peer="",
         figure=took_ns / 1e9,
-        bound=at_most,
-        direction=Bound.AT_MOST,
+        at_most=at_most,
         unit="s",
     )
 

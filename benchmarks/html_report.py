@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from benchmarks.browser import Tab, find_browser, started
 from benchmarks.made_comparison import made_comparison
-from benchmarks.table import Bound, Row
+from benchmarks.table import Row
 from pytest_opprof.report.html.page import html_report
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"written in {took_s:.1f} s",
             peer=peer,
             figure=size / 1e6,
-            bound=_MOST_MB,
-            direction=Bound.AT_MOST,
+            at_most=_MOST_MB,
             unit="MB",
         ),
         Row(
@@ -65,8 +64,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=done,
             peer="headless Chromium",
             figure=sum(seconds.values()),
-            bound=_MOST_S,
-            direction=Bound.AT_MOST,
+            at_most=_MOST_S,
             unit="s",
         ),
     ]

@@ -33,7 +33,7 @@ def rows(*, quick: bool) -> list[Row]:
                 ours=f"+ {costs['ours', kind]:.0f} ns",
                 peer=f"{side} + {costs[side, kind]:.0f} ns",
                 figure=costs[side, kind] / costs["ours", kind],
-                bound=1 if side == fastest else None,
+                at_least=1 if side == fastest else None,
             )
             for side in _SIDES[1:]
         ]

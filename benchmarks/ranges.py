@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Self
 
 from benchmarks.child import measured
-from benchmarks.table import Bound, Row
+from benchmarks.table import Row
 from benchmarks.workloads import cpu_time_ns, quieten
 
 # `_RecordFunctionFast`, ours and torch's: with a name alone, and with a kernel's inputs and values.
@@ -33,7 +33,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"{costs['ours']:.0f} ns",
             peer=f"{name} {costs[side]:.0f} ns",
             figure=costs[side] / costs["ours"],
-            bound=bound,
+            at_least=bound,
         )
         for side, name, bound in (
             ("torch", "torch.profiler", 40),
@@ -47,7 +47,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"{costs[ours]:.0f} ns",
             peer=f"torch's own {costs[peer]:.0f} ns",
             figure=costs[peer] / costs[ours],
-            bound=1,
+            at_least=1,
         )
         for what, (ours, peer) in (
             ("_RecordFunctionFast, recording", _FAST),
@@ -60,8 +60,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"{costs['off']:.0f} ns",
             peer=f"empty Python class {costs['empty']:.0f} ns",
             figure=costs["off"] / costs["empty"],
-            bound=1,
-            direction=Bound.AT_MOST,
+            at_most=1,
         )
     )
     return table

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.table import Bound, Row, as_text
+from benchmarks.table import Row, as_text
 from pytest_opprof import record_function
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.capture.recording import Recording
@@ -210,8 +210,7 @@ def rows(run: Soak) -> Iterator[Row]:
             ours=f"{after:,}",
             peer=f"{before:,}",
             figure=after / before,
-            bound=_MOST_GROWTH,
-            direction=Bound.AT_MOST,
+            at_most=_MOST_GROWTH,
         )
     for what, value in (
         ("descriptors", lambda reading: reading.descriptors),
@@ -228,8 +227,7 @@ def rows(run: Soak) -> Iterator[Row]:
         ours=f"{after:.2f} ({statistics.median(run.costs[-tenth:]):.0f} ns)",
         peer=f"{before:.2f} ({statistics.median(run.costs[:tenth]):.0f} ns)",
         figure=after / before,
-        bound=_MOST_SLOWER,
-        direction=Bound.AT_MOST,
+        at_most=_MOST_SLOWER,
     )
     if run.largest:
         yield Row(
@@ -237,15 +235,12 @@ def rows(run: Soak) -> Iterator[Row]:
             ours=f"{run.largest:,} bytes",
             peer=f"{_BUDGET:,} bytes",
             figure=run.largest / _BUDGET,
-            bound=_BUDGET_SHARE,
-            direction=Bound.AT_MOST,
+            at_most=_BUDGET_SHARE,
         )
 
 
 def _none(what: str, figure: float) -> Row:
-    return Row(
-        what=what, ours=f"{figure:g}", peer="", figure=figure, bound=0, direction=Bound.AT_MOST, unit=""
-    )
+    return Row(what=what, ours=f"{figure:g}", peer="", figure=figure, at_most=0, unit="")
 
 
 def _tell(run: Soak, reading: Reading, seconds: float) -> None:

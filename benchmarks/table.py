@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-
-class Bound(enum.Enum):
-    """How the measured figure must compare with the bound."""
-
-    AT_LEAST = ">="
-    AT_MOST = "<="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +15,8 @@ class Row:
         ours: Our figure, with its unit.
         peer: The other side's name and figure.
         figure: What is judged: a ratio, or nanoseconds where the text says so.
-        bound: What it is held to; None for a row that is only printed.
-        direction: Which side of the bound is right.
+        at_least: What the figure may not fall below.
+        at_most: What it may not rise above; a row with neither bound is only printed.
         unit: Behind the figure, such as "x" or "ns".
     """
 
@@ -32,21 +24,22 @@ class Row:
     ours: str
     peer: str
     figure: float
-    bound: float | None = None
-    direction: Bound = Bound.AT_LEAST
+    at_least: float | None = None
+    at_most: float | None = None
     unit: str = "x"
 
     @property
     def holds(self) -> bool:
         """Whether the bound is kept; a row without one always is."""
-        if self.bound is None:
-            return True
-        return self.figure >= self.bound if self.direction is Bound.AT_LEAST else self.figure <= self.bound
+        return (self.at_least is None or self.figure >= self.at_least) and (
+            self.at_most is None or self.figure <= self.at_most
+        )
 
     def cells(self) -> list[str]:
         """The row as text."""
-        bound = "" if self.bound is None else f"{self.direction.value} {self.bound:g} {self.unit}"
-        verdict = "" if self.bound is None else ("yes" if self.holds else "NO")
+        bounds = ((">=", self.at_least), ("<=", self.at_most))
+        bound = "".join(f"{sign} {value:g} {self.unit}" for sign, value in bounds if value is not None)
+        verdict = ("yes" if self.holds else "NO") if bound else ""
         return [self.what, self.ours, self.peer, f"{self.figure:.3g} {self.unit}", bound, verdict]
 
 

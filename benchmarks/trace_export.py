@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.child import measured
-from benchmarks.table import Bound, Row, nanoseconds
+from benchmarks.table import Row, nanoseconds
 from benchmarks.workloads import training_step
 
 _STEPS = 80
@@ -27,8 +27,7 @@ def rows(*, quick: bool) -> list[Row]:
         ours=f"{ours['bytes'] / 1e6:.1f} MB",
         peer=f"{torch['bytes'] / 1e6:.1f} MB",
         figure=ours["bytes"] / torch["bytes"],
-        bound=1.0,
-        direction=Bound.AT_MOST,
+        at_most=1.0,
     )
     speed = [
         Row(
@@ -36,7 +35,7 @@ def rows(*, quick: bool) -> list[Row]:
             ours=f"{nanoseconds(ours['ns'])} ({each})",
             peer=f"{name} {nanoseconds(ns)}",
             figure=ns / ours["ns"],
-            bound=bound,
+            at_least=bound,
         )
         for name, ns, bound in (("torch.profiler", torch["ns"], 5), ("json.dump", ours["json_ns"], 20))
     ]

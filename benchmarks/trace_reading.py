@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.child import measured
 from benchmarks.memory import memory_so_far_kib, status_kib
-from benchmarks.table import Bound, Row, nanoseconds
+from benchmarks.table import Row, nanoseconds
 
 _BYTES: Final = 100_000_000
 _PROCESSES: Final = 3
@@ -41,15 +41,14 @@ def rows(*, quick: bool) -> list[Row]:
             ours=nanoseconds(ours["ns"]),
             peer=f"HolisticTraceAnalysis {nanoseconds(hta['ns'])}",
             figure=hta["ns"] / ours["ns"],
-            bound=10,
+            at_least=10,
         ),
         Row(
             what="memory for it, at its highest, beside its columns",
             ours=f"{ours['kib'] / 1024:.0f} MiB",
             peer=f"columns {columns / 2**20:.0f} MiB, HolisticTraceAnalysis {hta['kib'] / 1024:.0f} MiB",
             figure=ours["kib"] * 1024 / columns,
-            bound=3,
-            direction=Bound.AT_MOST,
+            at_most=3,
         ),
     ]
 

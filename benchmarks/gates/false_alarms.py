@@ -18,7 +18,7 @@ from benchmarks.gates.ab import ab_trial, short_steps, verdicts
 from benchmarks.gates.neighbour import neighbour
 from benchmarks.gates.peers import FIELDS, benchmark_trial
 from benchmarks.gates.trials import FOLDER, Trial, add_files, at_most, files, trials
-from benchmarks.table import Bound, Row, as_text
+from benchmarks.table import Row, as_text
 
 _EXACT_TRIALS: Final = 200
 _TRIALS: Final = 40
@@ -83,8 +83,7 @@ def _exact_row(found: list[Trial]) -> Row:
         ours=at_most(failed, len(found)),
         peer="",
         figure=failed,
-        bound=0,
-        direction=Bound.AT_MOST,
+        at_most=0,
         unit="failed",
     )
 
@@ -102,8 +101,7 @@ def _ab_rows(ab: list[Trial], peers: list[Trial]) -> list[Row]:
             ours=at_most(flagged, len(ab)),
             peer=f"pytest-benchmark {told}",
             figure=flagged,
-            bound=_MOST_FLAGGED,
-            direction=Bound.AT_MOST,
+            at_most=_MOST_FLAGGED,
             unit="flagged",
         ),
         Row(

@@ -19,7 +19,7 @@ from typing import Any, Final
 from benchmarks.gates import project
 from benchmarks.gates.neighbour import neighbour
 from benchmarks.gates.trials import FOLDER, Trial, add_files, at_most, files, trials
-from benchmarks.table import Bound, Row, as_text
+from benchmarks.table import Row, as_text
 
 _PROCESSES: Final = 200
 _DOCUMENT: Final = "run.json"
@@ -267,8 +267,7 @@ def _rows(found: Sequence[Trial], *, version: str) -> list[Row]:
             ours=at_most(failed, len(found)),
             peer=f"{counted} tests counted",
             figure=failed,
-            bound=0,
-            direction=Bound.AT_MOST,
+            at_most=0,
             unit="failed",
         ),
         Row(

@@ -63,7 +63,7 @@ def _found(percent: int, found: Sequence[Trial]) -> Row:
         ours=f"{len(named)} of {len(found)} ({len(seen)} found)",
         peer=f"middle noise floor {noise:.1f} %; machine disturbed in {disturbed}",
         figure=low,
-        bound=_BOUNDS[percent],
+        at_least=_BOUNDS[percent],
         unit="%",
     )
 
