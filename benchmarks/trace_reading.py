@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.child import measured
 from benchmarks.memory import memory_so_far_kib, status_kib
@@ -75,15 +75,9 @@ def _step(step: int) -> Iterator[dict[str, object]]:
     start_us = 4_203_669_603_000 + step * _STEP_US
     numbers = itertools.count(step * _LAYERS * 8 + 1)
     place = {"pid": 597913, "tid": 597913}
-    yield {
-        "ph": "X",
-        "cat": "user_annotation",
-        "name": f"ProfilerStep#{step}",
-        **place,
-        "ts": start_us,
-        "dur": _STEP_US - 1.5,
-        "args": {"External id": next(numbers), "Record function id": 0, "Ev Idx": step},
-    }
+    args = {"External id": next(numbers), "Record function id": 0, "Ev Idx": step}
+    name = f"ProfilerStep#{step}"
+    yield _event("user_annotation", name, start_us, _STEP_US - 1.5, place=place, args=args)
     for layer in range(_LAYERS):
         at_us = start_us + 10 + layer * 900
         yield from _layer(at_us, layer, numbers, place)
@@ -102,25 +96,10 @@ def _layer(
             "Fwd thread id": 0,
             "Ev Idx": last,
         }
-        yield {
-            "ph": "X",
-            "cat": "cpu_op",
-            "name": name,
-            **place,
-            "ts": round(at_us + depth + 0.123, 3),
-            "dur": round(600 - 100.25 * depth, 3),
-            "args": args,
-        }
+        began_us, took_us = round(at_us + depth + 0.123, 3), round(600 - 100.25 * depth, 3)
+        yield _event("cpu_op", name, began_us, took_us, place=place, args=args)
     call = {"External id": last, "cbid": 211, "correlation": last}
-    yield {
-        "ph": "X",
-        "cat": "cuda_runtime",
-        "name": "cudaLaunchKernel",
-        **place,
-        "ts": at_us + 20.5,
-        "dur": 9.25,
-        "args": call,
-    }
+    yield _event("cuda_runtime", "cudaLaunchKernel", at_us + 20.5, 9.25, place=place, args=call)
     yield {"ph": "s", "id": last, **place, "ts": at_us + 20.5, "cat": "ac2g", "name": "ac2g"}
     kernel = {
         "External id": last,
@@ -137,18 +116,16 @@ def _layer(
         "block": [128, 1, 1],
         "est. achieved occupancy %": 4,
     }
-    yield {
-        "ph": "X",
-        "cat": "kernel",
-        "name": f"void at::native::kernel_{layer % 20}<float, 4>(int, float)",
-        "pid": 0,
-        "tid": 7,
-        "ts": at_us + 50.75,
-        "dur": 700.5,
-        "args": kernel,
-    }
-    flow = {"ph": "f", "id": last, "pid": 0, "tid": 7, "ts": at_us + 50.75}
+    name, stream = f"void at::native::kernel_{layer % 20}<float, 4>(int, float)", {"pid": 0, "tid": 7}
+    yield _event("kernel", name, at_us + 50.75, 700.5, place=stream, args=kernel)
+    flow = {"ph": "f", "id": last, **stream, "ts": at_us + 50.75}
     yield {**flow, "cat": "ac2g", "name": "ac2g", "bp": "e"}
+
+
+def _event(
+    category: str, name: str, at_us: float, took_us: float, *, place: dict[str, int], args: dict[str, Any]
+) -> dict[str, object]:
+    return {"ph": "X", "cat": category, "name": name, **place, "ts": at_us, "dur": took_us, "args": args}
 
 
 def _ours(path: str) -> dict[str, float]:
