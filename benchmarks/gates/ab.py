@@ -53,18 +53,7 @@ def ab_trial(test_file: str, *, slower: dict[str, int], settings: Sequence[str])
         folder.mkdir()
         project.write(folder, slower=slower)
         document = Path(name, "ab.json")
-        command = [
-            _OPPROF,
-            "ab",
-            "HEAD~1",
-            test_file,
-            *settings,
-            "-p",
-            "opprof",
-            "-q",
-            "-o",
-            str(document),
-        ]
+        command = [_OPPROF, "ab", "HEAD~1", test_file, *settings, "-p", "opprof", "-q", "-o", str(document)]
         began, load = time.monotonic(), os.getloadavg()[0]
         done = project.run(folder, command)
         if done.returncode not in _ANSWERS or not document.exists():

@@ -40,7 +40,8 @@ def main() -> int:
             named = {"of": tests, "settings": "default"}
             return named | ab_trial(_TESTS[tests], slower={}, settings=())
 
-        made += trials(files(args), kind=_kind(tests), count=args.trials, run=one)
+        kind = f"ab, {tests}, default settings"
+        made += trials(files(args), kind=kind, count=args.trials, run=one)
     if args.keep:
         keep(made)
     print(as_text(rows(made), markdown=args.markdown))
@@ -59,10 +60,6 @@ def keep(made: Sequence[Trial], path: Path = KEPT) -> None:
     for trial in made:
         if trial not in known:
             append(path, trial)
-
-
-def _kind(tests: str) -> str:
-    return f"ab, {tests}, default settings"
 
 
 def _rows(tests: str, found: Sequence[Trial]) -> list[Row]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ _TRIALS: Final = 40
 _STEPS: Final = 200
 _STEP_S: Final = 1e-4
 _MOST_FLAGGED: Final = 1
+_EXACT: Final = ("opprof", "test_ops.py")
 
 
 def main() -> int:
@@ -60,20 +60,15 @@ def _exact(paths: Sequence[Path], *, count: int) -> list[Trial]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         project.write(folder, slower={})
-        saved = _session(folder, "--opprof-save=main")
+        saved = project.session(folder, *_EXACT, "--opprof-save=main")
         if saved.returncode:
             raise RuntimeError(f"no baseline could be recorded: {saved.stdout}")
 
         def compared(_: int) -> Trial:
-            done = _session(folder, "--opprof-baseline=main")
+            done = project.session(folder, *_EXACT, "--opprof-baseline=main")
             return {"exit": done.returncode, "said": done.stdout[-500:] if done.returncode else ""}
 
         return trials(paths, kind="exact", count=count, run=compared)
-
-
-def _session(folder: Path, option: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "opprof", "test_ops.py", option]
-    return project.run(folder, command)
 
 
 def _exact_row(found: list[Trial]) -> Row:

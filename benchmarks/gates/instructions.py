@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -220,12 +221,13 @@ def main() -> int:
 def _compared(folder: Path, paths: Sequence[Path], python: str, *, version: str, count: int) -> list[Trial]:
     project.write(folder, slower={})
     (folder / "test_counted.py").write_text(_TESTS, encoding="utf-8")
-    saved = _session(folder, python, "--opprof-save=main")
+    session = partial(project.session, folder, "opprof", "test_counted.py", python=python)
+    saved = session("--opprof-save=main")
     if saved.returncode:
         raise RuntimeError(f"no baseline could be recorded: {saved.stdout}")
 
     def one(_: int) -> Trial:
-        done = _session(folder, python, "--opprof-baseline=main", f"--opprof-json={_DOCUMENT}")
+        done = session("--opprof-baseline=main", f"--opprof-json={_DOCUMENT}")
         tests = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))["tests"]
         return {
             "exit": done.returncode,
@@ -245,11 +247,6 @@ def _is_counted(test: Any) -> bool:
 def _varied(test: Any) -> bool:
     # A number that was the same each time is written as one.
     return "instructions" in test["unheard"] or not isinstance(test["totals"].get(_TOTAL, 0), int)
-
-
-def _session(folder: Path, python: str, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [python, "-m", "pytest", "-q", "-p", "opprof", "test_counted.py"]
-    return project.run(folder, [*command, *options])
 
 
 def _version(python: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -51,18 +50,8 @@ def flagged(folder: Path, *, change: Callable[[], object] | None = None) -> dict
 
 
 def _session(folder: Path, *options: str, fails: bool) -> str:
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "pytest_benchmark.plugin",
-        "bench_ops.py",
-        *options,
-    ]
-    done = project.run(folder, command)
+    done = project.session(folder, "pytest_benchmark.plugin", "bench_ops.py", *options)
     # A gate that fails raises in the terminal summary, behind the tests' own result.
     if done.returncode and not (fails and "PerformanceRegression" in done.stdout):
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stdout[-2000:]}")
+        raise RuntimeError(f"{' '.join(done.args)} ended with {done.returncode}: {done.stdout[-2000:]}")
     return done.stdout

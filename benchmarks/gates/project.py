@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -196,15 +197,7 @@ _FILES: Final = {
     ".gitignore": ".opprof/\n.benchmarks/\n__pycache__/\n",
     "README": "A project that becomes slower.\n",
 }
-_GIT: Final = (
-    "git",
-    "-c",
-    "user.name=gates",
-    "-c",
-    "user.email=gates@localhost",
-    "-c",
-    "commit.gpgsign=false",
-)
+_SETTINGS: Final = ("user.name=gates", "user.email=gates@localhost", "commit.gpgsign=false")
 
 # Changes with what trials run, so that no file mixes trials of two projects.
 DIGEST: Final = hashlib.sha256(repr(_FILES).encode()).hexdigest()[:12]
@@ -235,6 +228,13 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")} | own
 
 
+def session(
+    folder: Path, plugin: str, tests: str, *options: str, python: str = sys.executable
+) -> subprocess.CompletedProcess[str]:
+    """A session of pytest in a project, with one plugin."""
+    return run(folder, [python, "-m", "pytest", "-q", "-p", plugin, tests, *options])
+
+
 def run(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     """A trial's process in a project; all that it printed is in `stdout`."""
     return subprocess.run(
@@ -255,4 +255,5 @@ def _commit(folder: Path, message: str) -> None:
 
 
 def _git(folder: Path, *arguments: str) -> None:
-    subprocess.run([*_GIT, *arguments], cwd=folder, check=True, stdin=subprocess.DEVNULL)
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, stdin=subprocess.DEVNULL)
