@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -17,7 +19,7 @@ def environment(added: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "OMP_NUM_THREADS": "1", **added}
 
 
-def measured(module: str, *arguments: str, added: Mapping[str, str] = MappingProxyType({})) -> Any:
+def measured(module: str, *arguments: str, added: Mapping[str, str] = _NOTHING) -> Any:
     """What ``python -m benchmarks.<module> <arguments>`` printed as its last line, which is JSON."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{module}", *arguments],
@@ -28,6 +30,15 @@ def measured(module: str, *arguments: str, added: Mapping[str, str] = MappingPro
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def least(
+    module: str, sides: Sequence[str], *arguments: str, rounds: int, added: Mapping[str, str] = _NOTHING
+) -> list[dict[str, float]]:
+    """The least of each figure that a side's processes measured; the sides take turns."""
+    rows = [[measured(module, side, *arguments, added=added) for side in sides] for _ in range(rounds)]
+    columns = zip(*rows, strict=True)
+    return [{figure: min(one[figure] for one in side) for figure in side[0]} for side in columns]
 
 
 def processor_time_s(command: Sequence[str], *, folder: str, added: Mapping[str, str]) -> float:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.child import measured
+from benchmarks.child import least
 from benchmarks.table import Row
 
 _KERNELS: Final = 1_000_000
@@ -29,14 +29,8 @@ _TESTS: Final = _REPOSITORY / "tests"
 def rows(*, quick: bool) -> list[Row]:
     """What a kernel takes when the recording stops, and what a range does without one."""
     size = _KERNELS // 10 if quick else _KERNELS
-    environment = _with_fake_cuda()
-    found: dict[str, list[dict[str, float]]] = {"ranges": [], "kernels": []}
-    for _ in range(1 if quick else _PROCESSES):
-        for side, costs in found.items():
-            costs.append(measured("cuda", side, str(size), added=environment))
-    plain, whole = (
-        {figure: min(cost[figure] for cost in side) for figure in side[0]} for side in found.values()
-    )
+    rounds, added = 1 if quick else _PROCESSES, _with_fake_cuda()
+    plain, whole = least("cuda", ("ranges", "kernels"), str(size), rounds=rounds, added=added)
     tree_ns = plain["stop_ns"] / size
     kernel_ns = (whole["stop_ns"] - plain["stop_ns"] / _KERNELS_A_RANGE) / size
     read_ns = whole["meanwhile_ns"] / size

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Final
 
-from benchmarks.child import measured
+from benchmarks.child import least
 from benchmarks.memory import memory_so_far_kib, status_kib
 from benchmarks.table import Row, nanoseconds
 from benchmarks.workloads import training_step
@@ -20,13 +20,7 @@ _PROCESSES: Final = 3
 def rows(*, quick: bool) -> list[Row]:
     """The least processor time and memory of some processes a side, taken in turn."""
     steps = str((_EVENTS // 10 if quick else _EVENTS) // _OPS_A_STEP)
-    found: dict[str, list[dict[str, float]]] = {"ours": [], "torch": []}
-    for _ in range(1 if quick else _PROCESSES):
-        for side, measurements in found.items():
-            measurements.append(measured("post_processing", side, steps))
-    ours, torch = (
-        {figure: min(one[figure] for one in side) for figure in side[0]} for side in found.values()
-    )
+    ours, torch = least("post_processing", ("ours", "torch"), steps, rounds=1 if quick else _PROCESSES)
     return [
         Row(
             what=f"stop, events, key averages, table: {ours['events']:,} events",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.child import measured
+from benchmarks.child import least
 from benchmarks.memory import memory_so_far_kib, status_kib
 from benchmarks.table import Row, nanoseconds
 
@@ -26,13 +26,7 @@ def rows(*, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rank_0.json"
         write_trace(path, size=_BYTES // 4 if quick else _BYTES)
-        found: dict[str, list[dict[str, float]]] = {"ours": [], "hta": []}
-        for _ in range(1 if quick else _PROCESSES):
-            for side, measurements in found.items():
-                measurements.append(measured("trace_reading", side, str(path)))
-        ours, hta = (
-            {figure: min(one[figure] for one in side) for figure in side[0]} for side in found.values()
-        )
+        ours, hta = least("trace_reading", ("ours", "hta"), str(path), rounds=1 if quick else _PROCESSES)
         size = path.stat().st_size
     columns = ours["events"] * _COLUMN_BYTES
     return [
