@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import itertools
@@ -245,11 +244,6 @@ class Tab:
             self.ask(
                 "Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1
             )
-
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Keep what is seen as a PNG; the whole page if asked for."""
-        answer = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _said(self, method: str) -> list[dict[str, Any]]:
         self.run("0")  # what was on its way is there when this is answered

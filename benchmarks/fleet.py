@@ -190,10 +190,6 @@ def _processor_ns() -> int:
     return time.process_time_ns() + round((children.ru_utime + children.ru_stime) * 1e9)
 
 
-def _children_kib() -> float:
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-
-
 def _ours(folder: str) -> dict[str, float]:
     import duckdb  # noqa: F401, PLC0415  # as the other side's libraries, before the clock runs
     import fsspec.core  # noqa: F401, PLC0415
@@ -335,7 +331,8 @@ def _hta(folder: str) -> dict[str, float]:
     analysis.get_comm_comp_overlap(visualize=False)
     analysis.get_idle_time_breakdown(ranks=list(files), visualize=False)
     analysis.get_potential_stragglers()
-    return {"ns": _processor_ns() - start, "kib": status_kib("VmHWM") - before + _children_kib()}
+    children_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return {"ns": _processor_ns() - start, "kib": status_kib("VmHWM") - before + children_kib}
 
 
 if __name__ == "__main__":

@@ -169,7 +169,6 @@ def soak(
     events: int,
     seconds: float,
     tell: Callable[[Soak, Reading, float], None],
-    minute: float = _MINUTE,
 ) -> Soak:
     """Open windows until there were enough and the time is over.
 
@@ -179,7 +178,6 @@ def soak(
         events: In each of them.
         seconds: At least so long.
         tell: Called each minute, and at the end.
-        minute: How long one is.
     """
     run = Soak(folder=folder)
     began = told = time.monotonic()
@@ -188,7 +186,7 @@ def soak(
         run.window(_OVER_BUDGET if is_over else events, is_over_budget=is_over)
         if run.windows % max(windows // 1000, 1) == 0:
             reading = run.read()
-            if time.monotonic() - told >= minute:
+            if time.monotonic() - told >= _MINUTE:
                 told = time.monotonic()
                 tell(run, reading, told - began)
     tell(run, run.read(), time.monotonic() - began)
