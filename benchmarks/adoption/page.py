@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
-from benchmarks.adoption.findings import sentence
 from benchmarks.adoption.projects import SESSIONS, Project
 from benchmarks.adoption.results import Cell, Figures
 
+# What a person found behind failures between two releases.
+_FINDINGS: Final[dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
+)
 _HEAD: Final = """\
 # Adoption
 
@@ -147,9 +152,7 @@ def _alarms(project: Project, figures: Figures | None) -> list[str]:
     for test, titles in sessions.items():
         alike.setdefault((causes[test], ", ".join(titles)), []).append(test)
     return [
-        _line(
-            [str(len(tests)), f"`{tests[0]}`", titles, f"`{cause}`", sentence(project.name, tests[0], cause)]
-        )
+        _line([str(len(tests)), f"`{tests[0]}`", titles, f"`{cause}`", _found(project.name, tests[0], cause)])
         for (cause, titles), tests in alike.items()
     ]
 
@@ -162,8 +165,15 @@ def _causes(project: Project, figures: Figures | None) -> list[str]:
     lines = [f"## {project.name} {project.older} → {project.newer}", ""]
     lines += [_line(["tests", "cause", "behind it"]), _line(["---"] * 3)]
     for cause, count in newer.causes.items():
-        lines.append(_line([str(count), f"`{cause}`", sentence(project.name, cause)]))
+        lines.append(_line([str(count), f"`{cause}`", _found(project.name, cause)]))
     return [*lines, ""]
+
+
+def _found(project: str, *said: str) -> str:
+    """What was found behind a cause or a test; of the beginnings that fit, the longest counts."""
+    known = _FINDINGS.get(project, {}).items()
+    fitting = {start: text for start, text in known if any(one.startswith(start) for one in said)}
+    return fitting[max(fitting, key=len)] if fitting else "not looked at"
 
 
 def _line(cells: Sequence[str]) -> str:
