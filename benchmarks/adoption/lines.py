@@ -17,7 +17,7 @@ from typing import Final
 from benchmarks.adoption.checkouts import UnavailableError, checkout, environment
 from benchmarks.adoption.projects import PROJECTS, Project
 from benchmarks.adoption.results import REPOSITORY, commit, sources
-from benchmarks.adoption.sessions import variables
+from benchmarks.adoption.sessions import pytest_words, variables
 from pytest_opprof.compare.common_cause import Beginning, common_causes
 from pytest_opprof.compare.document import read_comparison
 from pytest_opprof.compare.phrases import name_of
@@ -156,10 +156,9 @@ def _tried(project: Project, edits: Sequence[Edit], base: Path) -> list[tuple[Ed
 
 
 def _session(project: Project, tree: Path, python: Path, options: Sequence[str], log: Path) -> None:
-    words = [str(python), "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "--color=no"]
     with log.open("wb") as out:
         subprocess.run(
-            [*words, "-p", "opprof", "--opprof-mark=.", *project.options, *options],
+            [*pytest_words(python, "opprof"), "--opprof-mark=.", *project.options, *options],
             cwd=tree,
             env=variables(project, str(tree)),
             stdin=subprocess.DEVNULL,
@@ -194,7 +193,8 @@ def page(found: Sequence[tuple[Edit, Named]]) -> str:
     """The page of what was tried."""
     lines, ops = sum(named.is_line for _, named in found), sum(named.is_op for _, named in found)
     rows = [
-        f"| {edit.project} | {edit.what} | {_code(named.op)} | {_code(named.place)} | {_yes(named.is_line)} |"
+        f"| {edit.project} | {edit.what} | {_code(named.op)} | {_code(named.place)} | "
+        f"{'yes' if named.is_line else 'NO'} |"
         for edit, named in found
     ]
     return _HEAD.format(count=len(found), commit=commit(), lines=lines, ops=ops) + "\n".join([*rows, ""])
@@ -203,10 +203,6 @@ def page(found: Sequence[tuple[Edit, Named]]) -> str:
 def _code(text: str) -> str:
     shown = text.replace("|", "\\|").replace("`", "'")
     return f"`{shown}`" if text else "—"
-
-
-def _yes(holds: bool) -> str:  # noqa: FBT001  # a word for it
-    return "yes" if holds else "NO"
 
 
 if __name__ == "__main__":

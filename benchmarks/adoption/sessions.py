@@ -35,21 +35,10 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
     collected.unlink(missing_ok=True)
     store = [f"--opprof-store=dir:{folder / 'store'}"] if "--opprof-mark=." in session.options else []
     report = [f"--opprof-report=json:{document}"] if session.compares else []
-    words = [
-        str(python),
-        "-P",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "stopwatch",
-        "--rootdir=.",
-    ]
+    words = pytest_words(python, "stopwatch")
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*words, "--color=no", *project.options, *session.options, *store, *report, *project.tests],
+            [*words, *project.options, *session.options, *store, *report, *project.tests],
             cwd=checkout,
             env=variables(project, f"{checkout}{os.pathsep}{_FOLDER}")
             | {"ADOPTION_COLLECTED": str(collected)},
@@ -77,6 +66,12 @@ def run(project: Project, session: Session, *, python: Path, checkout: Path, fol
         causes=causes,
         failures=failures,
     )
+
+
+def pytest_words(python: Path, plugin: str) -> list[str]:
+    """How a session with a plugin is started, in any project."""
+    plugins = ("-p", "no:cacheprovider", "-p", plugin)
+    return [str(python), "-P", "-m", "pytest", "-q", *plugins, "--rootdir=.", "--color=no"]
 
 
 def variables(project: Project, path: str) -> dict[str, str]:
