@@ -14,7 +14,6 @@ from pytest_opprof.metrics import SELF_CPU_TIME_TOTAL
 from pytest_opprof.metrics.device import DEVICE_MEMORY_PEAK, SELF_DEVICE_TIME_TOTAL
 from pytest_opprof.results.names import STEP_NAME
 from pytest_opprof.results.run import Outcome
-from pytest_opprof.results.samples import Samples
 from pytest_opprof.results.shards import RANK, WORLD_SIZE, is_number
 from pytest_opprof.units import NS_IN_S
 
