@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pytest_opprof.experiment.experiment_store import Kept
     from pytest_opprof.experiment.progress import Progress
 
+HELP = "measure the work tree and BASE in turns; 1 when a test became slower"
+EXAMPLE = "opprof ab main tests/test_model.py -k forward"
+
 _NEWEST = "newest"
 _CLEAR = "\r\x1b[K"
 _LEAST_PROCESSES = 8
@@ -24,15 +27,10 @@ _MOST_STEPS = 1_000
 _MOST_SECONDS = 3_600
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "ab",
-        help="measure the work tree and BASE in turns; 1 when a test became slower",
-        allow_abbrev=False,
-        description="Pytest gets the tests, and every option that this command does not have.",
-        epilog="Example: opprof ab main tests/test_model.py -k forward",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
+    parser.allow_abbrev = False
+    parser.description = "Pytest gets the tests, and every option that this command does not have."
     parser.add_argument(
         "base",
         metavar="BASE",

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from pytest_opprof.errors import UsageError
 
+HELP = "let a rise or a missing test pass, and say why"
+EXAMPLE = 'opprof accept --cause 1 --reason "the caller changes its input"'
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "accept",
-        help="let a rise or a missing test pass, and say why",
-        description="Name a test, or all tests that fail for one cause, or all that failed.",
-        epilog='Example: opprof accept --cause 1 --reason "the caller changes its input"',
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
+    parser.description = "Name a test, or all tests that fail for one cause, or all that failed."
     parser.add_argument("test", nargs="?", metavar="TEST", help="the test's node id, as its failure names it")
     parser.add_argument("metric", nargs="?", metavar="METRIC", help="one gate that failed (default: all)")
     parser.add_argument("--cause", type=int, metavar="N", help="accept all tests of the summary's cause N")

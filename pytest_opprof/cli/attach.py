@@ -13,17 +13,15 @@ from typing import Any, Final
 from pytest_opprof.cli.capture_options import add_capture_options, capture_options
 from pytest_opprof.errors import CollectorError
 
+HELP = "record a process that listens, and write its trace"
+EXAMPLE = "opprof attach 4711 --seconds 10"
+
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.02
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "attach",
-        help="record a process that listens, and write its trace",
-        epilog="Example: opprof attach 4711 --seconds 10",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("pid", type=int, help="the process, started with OPPROF_ATTACH=1")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long, 5 unless given; Ctrl-C ends it")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default opprof-PID.json.gz")

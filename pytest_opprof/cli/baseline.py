@@ -23,16 +23,14 @@ if TYPE_CHECKING:
     from pytest_opprof.results.merge import Collected
     from pytest_opprof.results.run import Run
 
+HELP = "list, show, keep, move and remove stored runs"
+EXAMPLE = "opprof baseline list"
+
 _NAMES = "baselines, all of them unless given"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "baseline",
-        help="list, show, keep, move and remove stored runs",
-        epilog="Example: opprof baseline list",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_looking(actions)
     _add_keeping(actions)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from pytest_opprof.experiment.bisect import Bisected, CommitValue
 
+HELP = "find the commit that changed an exact metric of a test"
+EXAMPLE = "opprof bisect tests/test_model.py::test_step aten::copy_.count"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "bisect",
-        help="find the commit that changed an exact metric of a test",
-        epilog="Example: opprof bisect tests/test_model.py::test_step aten::copy_.count",
-        description="Ends with 0 where one commit is named, and with 1 where none is: nothing changed, or "
-        "the commits around the change cannot be measured.",
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
+    parser.description = (
+        "Ends with 0 where one commit is named, and with 1 where none is: nothing changed, or "
+        "the commits around the change cannot be measured."
     )
     parser.add_argument("test", metavar="TEST", help="the test's id, as pytest takes it here")
     parser.add_argument(

@@ -15,16 +15,14 @@ from pytest_opprof.report.text import escaped
 if TYPE_CHECKING:
     from pytest_opprof.forge.commenting import Done, Wish
 
+HELP = "comment on this CI job's pull request"
+EXAMPLE = "opprof comment comparison.json"
+
 _GITHUB, _GITLAB = "github", "gitlab"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "comment",
-        help="comment on this CI job's pull request",
-        epilog="Example: opprof comment comparison.json",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("comparison", nargs="?", type=Path, metavar="COMPARISON", help="its document")
     parser.add_argument("--base", metavar="RUN", help="with --head: compare these two")
     parser.add_argument("--head", metavar="RUN", help="a run's file, a baseline's name, or NAME@COMMIT")

@@ -10,14 +10,12 @@ from pytest_opprof.cli.comparison import compare_now
 from pytest_opprof.cli.output import print_lines, width
 from pytest_opprof.cli.project import Project, add_store
 
+HELP = "compare two runs; 1 when a gate fails"
+EXAMPLE = "opprof compare main run.json"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "compare",
-        help="compare two runs; 1 when a gate fails",
-        epilog="Example: opprof compare main run.json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("base", metavar="BASE", help="a run's file, a baseline's name, or NAME@COMMIT")
     parser.add_argument("head", metavar="HEAD", help="the same, of the run that is judged")
     parser.add_argument(

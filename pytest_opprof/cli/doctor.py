@@ -14,17 +14,15 @@ from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.wording import counted
 
+HELP = "show what can be captured here, and why the rest cannot"
+EXAMPLE = "opprof doctor"
+
 # How a part is, and what that means or what to do.
 _Finding: TypeAlias = tuple[str, str]
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help="show what can be captured here, and why the rest cannot",
-        epilog="Example: opprof doctor",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     add_store(parser)
 
 

@@ -8,14 +8,12 @@ import shlex
 from pytest_opprof.capture.injection import INJECTIONS, library_path
 from pytest_opprof.errors import UsageError
 
+HELP = 'print what to export before Python starts: eval "$(opprof env)"'
+EXAMPLE = "opprof env itt"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "env",
-        help='print what to export before Python starts: eval "$(opprof env)"',
-        epilog="Example: opprof env itt",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help="itt or nvtx; both unless given")
 
 

@@ -22,16 +22,14 @@ if TYPE_CHECKING:
     from pytest_opprof.fleet.tables import Window
     from pytest_opprof.results.fleet import Fleet
 
+HELP = "find stragglers and regressions in jobs of many ranks"
+EXAMPLE = "opprof fleet show night"
+
 _TABLES = ".opprof/fleet"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "fleet",
-        help="find stragglers and regressions in jobs of many ranks",
-        epilog="Example: opprof fleet show night",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_ingest(actions)
     _add_show(actions)

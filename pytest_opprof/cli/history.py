@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from pytest_opprof.history.trend import Trend
     from pytest_opprof.report.text import Line
 
+HELP = "print the trend of a test, with the runs that changed it"
+EXAMPLE = "opprof history test_step aten::clone.count"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "history",
-        help="print the trend of a test, with the runs that changed it",
-        epilog="Example: opprof history test_step aten::clone.count",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("test", nargs="?", metavar="TEST", help="a test's id, or a part that no other has")
     parser.add_argument(
         "metric",

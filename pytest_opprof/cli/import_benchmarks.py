@@ -9,14 +9,12 @@ from pytest_opprof.cli.output import print_lines
 from pytest_opprof.report.text import escaped
 from pytest_opprof.wording import counted
 
+HELP = "make a run from a file that pytest-benchmark stored"
+EXAMPLE = "opprof import-benchmarks -o run.json .benchmarks/*/0001_main.json"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "import-benchmarks",
-        help="make a run from a file that pytest-benchmark stored",
-        epilog="Example: opprof import-benchmarks -o run.json .benchmarks/*/0001_main.json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="such as .benchmarks/*/0001_name.json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="RUN", help="the run's file")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path, PurePosixPath
 
+HELP = "set a project up: pytest's configuration and .gitignore"
+EXAMPLE = "opprof init --try tests/models -k forward"
+
 _NEXT = """
 next:{}
     pytest --opprof-save=main          on the main branch: record what its tests do
@@ -12,13 +15,8 @@ next:{}
 """
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "init",
-        help="set a project up: pytest's configuration and .gitignore",
-        epilog="Example: opprof init --try tests/models -k forward",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the project, default: here")
     parser.add_argument("--store", default="dir:.opprof", metavar="URI", help="where baselines will be kept")
     parser.add_argument(

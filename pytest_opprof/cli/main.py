@@ -1,7 +1,7 @@
 """The command line: finds the command, and tells its errors in a sentence.
 
-A command is a module of this package with ``add_parser(subparsers)`` and ``run(args) -> int``. Only the one
-that was asked for is imported; its name here is all it takes to register it.
+A command is a module of this package with ``HELP``, ``EXAMPLE``, ``add_arguments(parser)`` and ``run(args) ->
+int``. Only the one that was asked for is imported; its name here is all it takes to register it.
 """
 
 from __future__ import annotations
@@ -107,8 +107,9 @@ def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
         help='print a completion script, and exit: eval "$(opprof --print-completion bash)"',
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
-    for module in modules.values():
-        module.add_parser(subparsers)
+    for name, module in modules.items():
+        command = subparsers.add_parser(name, help=module.HELP, epilog=f"Example: {module.EXAMPLE}")
+        module.add_arguments(command)
     _describe(subparsers)
     return parser
 

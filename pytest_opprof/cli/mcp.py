@@ -10,11 +10,12 @@ from pathlib import Path
 from pytest_opprof.cli.project import add_store, store_of
 from pytest_opprof.errors import UsageError
 
+HELP = "serve runs, comparisons and history to a coding agent, read only"
+EXAMPLE = "opprof mcp path/to/project"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    what = "serve runs, comparisons and history to a coding agent, read only"
-    parser = subparsers.add_parser("mcp", help=what, epilog="Example: opprof mcp path/to/project")
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     project = "the project's folder (default: this one); other paths start there"
     parser.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER", help=project)
     add_store(parser)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from pytest_opprof.results.shards import Joined
 
+HELP = "join the runs of shards and ranks; 1 when some are missing"
+EXAMPLE = "opprof merge -o run.json --expect 2 shard-1.json shard-2.json"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "merge",
-        help="join the runs of shards and ranks; 1 when some are missing",
-        epilog="Example: opprof merge -o run.json --expect 2 shard-1.json shard-2.json",
-        description="Ends with 1 where a shard, a rank or a test is known to be missing: the run is written "
-        "all the same, and says so.",
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
+    parser.description = (
+        "Ends with 1 where a shard, a rank or a test is known to be missing: the run is written "
+        "all the same, and says so."
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the files of --opprof-json")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the joined run")

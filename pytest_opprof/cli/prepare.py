@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from pytest_opprof.capture.observer_build import Part
     from pytest_opprof.capture.torch_build import TorchBuild
 
+HELP = "build the torch observer now, rather than in the first profiled test"
+EXAMPLE = "opprof prepare --torch 2.13.0 --output observer"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "prepare",
-        help="build the torch observer now, rather than in the first profiled test",
-        epilog="Example: opprof prepare --torch 2.13.0 --output observer",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument(
         "--torch",
         metavar="VERSION|DIR",

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
     from pytest_opprof.capture.session_files import SessionFile
 
+HELP = "show where crashed processes died, and write the traces of what they recorded"
+EXAMPLE = "opprof recover --remove"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "recover",
-        help="show where crashed processes died, and write the traces of what they recorded",
-        epilog="Example: opprof recover --remove",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument(
         "folder",
         nargs="?",

@@ -6,19 +6,19 @@ import argparse
 import os
 import sys
 
+HELP = "run pytest under QEMU, which counts the machine instructions of each marked test"
+EXAMPLE = "opprof replay tests/test_model.py --opprof-baseline=native"
+
 _CPU = "Haswell-v4"  # with AVX2, as most machines of the last ten years
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "replay",
-        help="run pytest under QEMU, which counts the machine instructions of each marked test",
-        allow_abbrev=False,
-        description="All takes many times as long, and the counts are those of one CPU on every machine. "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
+    parser.allow_abbrev = False
+    parser.description = (
+        "All takes many times as long, and the counts are those of one CPU on every machine. "
         "Save a baseline with --opprof-save, compare with --opprof-baseline: pytest gets its arguments. "
-        "Needs x86-64 and QEMU's user mode with plugins (Debian 12: apt install qemu-user).",
-        epilog="Example: opprof replay tests/test_model.py --opprof-baseline=native",
+        "Needs x86-64 and QEMU's user mode with plugins (Debian 12: apt install qemu-user)."
     )
     parser.add_argument(
         "--cpu", default=_CPU, metavar="MODEL", help="the CPU that the tests see (default: %(default)s)"

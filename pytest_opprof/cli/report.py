@@ -13,17 +13,15 @@ from pytest_opprof.errors import UsageError
 if TYPE_CHECKING:
     from pytest_opprof.report.summary import Judged
 
+HELP = "write a comparison as Markdown, JUnit XML and others"
+EXAMPLE = "opprof report comparison.json --format html -o report.html"
+
 _PRINTED = Path("-")
 _PAGE = "html"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "report",
-        help="write a comparison as Markdown, JUnit XML and others",
-        epilog="Example: opprof report comparison.json --format html -o report.html",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument(
         "comparison",
         nargs="?",

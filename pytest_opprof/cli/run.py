@@ -18,17 +18,15 @@ from pytest_opprof.errors import UsageError
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Comparison
 
+HELP = "run a script or a module and print what it spent its time on, as `python -m cProfile` does"
+EXAMPLE = "opprof run --memory train.py --epochs 1"
+
 _SIGNALLED = 128
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "run",
-        help="run a script or a module and print what it spent its time on, as `python -m cProfile` does",
-        epilog="Example: opprof run --memory train.py --epochs 1",
-        usage="opprof run [options] (SCRIPT | -m MODULE) ...",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
+    parser.usage = "opprof run [options] (SCRIPT | -m MODULE) ..."
     add_recording_options(parser)
     parser.add_argument("-m", "--module", action="store_true", help="run a module, as `python -m` does")
     parser.add_argument(

@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     from pytest_opprof.report.text import Line
     from pytest_opprof.results.run import Run
 
+HELP = "print the op tables of a run, or a comparison"
+EXAMPLE = "opprof show main --test test_step --rows 20"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "show",
-        help="print the op tables of a run, or a comparison",
-        epilog="Example: opprof show main --test test_step --rows 20",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument(
         "run", metavar="RUN", help="a file of a run, a comparison or a fleet, a baseline, or NAME@COMMIT"
     )

@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
     from pytest_opprof.traces.imported_recording import ImportedRecording
 
+HELP = "show or compare Kineto traces, or make a run of one"
+EXAMPLE = "opprof trace show trace.json.gz"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "trace",
-        help="show or compare Kineto traces, or make a run of one",
-        epilog="Example: opprof trace show trace.json.gz",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION", title="actions")
     _add_show(actions)
     _add_diff(actions)

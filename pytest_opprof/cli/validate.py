@@ -10,14 +10,12 @@ from pytest_opprof.errors import OpprofError
 from pytest_opprof.report.text import escaped
 from pytest_opprof.wording import counted
 
+HELP = "check files against their schemas"
+EXAMPLE = "opprof validate run.json .opprof/accepted.json"
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "validate",
-        help="check files against their schemas",
-        epilog="Example: opprof validate run.json .opprof/accepted.json",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument(
         "files",
         nargs="+",

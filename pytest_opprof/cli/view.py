@@ -15,16 +15,14 @@ from pytest_opprof.report.text import escaped
 if TYPE_CHECKING:
     from pytest_opprof.baselines.viewing import Side, Viewable
 
+HELP = "show a test's traces in Perfetto, base beside head"
+EXAMPLE = "opprof view test_step"
+
 _SIDES = ("both", "base", "head")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Tell the command line of this command."""
-    parser = subparsers.add_parser(
-        "view",
-        help="show a test's traces in Perfetto, base beside head",
-        epilog="Example: opprof view test_step",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Tell the parser what may be given to this command."""
     parser.add_argument(
         "target",
         nargs="?",
