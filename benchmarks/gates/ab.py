@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.gates import project
-from benchmarks.gates.trials import Trial
+from benchmarks.gates.trials import Trial, at_most
+from benchmarks.table import Row
 from pytest_opprof.compare.timing.comparison import TestTimes, TimeComparison
 from pytest_opprof.compare.timing.document import read_judged
 
@@ -86,6 +87,38 @@ def _times(test: TestTimes) -> list[Sequence[int]]:
     return [times for sides in rounds for times in (sides.base_ns, sides.head_ns)]
 
 
-def verdicts(trial: Trial) -> set[str | None]:
+def unchanged_rows(
+    found: Sequence[Trial], what: str, *, peers: tuple[str, str], most: int | None = None
+) -> list[Row]:
+    """How many runs over unchanged code flag a test, and how many are not sure.
+
+    Args:
+        found: The runs.
+        what: What they are of.
+        peers: What stands beside either figure.
+        most: How many may flag one; None where that is only printed.
+    """
+    flagged = sum(not _verdicts(trial).isdisjoint({"regressed", "improved"}) for trial in found)
+    unsure = sum("inconclusive" in _verdicts(trial) for trial in found)
+    return [
+        Row(
+            what=f"{what}: runs that flag one",
+            ours=at_most(flagged, len(found)),
+            peer=peers[0],
+            figure=flagged,
+            at_most=most,
+            unit="flagged",
+        ),
+        Row(
+            what="the same: runs that end INCONCLUSIVE",
+            ours=at_most(unsure, len(found)),
+            peer=peers[1],
+            figure=unsure,
+            unit="unsure",
+        ),
+    ]
+
+
+def _verdicts(trial: Trial) -> set[str | None]:
     """What a trial said of the tests that did not simply pass."""
     return {said[0] for said in trial["said"].values()}

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from benchmarks.gates.ab import ab_trial, verdicts
-from benchmarks.gates.trials import FOLDER, Trial, add_files, append, at_most, files, lines, trials
+from benchmarks.gates.ab import ab_trial, unchanged_rows
+from benchmarks.gates.trials import FOLDER, Trial, add_files, append, files, lines, trials
 from benchmarks.results import FOLDER as RESULTS
 from benchmarks.table import Row, as_text
 
@@ -63,29 +63,14 @@ def keep(made: Sequence[Trial], path: Path = KEPT) -> None:
 
 
 def _rows(tests: str, found: Sequence[Trial]) -> list[Row]:
-    flagged = sum(not verdicts(trial).isdisjoint({"regressed", "improved"}) for trial in found)
-    unsure = sum("inconclusive" in verdicts(trial) for trial in found)
     middle = {
         name: sorted(trial[name] for trial in found)[len(found) // 2]
         for name in ("noise_ppm", "load", "seconds")
     }
-    return [
-        Row(
-            what=f"{max(trial['tests'] for trial in found)} unchanged {tests} tests, default settings: "
-            "runs that flag one",
-            ours=at_most(flagged, len(found)),
-            peer=f"middle noise floor {middle['noise_ppm'] / 10_000:.1f} %",
-            figure=flagged,
-            unit="flagged",
-        ),
-        Row(
-            what="the same: runs that end INCONCLUSIVE",
-            ours=at_most(unsure, len(found)),
-            peer=f"middle load {middle['load']:.1f}, {middle['seconds']:.0f} s a run",
-            figure=unsure,
-            unit="unsure",
-        ),
-    ]
+    what = f"{max(trial['tests'] for trial in found)} unchanged {tests} tests, default settings"
+    noise = f"middle noise floor {middle['noise_ppm'] / 10_000:.1f} %"
+    load = f"middle load {middle['load']:.1f}, {middle['seconds']:.0f} s a run"
+    return unchanged_rows(found, what, peers=(noise, load))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.gates import project
-from benchmarks.gates.ab import ab_trial, short_steps, verdicts
+from benchmarks.gates.ab import ab_trial, short_steps, unchanged_rows
 from benchmarks.gates.neighbour import neighbour
 from benchmarks.gates.peers import FIELDS, benchmark_trial
 from benchmarks.gates.trials import FOLDER, Trial, add_files, at_most, files, trials
@@ -84,29 +84,13 @@ def _exact_row(found: list[Trial]) -> Row:
 
 
 def _ab_rows(ab: list[Trial], peers: list[Trial]) -> list[Row]:
-    flagged = sum(not verdicts(trial).isdisjoint({"regressed", "improved"}) for trial in ab)
-    unsure = sum("inconclusive" in verdicts(trial) for trial in ab)
     noise = sorted(trial["noise_ppm"] for trial in ab)[len(ab) // 2] / 10_000
     ops = max(trial["tests"] for trial in ab)
     theirs = {field: sum(bool(trial["flagged"][field]) for trial in peers) for field in FIELDS}
     told = ", ".join(f"{field}:10% {count} of {len(peers)}" for field, count in theirs.items())
-    return [
-        Row(
-            what=f"opprof ab over {ops} unchanged ops and a busy neighbour: runs that flag one",
-            ours=at_most(flagged, len(ab)),
-            peer=f"pytest-benchmark {told}",
-            figure=flagged,
-            at_most=_MOST_FLAGGED,
-            unit="flagged",
-        ),
-        Row(
-            what="the same: runs that end INCONCLUSIVE",
-            ours=at_most(unsure, len(ab)),
-            peer=f"middle noise floor {noise:.1f} %",
-            figure=unsure,
-            unit="unsure",
-        ),
-    ]
+    what = f"opprof ab over {ops} unchanged ops and a busy neighbour"
+    beside = (f"pytest-benchmark {told}", f"middle noise floor {noise:.1f} %")
+    return unchanged_rows(ab, what, peers=beside, most=_MOST_FLAGGED)
 
 
 if __name__ == "__main__":
