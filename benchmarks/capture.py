@@ -26,7 +26,6 @@ from benchmarks.workloads import (
     undisturbed,
 )
 
-_PEERS = ("ours", "empty", "torch")
 _FULL_PEERS = ("ours, full", "torch, full")  # shapes and memory too
 _SITES = "ours, call sites"
 _SLOW = ("torch", "torch, full")  # sessions that take long, and cost most: fewer rounds do
@@ -40,50 +39,24 @@ def rows(*, quick: bool) -> list[Row]:
         measured("capture", str(_ROUNDS // 4 if quick else _ROUNDS))
         for _ in range(1 if quick else _PROCESSES)
     ]
-    table = []
-    for workload in found[0]:
-        costs = [process[workload] for process in found]
-        ours, empty, torch = (statistics.median(cost[side] for cost in costs) for side in _PEERS)
-        more = statistics.median(cost["ours"] - cost["empty"] for cost in costs)
-        table.append(
-            Row(
-                what=f"an op recorded: {workload}",
-                ours=f"{ours:.0f} ns",
-                peer=f"empty observer {empty:.0f} ns",
-                figure=more,
-                at_most=40,
-                unit="ns more",
-            )
-        )
-        table.append(
-            Row(
-                what=f"the same: {workload}",
-                ours=f"{ours:.0f} ns",
-                peer=f"torch.profiler {torch:.0f} ns",
-                figure=statistics.median(cost["ours"] / cost["torch"] for cost in costs),
-                # In a backward pass the empty observer alone costs half of what torch.profiler does.
-                at_most=0.5 if workload in FORWARD_ONLY else None,
-            )
-        )
-        ours, torch = (statistics.median(cost[side] for cost in costs) for side in _FULL_PEERS)
-        table.append(
-            Row(
-                what=f"with shapes and memory: {workload}",
-                ours=f"{ours:.0f} ns",
-                peer=f"torch.profiler {torch:.0f} ns",
-                figure=statistics.median(cost[_FULL_PEERS[0]] / cost[_FULL_PEERS[1]] for cost in costs),
-                at_most=0.65,
-            )
-        )
-        table += _with_call_sites(workload, costs)
-    return table
+    return [row for workload in found[0] for row in _rows(workload, [process[workload] for process in found])]
 
 
-def _with_call_sites(workload: str, costs: list[dict[str, float]]) -> list[Row]:
-    ours, noting, torch = (
-        statistics.median(cost[side] for cost in costs) for side in ("ours", _SITES, "torch")
-    )
+def _rows(workload: str, costs: list[dict[str, float]]) -> list[Row]:
+    ours, empty, noting = (_middle(costs, side) for side in ("ours", "empty", _SITES))
+    # In a backward pass the empty observer alone costs half of what torch.profiler does.
+    most = 0.5 if workload in FORWARD_ONLY else None
     return [
+        Row(
+            what=f"an op recorded: {workload}",
+            ours=f"{ours:.0f} ns",
+            peer=f"empty observer {empty:.0f} ns",
+            figure=statistics.median(cost["ours"] - cost["empty"] for cost in costs),
+            at_most=40,
+            unit="ns more",
+        ),
+        _beside_torch(f"the same: {workload}", costs, "ours", "torch", at_most=most),
+        _beside_torch(f"with shapes and memory: {workload}", costs, *_FULL_PEERS, at_most=0.65),
         Row(
             what=f"a call site noted: {workload}",
             ours=f"{noting:.0f} ns an op",
@@ -92,14 +65,24 @@ def _with_call_sites(workload: str, costs: list[dict[str, float]]) -> list[Row]:
             at_most=60,
             unit="ns more an outermost op",
         ),
-        Row(
-            what=f"with call sites: {workload}",
-            ours=f"{noting:.0f} ns",
-            peer=f"torch.profiler {torch:.0f} ns",
-            figure=statistics.median(cost[_SITES] / cost["torch"] for cost in costs),
-            at_most=0.65,
-        ),
+        _beside_torch(f"with call sites: {workload}", costs, _SITES, "torch", at_most=0.65),
     ]
+
+
+def _beside_torch(
+    what: str, costs: list[dict[str, float]], ours: str, torch: str, *, at_most: float | None
+) -> Row:
+    return Row(
+        what=what,
+        ours=f"{_middle(costs, ours):.0f} ns",
+        peer=f"torch.profiler {_middle(costs, torch):.0f} ns",
+        figure=statistics.median(cost[ours] / cost[torch] for cost in costs),
+        at_most=at_most,
+    )
+
+
+def _middle(costs: list[dict[str, float]], side: str) -> float:
+    return statistics.median(cost[side] for cost in costs)
 
 
 def _empty_observer() -> ctypes.CDLL:

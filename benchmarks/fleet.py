@@ -268,12 +268,11 @@ def _compared(folder: str) -> dict[str, float]:
         files = ingest(folder, tables, job="bench", executor=executor)
         for job in ("base", "head"):
             _multiply(windows_of(tables, "bench")[0], Window(root=tables, job=job, window="0"), len(files))
-        before = status_kib("VmHWM")
         start = time.process_time_ns()
         found = compare(windows_of(tables, "base"), windows_of(tables, "head"))
         took = time.process_time_ns() - start
     assert not found.problems, found.problems
-    return {"ns": took, "kib": status_kib("VmHWM"), "before": before, "ranks": _MOST_RANKS}
+    return {"ns": took, "kib": status_kib("VmHWM"), "ranks": _MOST_RANKS}
 
 
 def _multiply(source: Window, to: Window, ranks: int) -> None:
