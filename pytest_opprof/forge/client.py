@@ -75,7 +75,7 @@ class Api:
         url: Where it is, such as ``https://api.github.com``.
         name: What errors call it.
         headers: Sent with each request, the token among them; never to another host.
-        retry: How long it waits for a busy API..
+        retry: How long it waits for a busy API.
 
     Raises:
         UsageError: There is no httpx, or no such address.

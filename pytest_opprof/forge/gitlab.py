@@ -25,7 +25,7 @@ def open_gitlab(url: str, *, headers: Mapping[str, str], retry: RetryPolicy | No
     Args:
         url: As ``CI_API_V4_URL`` has it.
         headers: The token, under the name of its kind.
-        retry: How long it waits for a busy API..
+        retry: How long it waits for a busy API.
 
     Raises:
         UsageError: There is no httpx, or no such address.
