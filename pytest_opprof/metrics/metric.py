@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -144,7 +145,7 @@ class ColumnSum:
     column: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One thing that is measured: all that the program knows of it.
 
@@ -152,8 +153,8 @@ class Metric:
         name: How users write it; a total's whole path, or the part behind an op's name.
         label: What a table calls it.
         unit: What its integers count.
-        scope: One op's value, or a test's total.
         source: What must have been listened to; None when every recording has it.
+        scope: One op's value, or a test's total.
         family: How it may be judged.
         worse: Which way is worse.
         is_free: Whether more of it costs nothing: a change is shown, and fails a test only where asked for.
@@ -170,8 +171,9 @@ class Metric:
     name: str
     label: str
     unit: Unit
-    scope: Scope
     source: Source | None = None
+    _: KW_ONLY
+    scope: Scope
     family: Family = Family.EXACT
     worse: Worse = Worse.HIGHER
     is_free: bool = False
@@ -208,57 +210,6 @@ class Metric:
         return self.source is None or not ANSWERS[self.source].isdisjoint(sources)
 
 
-def of_op(
-    name: str,
-    label: str,
-    unit: Unit,
-    source: Source | None = None,
-    *,
-    family: Family = Family.EXACT,
-    worse: Worse = Worse.HIGHER,
-    is_signed: bool = False,
-    column: str = "",
-) -> Metric:
-    """A metric of one op."""
-    return Metric(
-        name=name,
-        label=label,
-        unit=unit,
-        scope=Scope.OP,
-        source=source,
-        family=family,
-        worse=worse,
-        is_signed=is_signed,
-        column=column,
-    )
-
-
-def total(
-    name: str,
-    label: str,
-    unit: Unit,
-    source: Source | None,
-    *,
-    family: Family = Family.EXACT,
-    worse: Worse = Worse.HIGHER,
-    is_free: bool = False,
-    slack: Slack | None = None,
-    steady_with: tuple[str, ...] = (),
-    fields: frozenset[str] = frozenset(),
-    summed: RowSum | ColumnSum | None = None,
-) -> Metric:
-    """A total of a test."""
-    return Metric(
-        name=name,
-        label=label,
-        unit=unit,
-        scope=Scope.TOTAL,
-        source=source,
-        family=family,
-        worse=worse,
-        is_free=is_free,
-        slack=slack,
-        steady_with=steady_with,
-        fields=fields,
-        summed=summed,
-    )
+# A metric of one op, and a total of a test.
+of_op = partial(Metric, scope=Scope.OP)
+total = partial(Metric, scope=Scope.TOTAL)
