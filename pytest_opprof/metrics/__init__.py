@@ -1,6 +1,5 @@
 """Every metric there is, and how users write them."""
 
-from pytest_opprof.metrics.compilation import COMPILE_TOTALS, GRAPH_BREAKS, GRAPHS, RECOMPILES
 from pytest_opprof.metrics.fingerprint import FINGERPRINT_FIELDS
 from pytest_opprof.metrics.host import (
     AUTOGRAD_NODES,
@@ -13,11 +12,14 @@ from pytest_opprof.metrics.host import (
     CPU_TIME_TOTAL,
     FLOPS,
     FLOPS_TOTAL,
+    GRAPH_BREAKS,
+    GRAPHS,
     MEMORY_RETAINED,
     NODES,
     OPS_BYTES,
     OPS_COUNT,
     RANGES_COUNT,
+    RECOMPILES,
     RETAINED,
     SELF_CPU_TIME_TOTAL,
     TOTAL_SELF_CPU_TIME,
@@ -55,7 +57,6 @@ __all__ = [
     "AUTOGRAD_NODES",
     "BOUNDED_PERCENT",
     "BYTES",
-    "COMPILE_TOTALS",
     "COUNT",
     "CPU_MEMORY",
     "CPU_MEMORY_ALLOCATED",

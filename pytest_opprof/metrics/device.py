@@ -96,6 +96,7 @@ OP_COUNTS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metr
 TOTAL_OF_COUNT: Mapping[str, Metric] = MappingProxyType({op.name: whole for op, whole in _COUNTS})
 KERNELS_COUNT, LAUNCHES_COUNT = TOTAL_OF_COUNT["kernels"], TOTAL_OF_COUNT["launches"]
 MEMSETS_COUNT, COPIES_COUNT = TOTAL_OF_COUNT["memsets"], TOTAL_OF_COUNT["copies"]
+# Each time of an op, and in the same order the total that it is a part of.
 OP_TIMES = (DEVICE_TIME_TOTAL, SELF_DEVICE_TIME_TOTAL, BUSY_TIME, IDLE_FRACTION, QUEUE_DEPTH)
 TOTAL_TIMES = (
     TOTAL_DEVICE_TIME,

@@ -1,4 +1,4 @@
-"""What is measured on the host: calls, times, memory, FLOPs.
+"""What is measured on the host: calls, times, memory, FLOPs, compilations.
 
 A metric is an entry here and a line in one of the tuples at the end. Documents, their schema, tables, gates,
 history, counts files and docs/metrics.md follow from that.
@@ -65,6 +65,11 @@ MEMORY_RETAINED = total(
     Source.RETAINED,
     summed=ColumnSum(column="counted_retained"),
 )
+# What torch.compile did in a step: a step that is warm compiles nothing.
+GRAPHS = total("compile.graphs", "compiled graphs", Unit.COUNT, Source.COMPILE)
+# Of functions that were compiled before: one of their guards failed.
+RECOMPILES = total("compile.recompiles", "recompilations", Unit.COUNT, Source.COMPILE)
+GRAPH_BREAKS = total("compile.graph_breaks", "graph breaks", Unit.COUNT, Source.COMPILE)
 # Of steps without a profiler, from outside: of a further call of the test, or up to its own next step.
 WALL_TIME = total("wall_time", "wall time", Unit.NS, None, family=Family.TIME)
 TOTAL_SELF_CPU_TIME = total(
@@ -87,4 +92,5 @@ HOST_AMOUNTS = (
     CPU_MEMORY_PEAK,
     CPU_MEMORY_ALLOCATIONS,
 )
+COMPILE_TOTALS = (GRAPHS, RECOMPILES, GRAPH_BREAKS)
 HOST_TIMES = (TOTAL_SELF_CPU_TIME, WALL_TIME)

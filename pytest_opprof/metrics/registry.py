@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pytest_opprof.metrics.compilation import COMPILE_TOTALS, RECOMPILES
 from pytest_opprof.metrics.device import DEVICE_AMOUNTS, DEVICE_COUNTS, DEVICE_METRICS, TOTAL_TIMES
 from pytest_opprof.metrics.host import (
+    COMPILE_TOTALS,
     HOST_AMOUNTS,
     HOST_COUNTS,
     HOST_METRICS,
     HOST_TIMES,
     MEMORY_RETAINED,
+    RECOMPILES,
     VIEWS,
 )
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS, SCALING

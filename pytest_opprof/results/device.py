@@ -12,14 +12,11 @@ from pytest_opprof.metrics.device import (
     HOST_DIRECTIONS,
     IDLE_FRACTION,
     OP_COUNTS,
+    OP_TIMES,
     QUEUE_DEPTH,
     SELF_DEVICE_TIME_TOTAL,
-    TOTAL_BUSY_TIME,
-    TOTAL_DEVICE_TIME,
-    TOTAL_IDLE_FRACTION,
     TOTAL_OF_COUNT,
-    TOTAL_QUEUE_DEPTH,
-    TOTAL_SELF_DEVICE_TIME,
+    TOTAL_TIMES,
 )
 from pytest_opprof.units import EVERY_PPM, ONE_IN_THOUSANDTHS
 
@@ -36,13 +33,10 @@ _MEASURE_OF = {name: name.replace("copied_bytes", "bytes") for name in OP_COUNTS
     DEVICE_TIME_TOTAL.name: DEVICE_TIME_TOTAL.name,
     SELF_DEVICE_TIME_TOTAL.name: SELF_DEVICE_TIME_TOTAL.name,
 }
-_WHOLE = {
-    DEVICE_TIME_TOTAL.name: TOTAL_DEVICE_TIME.name,
-    SELF_DEVICE_TIME_TOTAL.name: TOTAL_SELF_DEVICE_TIME.name,
-    BUSY_TIME.name: TOTAL_BUSY_TIME.name,
-    IDLE_FRACTION.name: TOTAL_IDLE_FRACTION.name,
-    QUEUE_DEPTH.name: TOTAL_QUEUE_DEPTH.name,
-} | {name: metric.name for name, metric in TOTAL_OF_COUNT.items()}
+# The total that a row's metric is a part of, by their names.
+_WHOLE = {time.name: whole.name for time, whole in zip(OP_TIMES, TOTAL_TIMES, strict=True)} | {
+    name: metric.name for name, metric in TOTAL_OF_COUNT.items()
+}
 
 Values = dict[str, list[int]]  # by a metric's name, one number a step
 
