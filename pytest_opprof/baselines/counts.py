@@ -20,7 +20,7 @@ from pytest_opprof.kinds import OpKind
 from pytest_opprof.metrics import ROW_METRICS, TOTALS, Family, Source
 from pytest_opprof.metrics.fingerprint import MALLOC_FIELDS, PYTHON_MEMORY_FIELDS
 from pytest_opprof.results.document import run_to_document
-from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_error, write_bytes
+from pytest_opprof.results.files import read_bytes, run_from_bytes, shown, store_errors, write_bytes
 from pytest_opprof.results.run import CaptureStats, Environment, OpRow, Run, TestResult, Timing
 
 # Of its own: what was accepted may lie in the same folder.
@@ -71,10 +71,8 @@ class CountsStore:
     def change(self, name: str, plan: Callable[[tuple[Entry, ...]], Change]) -> tuple[str, ...]:
         """Do what ``plan`` says while no other process writes; of several runs the newest is kept."""
         path = self._path(name)
-        try:
+        with store_errors(self.folder, "cannot be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise store_error(self.folder, "cannot be written", error) from error
         # The folder itself is what is held: a lock file would want to be ignored, or committed.
         with locked(self.folder):
             change = plan(self.entries(name))
@@ -82,10 +80,8 @@ class CountsStore:
                 newest = max(change.puts, key=lambda put: (put.created, put.key))
                 write_bytes(path, reviewable(run_from_bytes(newest.data, where=newest.key), name=name))
             elif change.drops:
-                try:
+                with store_errors(path, "cannot be removed"):
                     path.unlink(missing_ok=True)
-                except OSError as error:
-                    raise store_error(path, "cannot be removed", error) from error
         return tuple(shown(path) for _ in change.puts)
 
     def _path(self, name: str) -> Path:

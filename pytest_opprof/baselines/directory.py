@@ -18,7 +18,7 @@ from pytest_opprof.baselines.keys import HEAD_BYTES, LONG_AGO, created_in, entry
 from pytest_opprof.baselines.store import Change, Entry, Put
 from pytest_opprof.errors import DocumentError
 from pytest_opprof.locks import hold, opened
-from pytest_opprof.results.files import read_bytes, read_head, shown, store_error, write_bytes
+from pytest_opprof.results.files import read_bytes, read_head, shown, store_errors, write_bytes
 
 _SUFFIXES = (".json", ".json.gz")
 # Past so many bytes a document is packed; below, a plain file is worth more to who looks into it.
@@ -81,10 +81,8 @@ class DirectoryStore:
 
     @staticmethod
     def _remove(path: Path) -> None:
-        try:
+        with store_errors(path, "cannot be removed"):
             path.unlink(missing_ok=True)
-        except OSError as error:
-            raise store_error(path, "cannot be removed", error) from error
 
     def _folder(self, name: str) -> Path:
         return self.folder / quote(name, safe=" ")
@@ -105,15 +103,11 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         StoreError: It cannot be opened or held.
     """
-    try:
+    with store_errors(path.parent, "cannot be written"):
         descriptor = opened(path)
-    except OSError as error:
-        raise store_error(path.parent, "cannot be written", error) from error
     try:
-        try:
+        with store_errors(path, "cannot be locked"):
             hold(descriptor)
-        except OSError as error:
-            raise store_error(path, "cannot be locked", error) from error
         yield
     finally:
         os.close(descriptor)
@@ -130,10 +124,8 @@ def writing(lock: Path, *, ignore: bytes) -> Iterator[None]:
     Raises:
         StoreError: It cannot be written.
     """
-    try:
+    with store_errors(lock.parent, "cannot be written"):
         lock.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise store_error(lock.parent, "cannot be written", error) from error
     with locked(lock):
         if not (path := lock.with_name(".gitignore")).exists():
             write_bytes(path, ignore)
@@ -146,12 +138,9 @@ def listed(folder: Path) -> list[Path]:
     Raises:
         StoreError: It cannot be read.
     """
-    try:
+    with store_errors(folder, "cannot be read"), contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise store_error(folder, "cannot be read", error) from error
+    return []
 
 
 def created_of(path: Path) -> datetime:

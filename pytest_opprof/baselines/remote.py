@@ -22,8 +22,9 @@ from urllib.parse import quote, unquote
 from pytest_opprof.addresses import said_of, shown
 from pytest_opprof.baselines.keys import LONG_AGO, entry_of, is_key
 from pytest_opprof.baselines.store import Change, Entry, Put
-from pytest_opprof.errors import DocumentError, StoreError, UsageError
+from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.extras import needed
+from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import MAX_DOCUMENT_BYTES
 
 _OBJECT = re.compile(r"(?P<key>.+)\.(?P<time>\d{8}T\d{12})Z\.(?P<digest>[0-9a-f]{16})\.json\.gz")
@@ -165,10 +166,8 @@ class RemoteStore:
             data: bytes = self._filesystem.cat_file(path, start=0, end=MAX_DOCUMENT_BYTES)
         found = _OBJECT.fullmatch(part)
         if found is None or _digest(data) != found["digest"]:
-            raise DocumentError(
-                f"{entry.place}: its bytes are not those that were saved: it is damaged or cut off. "
-                "The file was not used"
-            )
+            what = "its bytes are not those that were saved: it is damaged or cut off"
+            raise refusal(entry.place, what)
         return data
 
     def _remove(self, path: str) -> None:

@@ -25,7 +25,7 @@ from pytest_opprof.baselines.directory import DirectoryStore
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.baselines.keys import TRACES
 from pytest_opprof.errors import StoreError
-from pytest_opprof.results.files import shown, store_error, write_bytes
+from pytest_opprof.results.files import shown, store_error, store_errors, write_bytes
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes
@@ -148,7 +148,7 @@ class TracePairs:
             StoreError: It cannot be written.
         """
         self.drop(node_id)
-        try:
+        with store_errors(self.folder, "cannot be written"):
             needed = head.stat().st_size + (base.stat().st_size if base else 0)
             if not self._make_room(needed):
                 head.unlink()
@@ -159,8 +159,6 @@ class TracePairs:
             shutil.move(head, self.path(node_id, "head"))
             if base is not None:
                 shutil.copyfile(base, self.path(node_id, "base"))
-        except OSError as error:
-            raise store_error(self.folder, "cannot be written", error) from error
         return ""
 
     def drop(self, node_id: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from pytest_opprof.baselines.traces import SIDES, SUFFIX, SavedTraces
 from pytest_opprof.errors import StoreError, UsageError
-from pytest_opprof.results.files import read_head, shown, store_error
+from pytest_opprof.results.files import read_head, shown, store_errors
 from pytest_opprof.results.names import DIGEST_OF_STEM, canonical_node_id, trace_stem
 from pytest_opprof.results.run import Run
 
@@ -65,10 +65,8 @@ def is_document(path: Path) -> bool:
         StoreError: It cannot be read.
         UsageError: It is neither.
     """
-    try:
+    with store_errors(path, "cannot be read"):
         head = read_head(path, size=_HEAD_BYTES)
-    except OSError as error:
-        raise store_error(path, "cannot be read", error) from error
     if head.lstrip()[:1] not in {b"{", b"["}:
         raise UsageError(f"{shown(path)}: this is not a trace, a run or a comparison")
     return _KIND.match(head) is not None

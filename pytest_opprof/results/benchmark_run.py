@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Never
 
-from pytest_opprof.errors import DocumentError
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, WALL_TIME
 from pytest_opprof.release import version
 from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
 from pytest_opprof.results.benchmark_times import samples_of_rounds, samples_of_statistics
+from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.names import bounded, canonical_node_id
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult, Timing
@@ -140,7 +140,7 @@ class _Reader:
         return value
 
     def _refuse(self, what: str) -> Never:
-        raise DocumentError(f"{self.where}: {what}. The file was not used")
+        raise refusal(self.where, what)
 
 
 def _told(value: object) -> str:

@@ -209,7 +209,12 @@ def refuse_repeats(keys: Iterable[object], *, where: str, path: str) -> None:
 
 def contradiction(where: str, *, path: str, what: str) -> DocumentError:
     """What is raised for numbers that a schema accepts and that cannot be."""
-    return DocumentError(f"{where}: {path}: {what}. The file was not used")
+    return refusal(where, f"{path}: {what}")
+
+
+def refusal(where: str, what: str) -> DocumentError:
+    """What is raised for a document that cannot be used: which, and what is wrong with it."""
+    return DocumentError(f"{where}: {what}. The file was not used")
 
 
 def time_from_document(text: str, *, where: str, path: str) -> datetime:

@@ -19,7 +19,7 @@ from typing import Any, Never, TypeVar
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.regular_files import NotRegularError, open_regular
-from pytest_opprof.results.document import run_from_document, run_to_document
+from pytest_opprof.results.document import refusal, run_from_document, run_to_document
 from pytest_opprof.results.gc_paused import gc_paused
 from pytest_opprof.results.members import Document
 from pytest_opprof.results.run import Run
@@ -140,8 +140,7 @@ def _document_bytes(document: Document, contract: Contract, *, where: str) -> by
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     data = text.encode("ascii") + b"\n"
     if len(data) > MAX_DOCUMENT_BYTES:
-        msg = f"{where}: not written: {len(data)} bytes are too many. Profile fewer tests"
-        raise StoreError(msg)
+        raise StoreError(f"{where}: not written: {len(data)} bytes are too many. Profile fewer tests")
     return data
 
 
@@ -172,27 +171,22 @@ def write_bytes(path: Path, data: bytes) -> None:
     """
     # A link stays a link: what it points to is what the user wants written.
     target = Path(os.path.realpath(path))
-    temporary: Path | None = None
-    try:
+    temporary = target.with_name(f".opprof-{secrets.token_hex(8)}.tmp")
+    with store_errors(path, "cannot be written", after="; an existing file is unchanged"):
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".opprof-{secrets.token_hex(8)}.tmp")
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            with contextlib.suppress(FileNotFoundError):
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        temporary = None
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise store_error(
-            path, "cannot be written", error, after="; an existing file is unchanged"
-        ) from error
-    finally:
-        if temporary is not None:
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                with contextlib.suppress(FileNotFoundError):
+                    temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+            raise
+        _sync_folder(target.parent)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -206,8 +200,7 @@ def read_bytes(path: Path) -> bytes:
         with open_regular(path) as file:
             data = file.read(MAX_DOCUMENT_BYTES + 1)
     except FileNotFoundError as error:
-        msg = f"{shown(path)}: there is no such file"
-        raise StoreError(msg) from error
+        raise StoreError(f"{shown(path)}: there is no such file") from error
     except NotRegularError as error:
         raise StoreError(f"{shown(path)}: {error.strerror}") from error
     except OSError as error:
@@ -242,29 +235,24 @@ def parse(data: bytes, *, where: str) -> Any:
         found = dict(pairs)
         if len(found) != len(pairs):
             (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-            msg = f"{where}: the key {ascii(twice)[:80]} stands twice in one object. The file was not used"
-            raise DocumentError(msg)
+            raise refusal(where, f"the key {ascii(twice)[:80]} stands twice in one object")
         return found
 
     def refuse(constant: str) -> Never:
-        msg = f"{where}: {constant} is not a JSON number. The file was not used"
-        raise DocumentError(msg)
+        raise refusal(where, f"{constant} is not a JSON number")
 
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=unique, parse_constant=refuse)
     except json.JSONDecodeError as error:
-        what = f"this is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        raise DocumentError(f"{where}: {what}. The file was not used") from error
+        at = f"line {error.lineno}, column {error.colno}"
+        raise refusal(where, f"this is not JSON: {error.msg} at {at}") from error
     except UnicodeDecodeError as error:
-        msg = f"{where}: this is not UTF-8 text (byte {error.start}). The file was not used"
-        raise DocumentError(msg) from error
+        raise refusal(where, f"this is not UTF-8 text (byte {error.start})") from error
     except RecursionError as error:
-        msg = f"{where}: objects are nested too deep. The file was not used"
-        raise DocumentError(msg) from error
+        raise refusal(where, "objects are nested too deep") from error
     except ValueError as error:
         # The only ValueError left is Python's refusal to convert thousands of digits.
-        msg = f"{where}: a number has too many digits. The file was not used"
-        raise DocumentError(msg) from error
+        raise refusal(where, "a number has too many digits") from error
 
 
 def unpacked(data: bytes, *, where: str) -> bytes:
@@ -279,16 +267,14 @@ def unpacked(data: bytes, *, where: str) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             plain = file.read(MAX_DOCUMENT_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        msg = f"{where}: the gzip data is damaged or cut off. The file was not used"
-        raise DocumentError(msg) from error
+        raise refusal(where, "the gzip data is damaged or cut off") from error
     if len(plain) > MAX_DOCUMENT_BYTES:
         raise _too_large(where)
     return plain
 
 
 def _too_large(where: str) -> DocumentError:
-    limit = MAX_DOCUMENT_BYTES // (1024 * 1024)
-    return DocumentError(f"{where}: this is larger than {limit} MiB unpacked. The file was not used")
+    return refusal(where, f"this is larger than {MAX_DOCUMENT_BYTES // (1024 * 1024)} MiB unpacked")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -303,6 +289,15 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def store_errors(path: Path, what: str, *, after: str = "") -> Iterator[None]:
+    """Have a system call that fails raise what `store_error` makes of it."""
+    try:
+        yield
+    except OSError as error:
+        raise store_error(path, what, error, after=after) from error
 
 
 def store_error(path: Path, what: str, error: OSError, *, after: str = "") -> StoreError:

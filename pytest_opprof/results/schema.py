@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION
+from pytest_opprof.results.document import RUN_KIND, RUN_SCHEMA_VERSION, refusal
 from pytest_opprof.results.members import Document
 from pytest_opprof.results.quick_check import QuickCheck, compiled
 from pytest_opprof.results.upgrade import upgraded
@@ -62,8 +62,7 @@ def contract_of(document: object, *, where: str) -> Contract:
     for contract in Contract:
         if kind == contract.kind:
             return contract
-    msg = f"{where}: this is not a document of pytest-opprof ('kind' is {_quoted(kind)})"
-    raise DocumentError(f"{msg}. The file was not used")
+    raise refusal(where, f"this is not a document of pytest-opprof ('kind' is {_quoted(kind)})")
 
 
 def validate(document: object, contract: Contract, *, where: str) -> Document:
@@ -84,8 +83,7 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
     found = contract_of(document, where=where)
     assert isinstance(document, dict), "contract_of refuses anything else"
     if found is not contract:
-        msg = f"{where}: this is a {found}, and a {contract} is needed. The file was not used"
-        raise DocumentError(msg)
+        raise refusal(where, f"this is a {found}, and a {contract} is needed")
     _refuse_newer(document, contract, where=where)
     upgraded(document, version=contract.schema_version)
     if _quick_check(contract).accepts(document):
@@ -96,9 +94,7 @@ def validate(document: object, contract: Contract, *, where: str) -> Document:
         error = _innermost(error)
         path = json_path(_moved(error.absolute_path, first))
         place = f"{path}: " if path else ""
-        raise DocumentError(
-            f"{where}: {place}{_sentence(error)} ({contract}.schema.json). The file was not used"
-        )
+        raise refusal(where, f"{place}{_sentence(error)} ({contract}.schema.json)")
     return document
 
 

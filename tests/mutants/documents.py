@@ -243,8 +243,8 @@ DOCUMENTS: Final = (
         name="a file that was cut off",
         tells="That a packed document was cut off or is damaged.",
         file="pytest_opprof/results/files.py",
-        text="    except (OSError, EOFError, zlib.error) as error:\n        msg =",
-        without="    except (OSError, EOFError, zlib.error) as error:\n        return b'{}'\n        msg =",
+        text="    except (OSError, EOFError, zlib.error) as error:\n        raise",
+        without="    except (OSError, EOFError, zlib.error) as error:\n        return b'{}'\n        raise",
         test=_DAMAGE,
     ),
     _says(
