@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
 from pytest_opprof.errors import CaptureBusyError
 from pytest_opprof.plugin.benchmarks import Benchmarked, can_be_followed, followed
+from pytest_opprof.plugin.calls import is_of_the_call
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.quiet_machine import QuietMachine
 from pytest_opprof.plugin.seeds import Seeds
@@ -139,9 +139,9 @@ class BenchmarkStepping(Stepping):
                     work.function(*args, **kwargs)
                 if not self.timed.has_failed:
                     work.clean(arguments)
-        except Exit:
-            raise
-        except (Exception, OutcomeException, SystemExit) as error:  # noqa: BLE001  # as in a later call
+        except BaseException as error:
+            if not is_of_the_call(error):  # as in a later call
+                raise
             self.timed.failed(error)
 
     @contextlib.contextmanager

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from _pytest.outcomes import Exit, OutcomeException
 
 if TYPE_CHECKING:
     from pytest_opprof.plugin.stepping import Stepping
@@ -50,6 +51,11 @@ class CallAtFixedDepth:
     """
 
     __slots__ = ()
+
+
+def is_of_the_call(error: BaseException | None) -> bool:
+    """Whether a test's call failed or was skipped by this; an interruption and pytest.exit() are not its."""
+    return isinstance(error, (Exception, OutcomeException, SystemExit)) and not isinstance(error, Exit)
 
 
 @contextlib.contextmanager

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol
 
-from _pytest.outcomes import Exit, OutcomeException
-
 from pytest_opprof.capture.instructions import Counted, InstructionCounter
 from pytest_opprof.errors import CaptureUnavailableError
 from pytest_opprof.metrics.instructions import INSTRUCTION_TOTALS, NATIVE_INSTRUCTIONS
 from pytest_opprof.metrics.metric import Metric, Source
-from pytest_opprof.plugin.calls import CallAtFixedDepth, Calls
+from pytest_opprof.plugin.calls import CallAtFixedDepth, Calls, is_of_the_call
 from pytest_opprof.results.run import TestResult
 
 # Caches may fill in the first calls; what does not settle in so many varies.
@@ -78,7 +76,7 @@ MACHINE: Final = Kind(
 )
 
 
-class CountedCalls:
+class CountedCalls(CallAtFixedDepth):
     """Counts the instructions of calls of a test after those that its schedule takes.
 
     Two calls in a row must agree, or one must say what is expected: then nothing varies. Garbage is collected
@@ -120,10 +118,9 @@ class CountedCalls:
         except CaptureUnavailableError as error:
             self.reason = str(error)
         while not (self.reason or self._has_settled or len(self._counts) >= self._warm_calls + _MOST_CALLS):
-            yield _CountedCall(self)
+            yield self
 
-    def begin(self) -> None:
-        """A call begins."""
+    def __enter__(self) -> None:
         self._collects = gc.isenabled()
         gc.collect()
         gc.disable()
@@ -133,8 +130,9 @@ class CountedCalls:
         except CaptureUnavailableError as error:
             self.reason = str(error)
 
-    def end(self, error: BaseException | None) -> None:
-        """It is over: what it ran counts, unless it raised."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
         if not self.reason:
             assert self._counter is not None, "calls() made it"
             try:
@@ -148,6 +146,7 @@ class CountedCalls:
             gc.enable()
         if error is not None:
             self.reason = f"counted call {len(self._counts)} raised {type(error).__name__}"
+        return is_of_the_call(error)
 
     @property
     def _has_settled(self) -> bool:
@@ -165,25 +164,6 @@ class CountedCalls:
         """How many calls count only where they say what is expected."""
         is_short = self.kind.warms_up and all(sum(one.totals) < _LONG_CALL for one in self._counts)
         return _WARM_CALLS if is_short else 0
-
-
-class _CountedCall(CallAtFixedDepth):
-    """Held open around a call."""
-
-    __slots__ = ("_calls",)
-
-    def __init__(self, calls: CountedCalls) -> None:
-        self._calls = calls
-
-    def __enter__(self) -> None:
-        self._calls.begin()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        self._calls.end(error)
-        is_own = isinstance(error, (Exception, OutcomeException, SystemExit))
-        return is_own and not isinstance(error, Exit)
 
 
 def certified_counts(test: TestResult, kind: Kind) -> tuple[int, ...] | None:

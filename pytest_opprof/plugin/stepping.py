@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Final
 
 import pytest
-from _pytest.outcomes import Exit, OutcomeException
 
 from pytest_opprof.capture.call_sites import SITES
 from pytest_opprof.capture.collector import Collector
@@ -20,7 +19,7 @@ from pytest_opprof.capture.memory_source import MALLOC, PYTHON
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.torch_compile import Compilations, CompileWatch, compiled
 from pytest_opprof.errors import OpprofError, UsageError
-from pytest_opprof.plugin.calls import Calls, MeasuredCall, replaced, unreported
+from pytest_opprof.plugin.calls import Calls, MeasuredCall, is_of_the_call, replaced, unreported
 from pytest_opprof.plugin.counting import CountedCalls
 from pytest_opprof.plugin.marker import ProfileRequest
 from pytest_opprof.plugin.quiet_machine import QuietMachine, QuietRecorder
@@ -284,8 +283,7 @@ class Stepping:
         if error is None:
             return False
         self._takes_cycles = False
-        is_own = isinstance(error, (Exception, OutcomeException, SystemExit))
-        if decides or not is_own or isinstance(error, Exit):
+        if decides or not is_of_the_call(error):
             return False
         self.problem, self.is_repeatable = self._unrepeatable(error), False
         return True

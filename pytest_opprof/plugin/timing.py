@@ -7,9 +7,7 @@ import time
 from types import TracebackType
 from typing import NamedTuple
 
-from _pytest.outcomes import Exit, OutcomeException
-
-from pytest_opprof.plugin.calls import Calls
+from pytest_opprof.plugin.calls import Calls, is_of_the_call
 from pytest_opprof.plugin.options import MOST_TIMED_STEPS
 from pytest_opprof.plugin.quiet_machine import Around, Moment, QuietMachine
 from pytest_opprof.results.run import ENOUGH_UNDISTURBED
@@ -78,7 +76,7 @@ class TimedSteps:
         if self.wanted:
             gc.collect()
         while self._goes_on:
-            yield _TimedCall(self)
+            yield self
 
     def failed(self, error: BaseException) -> None:
         """A call raised: a test that cannot be called so often has no times."""
@@ -128,6 +126,21 @@ class TimedSteps:
         self._undisturbed += around.moment is not Moment.DISTURBED
         self._steps.append(_Step(took_ns, around))
 
+    # Around a call no generator: it would take a part of the time that is measured.
+
+    def __enter__(self) -> None:
+        self.begin_step()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if error is None:
+            self.end_step()
+        elif is_of_the_call(error):
+            self.failed(error)
+            return True
+        return False
+
     @property
     def _goes_on(self) -> bool:
         if self.has_failed or len(self._steps) < self.wanted:
@@ -145,26 +158,3 @@ class TimedSteps:
         usual = [step for step in self._steps if step.around.moment is not Moment.BOOSTED]
         # A machine that is mostly faster than it was said to be is as it is.
         return usual if len(usual) >= min(ENOUGH_UNDISTURBED, self.wanted) else self._steps
-
-
-class _TimedCall:
-    """Held open around a call. A class, as a generator would take a part of the time it measures."""
-
-    __slots__ = ("_steps",)
-
-    def __init__(self, steps: TimedSteps) -> None:
-        self._steps = steps
-
-    def __enter__(self) -> None:
-        self._steps.begin_step()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        if error is None:
-            self._steps.end_step()
-            return False
-        if isinstance(error, Exit) or not isinstance(error, (Exception, OutcomeException, SystemExit)):
-            return False
-        self._steps.failed(error)
-        return True
