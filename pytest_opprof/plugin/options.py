@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,6 @@ ALWAYS: Final = "always"
 _MODES: Final = ("on", "off", "only", ALWAYS)
 _LARGEST_SEED: Final = 2**32 - 1  # that numpy takes
 _MOST_PROCESSES: Final = 100
-_ON_OFF: Final = ("on", "off")
 _HISTORY: Final = ("saved", "all", "off")
 MOST_TIMED_STEPS: Final = 1_000  # as many as a document has room for
 _MOST_SECONDS: Final = 3_600
@@ -103,46 +102,39 @@ def read_options(config: pytest.Config) -> Options:
     Raises:
         pytest.UsageError: A value is invalid.
     """
-    values = {option.dest: _value(config, option) for option in OPTIONS}
-    mode = values["opprof"]
-    if mode not in _MODES:
-        raise pytest.UsageError(f"--opprof={mode}: it must be one of {', '.join(_MODES)}")
-    history = values["opprof_history"]
-    if history not in _HISTORY:
-        raise pytest.UsageError(f"--opprof-history={history}: it must be one of {', '.join(_HISTORY)}")
-    capture = frozenset(_listed(values["opprof_capture"]))
+    values = {f"--{option.name}": _value(config, option) for option in OPTIONS}
+    capture = frozenset(_listed(values["--opprof-capture"]))
     unknown = sorted(capture - set(CAPTURE))
     if unknown:
         raise pytest.UsageError(
             f"--opprof-capture: unknown source {unknown[0]!r}; known: {', '.join(CAPTURE)}"
         )
-    call_sites, instructions = (_is_on(values, name) for name in ("opprof_call_sites", "opprof_instructions"))
-    columns = _listed(values["opprof_columns"] or "")
+    columns = _listed(values["--opprof-columns"] or "")
     return Options(
-        mode=mode,
+        mode=_one_of(values, "--opprof", _MODES),
         marks=(*config.getini("opprof_mark"), *(config.getoption("opprof_mark") or ())),
-        profile=values["opprof_profile"] or "",
-        limits=tuple(values["opprof_limits"]),
-        save=values["opprof_save"] or None,
-        save_processes=_processes(values["opprof_save_processes"]),
-        baseline=values["opprof_baseline"] or None,
-        store=values["opprof_store"],
-        history=history,
-        fail_on=values["opprof_fail_on"],
+        profile=values["--opprof-profile"] or "",
+        limits=tuple(values["--opprof-limits"]),
+        save=values["--opprof-save"] or None,
+        save_processes=_number(values, "--opprof-save-processes", 1, _MOST_PROCESSES),
+        baseline=values["--opprof-baseline"] or None,
+        store=values["--opprof-store"],
+        history=_one_of(values, "--opprof-history", _HISTORY),
+        fail_on=values["--opprof-fail-on"],
         gates=tuple(config.getoption("opprof_gate") or ()),
         ini_gates=tuple(config.getini("opprof_gate")),
         renames=(*(config.getoption("opprof_rename") or ()), *config.getini("opprof_rename")),
         capture=capture,
-        call_sites=call_sites,
-        instructions=instructions,
-        seed=None if values["opprof_seed"] == "off" else _seed(values["opprof_seed"]),
-        sort=values["opprof_sort"],
+        call_sites=_is_on(values, "--opprof-call-sites"),
+        instructions=_is_on(values, "--opprof-instructions"),
+        seed=None if values["--opprof-seed"] == "off" else _seed(values["--opprof-seed"]),
+        sort=values["--opprof-sort"],
         columns=tuple(columns) or None,
-        rows=_whole_number("--opprof-rows", values["opprof_rows"]),
-        timed_steps=_timed_steps(values["opprof_timed_steps"]),
-        timed_max_time=_timed_max_time(values["opprof_timed_max_time"]),
+        rows=_whole_number(values, "--opprof-rows"),
+        timed_steps=_number(values, "--opprof-timed-steps", 0, MOST_TIMED_STEPS),
+        timed_max_time=_timed_max_time(values["--opprof-timed-max-time"]),
         traces=_path(config, "opprof_traces"),
-        trace_budget=values["opprof_trace_budget"],
+        trace_budget=values["--opprof-trace-budget"],
         json=_of_rank(_path(config, "opprof_json")),
         reports=tuple(_reports(config)),
     )
@@ -153,10 +145,16 @@ def calls_no_test(config: pytest.Config) -> bool:
     return any(config.getoption(name, default=False) for name in ("collectonly", "setuponly", "setupplan"))
 
 
-def _is_on(values: dict[str, Any], dest: str) -> bool:
-    if values[dest] not in _ON_OFF:
-        raise pytest.UsageError(f"--{dest.replace('_', '-')}={values[dest]}: it must be on or off")
-    return bool(values[dest] == "on")
+def _one_of(values: Mapping[str, Any], option: str, known: Collection[str]) -> str:
+    if values[option] not in known:
+        raise pytest.UsageError(f"{option}={values[option]}: it must be one of {', '.join(known)}")
+    return str(values[option])
+
+
+def _is_on(values: Mapping[str, Any], option: str) -> bool:
+    if values[option] not in {"on", "off"}:
+        raise pytest.UsageError(f"{option}={values[option]}: it must be on or off")
+    return bool(values[option] == "on")
 
 
 def _value(config: pytest.Config, option: Option) -> Any:
@@ -171,19 +169,18 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _whole_number(option: str, text: str) -> int:
+def _whole_number(values: Mapping[str, Any], option: str) -> int:
     try:
-        return int(text)
+        return int(values[option])
     except ValueError:
-        raise pytest.UsageError(f"{option}={text}: it must be a whole number") from None
+        raise pytest.UsageError(f"{option}={values[option]}: it must be a whole number") from None
 
 
-def _processes(text: str) -> int:
-    option = "--opprof-save-processes"
-    count = _whole_number(option, text)
-    if not 1 <= count <= _MOST_PROCESSES:
-        raise pytest.UsageError(f"{option}={text}: it must be a number from 1 to {_MOST_PROCESSES}")
-    return count
+def _number(values: Mapping[str, Any], option: str, least: int, most: int) -> int:
+    number = _whole_number(values, option)
+    if not least <= number <= most:
+        raise pytest.UsageError(f"{option}={values[option]}: it must be a number from {least} to {most}")
+    return number
 
 
 def _seed(text: str) -> int:
@@ -197,15 +194,6 @@ def _seed(text: str) -> int:
 def _of_rank(path: Path | None) -> Path | None:
     """Where torchrun starts one command many times, a path with ``{rank}`` is one for each."""
     return None if path is None else Path(str(path).replace("{rank}", os.environ.get("RANK", "0")))
-
-
-def _timed_steps(text: str) -> int:
-    count = _whole_number("--opprof-timed-steps", text)
-    if not 0 <= count <= MOST_TIMED_STEPS:
-        raise pytest.UsageError(
-            f"--opprof-timed-steps={text}: it must be a number from 0 to {MOST_TIMED_STEPS}"
-        )
-    return count
 
 
 def _timed_max_time(text: str) -> float:
