@@ -61,12 +61,10 @@ class Merged:
 
     Attributes:
         run: The tests that ran, and those carried over.
-        carried: How many tests come from the earlier run.
         notes: Sentences for the user.
     """
 
     run: Run
-    carried: int = 0
     notes: tuple[str, ...] = ()
 
 
@@ -100,14 +98,13 @@ def merged(previous: Run | None, run: Run, *, collected: Collected) -> Merged:
         what = f"{counted(len(certain), 'test')} kept from {previous.title} with the counts"
         notes.append(f"{what}: this run has none of them, and its times are left out")
     if not own:
-        return Merged(run=_with_tests_of(previous, run, kept), carried=len(kept), notes=tuple(notes))
+        return Merged(run=_with_tests_of(previous, run, kept), notes=tuple(notes))
     return Merged(
         run=replace(
             run,
             tests=(*own, *(_carried(test, previous) for test in kept)),
             environment=Environment(fingerprint=both.fingerprint, details=run.environment.details),
         ),
-        carried=len(kept),
         notes=(*notes, *both.left_out),
     )
 
@@ -124,7 +121,7 @@ def _one_of_them(
         f"{counted(len(exist), 'test')} kept from {previous.title} with the counts",
         f"{counted(len(run.tests), 'test')} of this run left out: times alone, and {elsewhere}",
     )
-    return Merged(run=_with_tests_of(previous, run, exist), carried=len(exist), notes=notes)
+    return Merged(run=_with_tests_of(previous, run, exist), notes=notes)
 
 
 def _with_tests_of(previous: Run, run: Run, tests: Iterable[TestResult]) -> Run:

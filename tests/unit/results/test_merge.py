@@ -69,7 +69,6 @@ def test_tests_that_did_not_run_are_carried() -> None:
     previous = simple_run(A, B, run_id="old", commit=Commit(id="1" * 40, dirty=False))
     again = simple_test({"aten::mul": 2}, node_id=A.node_id)
     result = merged(previous, simple_run(again, run_id="new"), collected=Collected())
-    assert result.carried == 1
     assert result.run.test(A.node_id) == again
     carried = result.run.test(B.node_id)
     assert carried is not None
@@ -140,7 +139,7 @@ def test_unknown_fields_are_no_other_environment() -> None:
     with_torch = simple_run(B)
     without = simple_run(A, environment=Environment(fingerprint={"python": "3.11"}))
     result = merged(with_torch, without, collected=Collected())
-    assert result.carried == 1
+    assert [test.node_id for test in result.run.tests if test.carried_from] == [B.node_id]
     assert result.run.environment.fingerprint == {"python": "3.11", "torch": "2.13.0"}
 
 
@@ -159,7 +158,7 @@ def test_host_that_counts_the_same_keeps_tests(field: str, told: str) -> None:
     previous = measured_on(A, B, **one)
     head = measured_on(A, hours=1, **(one | {field: "two"}))
     result = merged(previous, head, collected=Collected())
-    assert result.carried == 1
+    assert [test.node_id for test in result.run.tests if test.carried_from] == [B.node_id]
     assert result.run.environment.fingerprint == {key: HOST[key] for key in HOST if key != field}
     notes = [f"left out, so that times compare with nothing: {told}"] if told else []
     assert result.notes == (f"1 test that did not run kept from {previous.title}", *notes)
