@@ -1,9 +1,9 @@
-"""What messages say alike: counts with their noun, and the names that a user may have meant."""
+"""What messages say alike: counts with their noun, lists of names, the names that a user may have meant."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -13,6 +13,12 @@ def counted(count: int, noun: str, plural: str = "") -> str:
         plural: Several of them, where an s at the end is not enough.
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def listed(names: Sequence[str], *, most: int) -> str:
+    """``a, b and 3 more``: so many names at most, and how many others there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def did_you_mean(text: str, known: Iterable[str], *, otherwise: str = "choose from") -> str:

@@ -29,6 +29,7 @@ from pytest_opprof.results.files import shown, store_error, store_errors, write_
 from pytest_opprof.results.names import trace_stem
 from pytest_opprof.results.run import Run, TestResult
 from pytest_opprof.units import format_bytes
+from pytest_opprof.wording import listed
 
 DEFAULT_BUDGET: Final = 64 << 20
 PROJECT_TRACES: Final = FOLDER / TRACES
@@ -250,7 +251,6 @@ def _newest_first(paths: Iterable[Path]) -> list[tuple[Path, int]]:
 
 
 def _left_out(node_ids: list[str], *, budget: int) -> str:
-    names = ", ".join(node_ids[:_MOST_NAMES])
-    more = f" and {len(node_ids) - _MOST_NAMES} more" if len(node_ids) > _MOST_NAMES else ""
+    names = listed(node_ids, most=_MOST_NAMES)
     room = f"{format_bytes(budget)} of opprof_trace_budget"
-    return f"no trace is kept of {names}{more}: there is no room for it in the {room}"
+    return f"no trace is kept of {names}: there is no room for it in the {room}"

@@ -14,6 +14,7 @@ from pytest_opprof.errors import StoreError, UsageError
 from pytest_opprof.results.files import read_head, shown, store_errors
 from pytest_opprof.results.names import DIGEST_OF_STEM, canonical_node_id, trace_stem
 from pytest_opprof.results.run import Run
+from pytest_opprof.wording import listed
 
 _HEAD_BYTES: Final = 4096
 _KIND: Final = re.compile(rb'\s*\{[^{}\[\]]{0,200}"kind":\s*"opprof-')
@@ -152,5 +153,4 @@ def _only(found: list[Viewable], there: list[Viewable], wanted: str, folder: Pat
 
 
 def _names(tests: list[Viewable]) -> str:
-    more = f" and {len(tests) - _MOST_NAMES} more" if len(tests) > _MOST_NAMES else ""
-    return ", ".join(one.test for one in tests[:_MOST_NAMES]) + more
+    return listed([one.test for one in tests], most=_MOST_NAMES)

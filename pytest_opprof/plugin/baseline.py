@@ -27,7 +27,7 @@ from pytest_opprof.plugin.workers import Exchange, baseline_digest
 from pytest_opprof.results.files import read_own_run
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _MOST_SPENT: Final = 3
 
@@ -140,6 +140,5 @@ def _spent(folder: Path, run: Run, *, is_committed: bool) -> Iterator[str]:
         return
     if spent:
         many = counted(len(spent), "entry", "entries")
-        paths = ", ".join(f"{entry.path} of {entry.test}" for entry in spent[:_MOST_SPENT])
-        more = f" and {len(spent) - _MOST_SPENT} more" if len(spent) > _MOST_SPENT else ""
-        yield f"{run.title} has what was accepted: {many} of accepted.json removed ({paths}{more}); commit it"
+        paths = listed([f"{entry.path} of {entry.test}" for entry in spent], most=_MOST_SPENT)
+        yield f"{run.title} has what was accepted: {many} of accepted.json removed ({paths}); commit it"

@@ -29,11 +29,12 @@ from pytest_opprof.plugin.arguments import as_argument, fresh_arguments
 from pytest_opprof.results.agreement import repeated
 from pytest_opprof.results.files import read_own_run, write_run
 from pytest_opprof.results.run import Run, TestResult
-from pytest_opprof.wording import counted
+from pytest_opprof.wording import counted, listed
 
 _HASH_SEED: Final = "PYTHONHASHSEED"
 _DOCUMENT: Final = "run.json"
 _ENDED: Final = "ended"
+_ALL_LOOKS_S: Final = 30.0  # what the second looks of a session may take together
 _LOOK_S: Final = 0.2  # between two looks at how far the processes are, where somebody watches
 _WORTH_A_PROCESS: Final = 16  # tests; its start takes as long as some of them
 _ALONE: Final = "not certified: --opprof-save-processes=1 leaves nobody to confirm what this process measured"
@@ -80,8 +81,9 @@ def certify(config: pytest.Config, run: Run, node_ids: Mapping[str, str], *, pro
             repeated(test, again[test.node_id], fresh_process=True) if test.node_id in again else test
             for test in seen
         )
-    lost = [test for test in seen if test.is_usable and test.processes < processes]
-    return Certified(tests=seen, note=_uncertified(lost, processes=processes) if lost else None)
+    lost = [test.node_id for test in seen if test.is_usable and test.processes < processes]
+    why = f"not certified in {processes} processes, as a fresh one could not measure it"
+    return Certified(tests=seen, note=f"{why}: {listed(lost, most=1)}" if lost else None)
 
 
 @contextlib.contextmanager
@@ -152,28 +154,16 @@ def _measured_again(
         return {test.node_id: test for process in processes for test in process.run(None).tests}
 
 
-def _uncertified(tests: Sequence[TestResult], *, processes: int) -> str:
-    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
-    return (
-        f"not certified in {processes} processes, as a fresh one could not measure it: "
-        f"{tests[0].node_id}{more}"
-    )
-
-
 class SecondLooks:
     """Measures tests that are about to fail in fresh processes, as long as that is affordable.
 
     It is not where a test uses fixtures of the project's own that outlive it: a second process would make
     and end them too, such as a database by its name, while this one goes on to use them.
-
-    Args:
-        config: Pytest's.
-        budget_s: What all looks of the session may take, in seconds.
     """
 
-    def __init__(self, config: pytest.Config, *, budget_s: float = 30.0) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._left_s = budget_s
+        self._left_s = _ALL_LOOKS_S
 
     def at(self, item: pytest.Item) -> TestResult | None:
         """What a fresh process measures of a test; None where that cannot be had, or not be afforded."""

@@ -16,6 +16,7 @@ from pytest_opprof.plugin.stash import FAILED
 from pytest_opprof.report.causes import ACCEPT, intentions, test_acceptance
 from pytest_opprof.report.text import escaped
 from pytest_opprof.results.names import canonical_node_id
+from pytest_opprof.wording import listed
 
 if TYPE_CHECKING:
     from pytest_opprof.compare.comparison import Comparison, TestComparison
@@ -77,8 +78,7 @@ def _by_reason(failures: Iterable[tuple[str, str]]) -> Iterator[str]:
     for reason, node_id in failures:
         told.setdefault(reason, []).append(node_id)
     for reason, tests in told.items():
-        more = f" and {len(tests) - _MOST_NAMES} more" if len(tests) > _MOST_NAMES else ""
-        yield f"{', '.join(tests[:_MOST_NAMES])}{more}: {reason}"
+        yield f"{listed(tests, most=_MOST_NAMES)}: {reason}"
 
 
 def name_causes(reports: dict[str, pytest.TestReport], comparison: Comparison) -> None:

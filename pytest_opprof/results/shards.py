@@ -19,6 +19,7 @@ from pytest_opprof.results.files import read_run
 from pytest_opprof.results.merge import shared
 from pytest_opprof.results.names import bounded_notes
 from pytest_opprof.results.run import Environment, Measurement, MeasurementStatus, Outcome, Run, TestResult
+from pytest_opprof.wording import listed
 
 # What a run's environment details call its place among others (`capture.environment`).
 RANK = "rank"
@@ -204,7 +205,8 @@ def _twice(one: TestResult, other: TestResult) -> tuple[TestResult, str]:
 def _disagreement(before: TestResult, after: TestResult) -> str:
     """What became unstable, in words; empty where nothing did."""
     found = [path for path in after.unstable if path not in before.unstable]
-    return f"they disagree, so that it is not judged, in {_listed(found)}" if found else ""
+    paths = listed(found, most=_NAMED_AT_MOST)
+    return f"they disagree, so that it is not judged, in {paths}" if found else ""
 
 
 def _compared(
@@ -270,12 +272,8 @@ def _missing_ranks(parts: Sequence[Part]) -> Iterator[str]:
 def _missing_tests(tests: Mapping[str, TestResult], collected: Collection[str]) -> Iterator[str]:
     missing = [node_id for node_id in collected if node_id not in tests]
     if missing:
-        yield f"{len(missing)} of {len(collected)} collected tests: {_listed(missing)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
-    return ", ".join(names[:_NAMED_AT_MOST]) + more
+        names = listed(missing, most=_NAMED_AT_MOST)
+        yield f"{len(missing)} of {len(collected)} collected tests: {names}"
 
 
 def _run_of(

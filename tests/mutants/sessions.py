@@ -103,7 +103,7 @@ SESSIONS: Final = (
         name="a test that a fresh process cannot measure",
         tells="Which tests of a baseline nobody confirmed.",
         file=_CERTIFY,
-        text="    return Certified(tests=seen, note=_uncertified(lost, processes=processes) if lost else None)",
+        text='    return Certified(tests=seen, note=f"{why}: {listed(lost, most=1)}" if lost else None)',
         without="    return Certified(tests=seen, note=None if lost else None)",
         test="tests/e2e/test_verdicts.py::test_what_failed_in_the_second_process_is_not_certified_and_said",
     ),
