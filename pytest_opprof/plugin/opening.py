@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Never
 
@@ -30,6 +30,7 @@ from pytest_opprof.plugin.workers import Exchange, exchange_of
 from pytest_opprof.release import version
 from pytest_opprof.report.terminal import header_lines
 from pytest_opprof.results.merge import Collected
+from pytest_opprof.wording import listed
 
 _NOT_TIMED: Final = "no steps were timed: under xdist other tests run beside them (leave out -n)"
 
@@ -58,19 +59,14 @@ def open_session(
             exchange.put_collected(collected)  # so that the controller says it too
         _leave_unmeasured(config, ABSENCE)
         return
-    try:
+    with _refusing(config):
         session = OpprofSession(
-            config,
-            config.stash[OPTIONS],
-            collected=collected,
-            exchange=exchange_of(config),
+            config, config.stash[OPTIONS], collected=collected, exchange=exchange_of(config)
         )
         if session.exchange is not None:
             session.exchange.put_collected(session.collected)
             if session.options.timed_steps:
                 session.notes[_NOT_TIMED] = None
-    except OpprofError as error:
-        _refuse(config, [f"opprof: {error}"], error)
     _note_what_is_missing(session, chosen)
     config.stash[SESSION] = session
 
@@ -81,10 +77,8 @@ def mark_tests(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
     Raises:
         pytest.UsageError: A line is invalid.
     """
-    try:
+    with _refusing(config):
         mark(items, config.stash[OPTIONS].marks)
-    except UsageError as error:
-        _refuse(config, [f"opprof: {error}"], error)
 
 
 def open_controller(config: pytest.Config, folder: Path) -> str | None:
@@ -100,13 +94,11 @@ def open_controller(config: pytest.Config, folder: Path) -> str | None:
     if ABSENCE is not None:
         _leave_unmeasured(config, ABSENCE)
         return None
-    try:
+    with _refusing(config):
         session = OpprofSession(
             config, config.stash[OPTIONS], collected=Collected(), exchange=exchange, is_controller=True
         )
         digest = exchange.put_baseline(session.baseline.run) if session.baseline.run else None
-    except OpprofError as error:
-        raise pytest.UsageError(f"opprof: {error}") from error
     config.stash[SESSION] = session
     return digest
 
@@ -126,31 +118,33 @@ def _leave_unmeasured(config: pytest.Config, absence: Absence) -> None:
     """Profile nothing, as nothing can be here. Where something should be able to, a gate is not skipped."""
     if absence.is_fault and config.stash[OPTIONS].asks_for_something:
         _refuse(config, [f"opprof: {absence}"])
-    try:
+    with _refusing(config):
         stand_aside(config, absence)
-    except UsageError as error:
-        _refuse(config, [f"opprof: {error}"], error)
 
 
 def _plan(config: pytest.Config, chosen: Iterable[pytest.Item]) -> None:
     names, options = known_ops(), config.stash[OPTIONS]
     problems = []
-    try:
+    with _refusing(config):
         suite = suite_arguments(options.profile, options.limits, known_ops=names)
-    except UsageError as error:
-        _refuse(config, [f"opprof: {error}"], error)
     for item in chosen:
         try:
             item.stash[PLAN] = plan_of(item, known_ops=names, suite=suite)
         except UsageError as error:
             problems.append(f"opprof: {error}")
-    if not problems:
-        try:
-            leave_limit_to_the_last(chosen)
-        except UsageError as error:
-            problems.append(f"opprof: {error}")
     if problems:
         _refuse(config, problems)
+    with _refusing(config):
+        leave_limit_to_the_last(chosen)
+
+
+@contextlib.contextmanager
+def _refusing(config: pytest.Config) -> Iterator[None]:
+    """End the session where what was asked for is invalid, or cannot be read."""
+    try:
+        yield
+    except OpprofError as error:
+        _refuse(config, [f"opprof: {error}"], error)
 
 
 def _refuse(config: pytest.Config, problems: list[str], cause: Exception | None = None) -> Never:
@@ -166,7 +160,7 @@ def _note_what_is_missing(session: OpprofSession, chosen: Iterable[pytest.Item])
         for what in item.stash[PLAN].request.missing:
             tests.setdefault(what, []).append(item.name)
     for what, names in tests.items():
-        who = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+        who = listed(names, most=1)
         session.notes[f"{what}: nothing of it is captured by this release (asked for by {who})"] = None
     if any("cuda" in item.stash[PLAN].request.activities for item in chosen) and not has_driver():
         session.notes[problem_sentence(CUDA, open_cuda().reason)] = None
