@@ -231,9 +231,10 @@ class Archive:
         """
         notes: list[str] = []
         for name in names:
-            taking = _Taking(archive=self, name=name, others=_documents_of(other, name))
+            documents, problems = _documents_of(other, name)
+            taking = _Taking(archive=self, name=name, documents=documents)
             self.store.change(self.kept_as(name), taking.plan)
-            notes += taking.notes
+            notes += (*taking.notes, *problems)
         return tuple(notes)
 
 
@@ -290,15 +291,8 @@ class _Saving:
         return environment is None or joins(family_of(environment), self._run.environment)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Documents:
+def _documents_of(archive: Archive, name: str) -> tuple[list[tuple[Entry, tuple[bytes, ...]]], list[str]]:
     """What an archive has of a name: the documents of each entry, and what could not be read."""
-
-    found: tuple[tuple[Entry, tuple[bytes, ...]], ...]
-    problems: tuple[str, ...]
-
-
-def _documents_of(archive: Archive, name: str) -> _Documents:
     found, problems = [], []
     for entry in archive.entries(name):
         try:
@@ -309,22 +303,24 @@ def _documents_of(archive: Archive, name: str) -> _Documents:
             problems.append(f"left out: {error}")
         else:
             found.append((entry, parts))
-    return _Documents(found=tuple(found), problems=tuple(problems))
+    return found, problems
 
 
 class _Taking:
     """The runs of a name that come from another archive."""
 
-    def __init__(self, *, archive: Archive, name: str, others: _Documents) -> None:
+    def __init__(
+        self, *, archive: Archive, name: str, documents: Iterable[tuple[Entry, tuple[bytes, ...]]]
+    ) -> None:
         self._archive = archive
         self._name = name
-        self._others = others
+        self._documents = documents
         self.notes: tuple[str, ...] = ()
 
     def plan(self, entries: tuple[Entry, ...]) -> Change:
         ours = {entry.key: entry for entry in entries}
         puts, notes = [], []
-        for entry, parts in self._others.found:
+        for entry, parts in self._documents:
             mine = ours.get(entry.key)
             if mine is None and len(parts) == 1:
                 puts.append(Put(key=entry.key, created=entry.created, data=parts[0]))
@@ -338,7 +334,7 @@ class _Taking:
             if put.data not in plain:
                 puts.append(put)
                 notes.append(note)
-        self.notes = (f"{self._name}: {counted(len(puts), 'run')} taken over", *notes, *self._others.problems)
+        self.notes = (f"{self._name}: {counted(len(puts), 'run')} taken over", *notes)
         kept = {put.key for put in puts}
         others = [entry for entry in entries if entry.key not in kept]
         old = _past(KEPT_RUNS, [*others, *puts])
