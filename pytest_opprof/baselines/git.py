@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -159,32 +158,24 @@ class Git:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitsAtHand:
-    """Which commits a repository knows.
+    """Which commits the repository knows that a folder is in.
 
     Attributes:
         problem: Why a commit that git does not find may still exist; empty where it no longer does.
     """
 
-    git: Git
-    problem: str
+    def __init__(self, folder: Path) -> None:
+        self.git = git = Git(folder)
+        self.problem = git.problem
+        if not git.problem and git.is_shallow:
+            fetch = f"git fetch --unshallow {git.remote}".rstrip()
+            self.problem = f"this clone is shallow ({fetch} brings the history)"
 
     def lacks(self, commit: str) -> bool:
         """Whether a commit no longer exists; not while git does not answer."""
         # Git is asked first: whether it had a problem shows after that.
         return not self.problem and not self.git.has_commit(commit) and not self.git.problem
-
-
-def commits_at_hand(folder: Path) -> CommitsAtHand:
-    """The commits of the repository that a folder is in."""
-    git = Git(folder)
-    problem = git.problem
-    if not problem and git.is_shallow:
-        problem = (
-            f"this clone is shallow (git fetch --unshallow {git.remote}".rstrip() + " brings the history)"
-        )
-    return CommitsAtHand(git=git, problem=problem)
 
 
 def head_commit(folder: Path) -> Commit | None:

@@ -188,11 +188,11 @@ def _remove(archive: Archive, args: argparse.Namespace) -> None:
 
 
 def _prune(archive: Archive, args: argparse.Namespace) -> None:
-    from pytest_opprof.baselines.git import commits_at_hand  # noqa: PLC0415
+    from pytest_opprof.baselines.git import CommitsAtHand  # noqa: PLC0415
 
     if args.keep < 1:
         raise UsageError(f"--keep={args.keep}: one run at least stays; `opprof baseline remove` removes all")
-    history = commits_at_hand(Path.cwd())
+    history = CommitsAtHand(Path.cwd())
     if history.problem:
         print(f"no run is removed for its commit: {history.problem}")
     for name in _names(archive, args.names):

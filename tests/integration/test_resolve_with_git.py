@@ -9,7 +9,7 @@ import pytest
 from support.documents.strategies import simple_run, simple_test
 
 from pytest_opprof.baselines.archive import Archive, open_store
-from pytest_opprof.baselines.git import Git, commits_at_hand, head_commit
+from pytest_opprof.baselines.git import CommitsAtHand, Git, head_commit
 from pytest_opprof.baselines.resolve import Resolved, candidates, find_run, resolve_baseline
 from pytest_opprof.errors import MissingBaselineError
 from pytest_opprof.results.files import write_run
@@ -286,11 +286,11 @@ def test_no_commit_is_lacking_while_git_does_not_answer(
     project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project.commit("one")
-    assert commits_at_hand(project.folder).lacks("f" * 40)
+    assert CommitsAtHand(project.folder).lacks("f" * 40)
     programs = tmp_path_factory.mktemp("programs")
     # First there is no git any more, then one that is killed.
     for program in (None, "#!/bin/sh\nkill -9 $$\n"):
-        history = commits_at_hand(project.folder)
+        history = CommitsAtHand(project.folder)
         with monkeypatch.context() as broken:
             if program is not None:
                 (programs / "git").write_text(program)
