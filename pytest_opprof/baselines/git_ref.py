@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,6 @@ from urllib.parse import quote, unquote
 
 from pytest_opprof.addresses import shown
 from pytest_opprof.baselines.git import Git, run_git
-from pytest_opprof.baselines.git_lock import remove_stale_lock
 from pytest_opprof.baselines.keys import LONG_AGO, created_in, entry_of, is_key
 from pytest_opprof.baselines.store import Change, Entry
 from pytest_opprof.errors import StoreError
@@ -29,6 +29,9 @@ _SUFFIX = ".json"
 _MOST_TRIES = 100
 # How long git waits for another process that moves a ref just now, milliseconds; its own 100 are soon over.
 _PATIENT = ("-c", "core.filesRefLockTimeout=10000", "-c", "core.packedRefsTimeout=10000")
+# git holds the lock of a ref for milliseconds; who holds one for so long holds nothing any more.
+_STALE_S = 600
+_REFUSED = re.compile(r"Unable to create '([^'\n]+\.lock)': File exists")
 # A repository needs no identity set up, as on CI, to keep baselines.
 _IDENTITY = {
     f"GIT_{who}_{what}": value
@@ -249,3 +252,37 @@ def part_of_ref(name: str) -> str:
 def name_of(part: str) -> str:
     """The name that `part_of_ref` wrote."""
     return unquote(part)
+
+
+def remove_stale_lock(said: bytes, *, ref: str) -> bool:
+    """Remove the lock that git stumbled over, if whoever made it must be dead.
+
+    Args:
+        said: What git said.
+        ref: The ref that it was to move: no other one's lock is touched.
+
+    Returns:
+        Whether it is gone, so that git may be asked again.
+    """
+    found = _REFUSED.search(said.decode("utf-8", "replace"))
+    if found is None:
+        return False
+    lock = Path(found[1])
+    aside = lock.with_name(f"{lock.name}.{os.getpid()}")
+    try:
+        if not lock.as_posix().endswith(f"/{ref}.lock") or not _is_stale(lock):
+            return False
+        # Another process may have removed it meanwhile, and made its own: that one is put back.
+        lock.rename(aside)
+        if not _is_stale(aside):
+            os.link(aside, lock)
+            aside.unlink()
+            return False
+        aside.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _is_stale(lock: Path) -> bool:
+    return time.time() - lock.stat().st_mtime > _STALE_S

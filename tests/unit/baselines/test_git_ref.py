@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.baselines.git_lock import remove_stale_lock
+from pytest_opprof.baselines.git_ref import remove_stale_lock
 
 REF = "refs/opprof/main"
 
