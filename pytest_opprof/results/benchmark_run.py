@@ -6,6 +6,7 @@ import math
 import re
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,18 +15,19 @@ from typing import Any, Final, Never
 from pytest_opprof.metrics import FINGERPRINT_FIELDS, WALL_TIME
 from pytest_opprof.release import version
 from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
-from pytest_opprof.results.benchmark_times import samples_of_rounds, samples_of_statistics
 from pytest_opprof.results.document import refusal
 from pytest_opprof.results.files import parse, read_bytes, shown
 from pytest_opprof.results.names import bounded, canonical_node_id
 from pytest_opprof.results.run import Commit, Environment, Run, TestResult, Timing
 from pytest_opprof.results.samples import Samples
+from pytest_opprof.units import NS_IN_S
 
 _KEY: Final = "opprof"
 _LONGEST_FIELD: Final = 200
 _LONGEST_BRANCH: Final = 1_024
 _MOST_ROUNDS: Final = 1_000_000_000
 _LONGEST_ROUND_S: Final = 1_000_000.0
+_MOST_VALUES: Final = 1_000  # of one list in a document
 _MOST_NS: Final = 2**53 - 1  # that a document's numbers go to
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 _HOW: Final = "pytest --benchmark-json=FILE writes one"
@@ -141,6 +143,24 @@ class _Reader:
 
     def _refuse(self, what: str) -> Never:
         raise refusal(self.where, what)
+
+
+def samples_of_rounds(rounds_s: Sequence[float]) -> Samples:
+    """Nanoseconds, one duration for each round, which is the mean of the round's calls.
+
+    Args:
+        rounds_s: Seconds, one value for each round.
+    """
+    samples = Samples.of(round(duration * NS_IN_S) for duration in rounds_s)
+    return samples if len(rounds_s) <= _MOST_VALUES else samples.summarized()
+
+
+def samples_of_statistics(*, rounds: int, least_s: float, most_s: float, mean_s: float) -> Samples:
+    """The same from what is left of rounds that were not kept: seconds."""
+    low, high = round(least_s * NS_IN_S), round(most_s * NS_IN_S)
+    # Each is rounded by itself, and a sum that no such values have would be refused.
+    total = min(max(round(mean_s * rounds * NS_IN_S), low * rounds), high * rounds)
+    return Samples(steps=rounds, total=total, low=low, high=high)
 
 
 def _told(value: object) -> str:

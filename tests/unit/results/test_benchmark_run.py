@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from pytest_opprof.errors import DocumentError, StoreError
 from pytest_opprof.results.benchmark_machine import details_of, fingerprint_of
-from pytest_opprof.results.benchmark_run import run_from_benchmarks
-from pytest_opprof.results.benchmark_times import samples_of_rounds, samples_of_statistics
+from pytest_opprof.results.benchmark_run import (
+    run_from_benchmarks,
+    samples_of_rounds,
+    samples_of_statistics,
+)
 from pytest_opprof.results.document import run_from_document, run_to_document
 from pytest_opprof.results.run import Commit
 from pytest_opprof.results.samples import Samples
