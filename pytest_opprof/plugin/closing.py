@@ -47,7 +47,12 @@ _MARKUP: Final[Mapping[Style, dict[str, bool]]] = {
 
 
 def finish(session: OpprofSession, its: pytest.Session) -> None:
-    """Compare and keep what was measured, and remove what is not kept; see `_finish`."""
+    """Compare and keep what was measured; fail the session for what no test stands for.
+
+    Args:
+        session: Ours, whose files that are not kept are removed.
+        its: Pytest's, whose exit status may change from green to failed.
+    """
     try:
         _finish(session, its)
     finally:
@@ -55,12 +60,6 @@ def finish(session: OpprofSession, its: pytest.Session) -> None:
 
 
 def _finish(session: OpprofSession, its: pytest.Session) -> None:
-    """Compare and keep what was measured; fail the session for what no test stands for.
-
-    Args:
-        session: Ours.
-        its: Pytest's, whose exit status may change from green to failed.
-    """
     config = session.config
     if calls_no_test(config) or its.exitstatus == pytest.ExitCode.USAGE_ERROR:
         return

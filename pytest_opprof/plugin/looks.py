@@ -98,7 +98,10 @@ def unjudged(item: pytest.Item, outcome: Outcome) -> TestResult:
     """A marked test that ended, without its numbers."""
     plan = item.stash[PLAN]
     return TestResult(
-        node_id=canonical_node_id(item.nodeid), outcome=outcome, limits=plan.limits, gates=plan.gates
+        node_id=canonical_node_id(item.nodeid),
+        outcome=outcome,
+        limits=plan.limits,
+        gates=plan.request.gates,
     )
 
 

@@ -26,7 +26,6 @@ class TestPlan:
     Attributes:
         request: What the marker asks for.
         limits: Its budgets.
-        gates: Its rules.
         refusal: Why the test cannot be profiled, which is its own error and no other test's; "" where it can.
     """
 
@@ -34,7 +33,6 @@ class TestPlan:
 
     request: ProfileRequest
     limits: Mapping[str, int | str]
-    gates: Mapping[str, str]
     refusal: str = ""
 
 
@@ -54,7 +52,7 @@ def plan_of(item: pytest.Item, *, known_ops: Collection[str], suite: Mapping[str
     request = request_of(item, suite=suite)
     limits = parse_limits(request.limits, where=f"limits of {item.nodeid}", known_ops=known_ops)
     parse_gates(request.gates, where=f"gates of {item.nodeid}", known_ops=known_ops)
-    return TestPlan(request=request, limits=limits, gates=request.gates, refusal=refusal_of(item))
+    return TestPlan(request=request, limits=limits, refusal=refusal_of(item))
 
 
 def known_ops() -> frozenset[str]:
