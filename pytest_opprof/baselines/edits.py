@@ -6,7 +6,6 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from pytest_opprof.baselines.git import run_git
@@ -17,35 +16,29 @@ _NEW_FILE = b"+++ "
 _MOST_LINES = 200_000
 
 
-class Edits:
-    """The changes of a work tree against commits, looked up once for each.
+def edits_since(folder: Path, commit: str) -> Mapping[str, frozenset[int]]:
+    """By file, the numbers of the lines that are new or edited. Nothing where git cannot tell.
 
     Args:
         folder: Paths are as seen from here, which is in the repository.
+        commit: What the work tree is compared with.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.since = cache(self._since)
-
-    def _since(self, commit: str) -> Mapping[str, frozenset[int]]:
-        """By file: the numbers of the lines that are new or edited. Nothing where git cannot tell."""
-        names = ("-c", "core.quotePath=false")
-        options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
-        try:
-            done = run_git(self._folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
-        except (OSError, subprocess.TimeoutExpired):
-            return {}
-        found: defaultdict[str, set[int]] = defaultdict(set)
-        lines = 0
-        file = ""
-        for line in done.stdout.splitlines() if done.returncode == 0 else ():
-            if line.startswith(_NEW_FILE):
-                file = line.removeprefix(_NEW_FILE).rstrip(b"\t").decode("utf-8", "surrogateescape")
-            elif hunk := _HUNK.match(line):
-                first, many = int(hunk[1]), int(hunk[2] or 1)
-                lines += many
-                if lines > _MOST_LINES:
-                    break
-                found[file].update(range(first, first + many))
-        return {file: frozenset(numbers) for file, numbers in found.items()}
+    names = ("-c", "core.quotePath=false")
+    options = ("-U0", "--no-color", "--no-ext-diff", "--no-prefix", "--relative")
+    try:
+        done = run_git(folder, *names, "diff", *options, "--end-of-options", commit, "--", "*.py")
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    lines = 0
+    file = ""
+    for line in done.stdout.splitlines() if done.returncode == 0 else ():
+        if line.startswith(_NEW_FILE):
+            file = line.removeprefix(_NEW_FILE).rstrip(b"\t").decode("utf-8", "surrogateescape")
+        elif hunk := _HUNK.match(line):
+            first, many = int(hunk[1]), int(hunk[2] or 1)
+            lines += many
+            if lines > _MOST_LINES:
+                break
+            found[file].update(range(first, first + many))
+    return {file: frozenset(numbers) for file, numbers in found.items()}

@@ -6,14 +6,14 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from pytest_opprof.baselines.accepted import Acceptance, Key, read_accepted
-from pytest_opprof.baselines.edits import Edits
+from pytest_opprof.baselines.edits import edits_since
 from pytest_opprof.baselines.folder import FOLDER
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.call_sites import SITES
@@ -129,7 +129,7 @@ class OpprofSession:
             ini=parse_gate_options(options.ini_gates, where="opprof_gate", known_ops=names),
             command_line=parse_gate_options(options.gates, known_ops=names),
             accepted=self._accepted(),
-            edits=Edits(Path.cwd()).since,
+            edits=cache(partial(edits_since, Path.cwd())),
         )
         self.baseline: Baseline = find_baseline(config, options, exchange=None if is_controller else exchange)
         base = self.baseline.run

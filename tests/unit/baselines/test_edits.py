@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_opprof.baselines.edits import Edits
+from pytest_opprof.baselines.edits import edits_since
 
 
 @pytest.fixture
@@ -30,18 +30,18 @@ def test_new_and_edited_lines_are_told(repository: Path) -> None:
     (repository / "model.py").write_text("a\nB\nc\nnew\nnew\nd\n")
     (repository / "sub" / "été.py").write_text("b\n")
     (repository / "notes.txt").write_text("b\n")
-    assert Edits(repository).since(first) == {"model.py": {2, 4, 5}, "sub/été.py": frozenset()}
+    assert edits_since(repository, first) == {"model.py": {2, 4, 5}, "sub/été.py": frozenset()}
     (repository / "sub" / "été.py").write_text("a\nb\nc\n")
-    assert Edits(repository / "sub").since(first) == {"été.py": {3}}
+    assert edits_since(repository / "sub", first) == {"été.py": {3}}
 
 
 def test_a_commit_that_git_does_not_know_tells_nothing(
     repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assert Edits(repository).since("0" * 40) == {}
-    assert Edits(tmp_path_factory.mktemp("outside")).since("HEAD") == {}
+    assert edits_since(repository, "0" * 40) == {}
+    assert edits_since(tmp_path_factory.mktemp("outside"), "HEAD") == {}
 
 
 def test_a_commit_is_no_option(repository: Path) -> None:
-    assert Edits(repository).since("--output=stolen") == {}
+    assert edits_since(repository, "--output=stolen") == {}
     assert not (repository / "stolen").exists()
