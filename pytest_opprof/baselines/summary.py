@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from pytest_opprof.baselines.archive import Archive
 from pytest_opprof.baselines.store import Entry
 from pytest_opprof.errors import DocumentError
-from pytest_opprof.results.members import time_to_document
+from pytest_opprof.results.members import Document, time_to_document, to_members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +57,12 @@ def summaries(archive: Archive) -> Iterator[Summary]:
         )
 
 
-def summary_to_document(summary: Summary) -> dict[str, Any]:
+def summary_to_document(summary: Summary) -> Document:
     """A baseline as JSON has it."""
-    return {
-        "name": summary.name,
-        "runs": summary.runs,
-        "newest": entry_to_document(summary.newest),
-        "tests": summary.tests,
-        "fingerprint": summary.fingerprint,
-        "problem": summary.problem or None,
-    }
+    return to_members(summary, newest=entry_to_document(summary.newest), problem=summary.problem or None)
 
 
-def entry_to_document(entry: Entry) -> dict[str, Any]:
+def entry_to_document(entry: Entry) -> Document:
     """A stored run as JSON has it."""
     return {
         "key": entry.key,
