@@ -54,7 +54,7 @@ class Samples:
 
     def zeros(self) -> Samples:
         """As many steps, with nothing in any."""
-        return _zeros(self.steps)
+        return _constant(0, self.steps)
 
     @property
     def is_constant(self) -> bool:
@@ -140,11 +140,5 @@ def range_text(samples: Samples, *, unit: Unit) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _constant(value: int, steps: int) -> Samples:
-    """Made once: a run has the same few counts in ten thousands of places."""
+    """Made once: a run has the same few counts in ten thousands of places, most of them zeros."""
     return Samples.constant(value, steps=steps)
-
-
-@functools.lru_cache(maxsize=64)
-def _zeros(steps: int) -> Samples:
-    """Made once: most metrics of most rows were not recorded, and each comparison asks for all of them."""
-    return Samples.constant(0, steps=steps)
