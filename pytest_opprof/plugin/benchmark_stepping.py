@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import pytest
 
@@ -22,41 +22,25 @@ from pytest_opprof.plugin.stepping import Stepping
 from pytest_opprof.plugin.timing import TimedSteps
 
 
+class Common(TypedDict, total=False):
+    """The arguments of `Stepping` that a benchmark's measurement takes too."""
+
+    sources: Required[frozenset[str]]
+    fails: Callable[[Stepping], bool]
+    timed: TimedSteps
+    quiet: QuietMachine | None
+    seeds: Seeds
+
+
 class BenchmarkStepping(Stepping):
     """Profiles what a test benchmarks, after it was timed; nothing is recorded while it is.
-
-    Args:
-        request: What the marker asks for.
-        fixture: The benchmark's fixture of this test.
-        sources: Where ops come from, in the collector's words.
-        fails: Whether what was measured would fail the test: then it is measured once more.
-        timed: Steps to time ourselves, without a profiler, after those of the schedule.
-        quiet: Waits for an undisturbed moment before each recorded step.
-        seeds: Have each call draw the same random numbers.
 
     Attributes:
         fixture: The benchmark's fixture of this test.
     """
 
-    def __init__(
-        self,
-        request: ProfileRequest,
-        *,
-        fixture: Any,
-        sources: frozenset[str],
-        fails: Callable[[Stepping], bool] | None = None,
-        timed: TimedSteps | None = None,
-        quiet: QuietMachine | None = None,
-        seeds: Seeds | None = None,
-    ) -> None:
-        super().__init__(
-            replace(request, steps_itself=False),
-            sources=sources,
-            fails=fails,
-            timed=timed,
-            quiet=quiet,
-            seeds=seeds,
-        )
+    def __init__(self, request: ProfileRequest, *, fixture: Any, **common: Unpack[Common]) -> None:
+        super().__init__(replace(request, steps_itself=False), **common)
         self.fixture = fixture
 
     def step(self) -> None:

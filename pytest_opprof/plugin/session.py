@@ -28,7 +28,7 @@ from pytest_opprof.compare.sessions import Policy, compare_test
 from pytest_opprof.compare.verdicts import parse_fail_on
 from pytest_opprof.errors import OpprofError
 from pytest_opprof.plugin.baseline import Baseline, find_baseline
-from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping
+from pytest_opprof.plugin.benchmark_stepping import BenchmarkStepping, Common
 from pytest_opprof.plugin.benchmarks import benchmark_of, leave_summary
 from pytest_opprof.plugin.counting import MACHINE, PYTHON, CountedCalls, certified_counts
 from pytest_opprof.plugin.failing import NOT_THE_TESTS, fail_test
@@ -190,7 +190,7 @@ class OpprofSession:
 
     def _new_stepping(self, item: pytest.Item, request: ProfileRequest) -> Stepping:
         fixture = benchmark_of(item)
-        common: dict[str, Any] = {
+        common: Common = {
             "sources": self._sources,
             "fails": partial(self._looks.would_fail, item),
             "timed": TimedSteps(0 if self.exchange else self.options.timed_steps, quiet=self._quiet()),
@@ -199,12 +199,14 @@ class OpprofSession:
         }
         if fixture is not None:
             return BenchmarkStepping(request, fixture=fixture, **common)
-        common |= {
-            "counted": self._counted_calls(item),
-            "looks": self._looks.before_all(item, request),
-            "answers": partial(self._looks.is_as_before, item),
-        }
-        return Stepping(request, keep_events=self.traces.kept_events(request), **common)
+        return Stepping(
+            request,
+            looks=self._looks.before_all(item, request),
+            answers=partial(self._looks.is_as_before, item),
+            counted=self._counted_calls(item),
+            keep_events=self.traces.kept_events(request),
+            **common,
+        )
 
     def _counted_calls(self, item: pytest.Item) -> list[CountedCalls]:
         if "cpu" not in item.stash[PLAN].request.activities:
