@@ -15,11 +15,7 @@ from pathlib import Path
 
 from pytest_opprof.baselines.folder import project_writing
 from pytest_opprof.metrics import OP_METRICS, TOTALS, Metric, MetricPath
-from pytest_opprof.results.document import (
-    contradiction,
-    refuse_repeats,
-    time_from_document,
-)
+from pytest_opprof.results.document import contradiction, refuse_repeats, time_from_document
 from pytest_opprof.results.files import read_document, shown, write_bytes
 from pytest_opprof.results.members import Document, from_members, to_members
 from pytest_opprof.results.run import Commit, Run, TestResult

@@ -125,9 +125,6 @@ def _measured_again(
     """What fresh processes measure of a run's tests, in its order, by node id.
 
     Args:
-        config: Of the session that measured them first.
-        first: What that measured.
-        node_ids: From a result's node id to pytest's own.
         number: Of the processes, from 1 on.
         on_ended: Hears how many tests have ended, now and then; None for nobody.
 

@@ -1,14 +1,15 @@
-"""From a test's call phase to the values that documents hold."""
+"""From a test's call phase to the values that documents hold, and what of it cannot be captured."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from pytest_opprof.capture import environment
 from pytest_opprof.capture.collector import Collector
+from pytest_opprof.capture.cuda import CUDA
 from pytest_opprof.capture.instructions import installed_libraries
 from pytest_opprof.capture.recording import Recording
 from pytest_opprof.capture.replay import Replay
@@ -135,3 +136,13 @@ def _unheard(stepping: Stepping) -> Iterator[tuple[str, str]]:
     for source, reason in {**stepping.unheard, **collector.problems, **collector.lapses}.items():
         if source in stepping.sources or source == Source.MEMORY_CUDA:
             yield source, reason[:_LONGEST]
+
+
+def problem_sentences(problems: Mapping[str, str]) -> list[str]:
+    """The collector's problems, each a sentence."""
+    return [problem_sentence(source, reason) for source, reason in problems.items()]
+
+
+def problem_sentence(source: str, reason: str) -> str:
+    """Why a source is not captured, and what that means for gates of its own."""
+    return f"no CUDA capture ({reason}): CUDA gates are inconclusive" if source == CUDA else reason

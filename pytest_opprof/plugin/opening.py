@@ -19,9 +19,9 @@ from pytest_opprof.errors import OpprofError, UsageError
 from pytest_opprof.plugin.benchmarks import is_measured_by_codspeed
 from pytest_opprof.plugin.flight import tell_of_deaths
 from pytest_opprof.plugin.marking import mark, suite_arguments
+from pytest_opprof.plugin.measurement import problem_sentence, problem_sentences
 from pytest_opprof.plugin.options import calls_no_test
 from pytest_opprof.plugin.plans import PLAN, collected_by, known_ops, plan_of
-from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
 from pytest_opprof.plugin.scaling import leave_limit_to_the_last
 from pytest_opprof.plugin.session import OpprofSession
 from pytest_opprof.plugin.stash import ARMING, ASIDE, OPTIONS, SESSION, XDIST

@@ -1,4 +1,4 @@
-"""What a session is asked to leave for others: its comparison, in any format that there is."""
+"""What a session leaves for others: its comparison, in any format that there is, and what reports tell."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_opprof.compare.document import write_comparison
 from pytest_opprof.report.formats import renderer
+from pytest_opprof.report.junit import PREFIX, properties_of
 from pytest_opprof.results.files import write_bytes
 
 if TYPE_CHECKING:
-    from pytest_opprof.compare.comparison import Comparison
+    import pytest
+
+    from pytest_opprof.compare.comparison import Comparison, TestComparison
     from pytest_opprof.plugin.options import WantedReport
 
 PRINTED: Final = Path("-")
@@ -46,3 +49,12 @@ def write_report(wanted: WantedReport, comparison: Comparison) -> str | None:
         return text
     write_bytes(wanted.path, text.encode("utf-8"))
     return None
+
+
+def note_properties(item: pytest.Item, found: TestComparison) -> None:
+    """Put a test's verdict and its exact totals among its properties, which JUnit files and plugins show.
+
+    A test that runs again has those of its last run.
+    """
+    others = [(name, value) for name, value in item.user_properties if not name.startswith(PREFIX)]
+    item.user_properties[:] = [*others, *properties_of(found, verdict=found.verdict)]

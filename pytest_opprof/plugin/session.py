@@ -36,13 +36,16 @@ from pytest_opprof.plugin.fresh import first_run
 from pytest_opprof.plugin.heap import RestingHeap
 from pytest_opprof.plugin.looks import Looks, measured_of, measured_or_error, unjudged
 from pytest_opprof.plugin.marker import ProfileRequest
-from pytest_opprof.plugin.measurement import unmeasured, with_instructions
+from pytest_opprof.plugin.measurement import (
+    problem_sentence,
+    problem_sentences,
+    unmeasured,
+    with_instructions,
+)
 from pytest_opprof.plugin.options import ALWAYS, Options
 from pytest_opprof.plugin.plans import PLAN, known_ops
-from pytest_opprof.plugin.problems import problem_sentence, problem_sentences
-from pytest_opprof.plugin.properties import note_properties
 from pytest_opprof.plugin.quiet_machine import QuietMachine
-from pytest_opprof.plugin.reports import check_reports
+from pytest_opprof.plugin.reports import check_reports, note_properties
 from pytest_opprof.plugin.scaling import Scaling
 from pytest_opprof.plugin.seeds import Seeds
 from pytest_opprof.plugin.stepping import Stepping
@@ -56,14 +59,7 @@ from pytest_opprof.report.section import failure_section
 from pytest_opprof.results.files import shown
 from pytest_opprof.results.merge import Collected
 from pytest_opprof.results.names import canonical_node_id
-from pytest_opprof.results.run import (
-    CERTIFICATE,
-    Environment,
-    MeasurementStatus,
-    Outcome,
-    Run,
-    TestResult,
-)
+from pytest_opprof.results.run import CERTIFICATE, Environment, MeasurementStatus, Outcome, Run, TestResult
 from pytest_opprof.units import NS_IN_S
 
 STEPPING: Final = pytest.StashKey[Stepping]()

@@ -15,14 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 from pytest_opprof.kinds import OpKind
-from pytest_opprof.metrics import (
-    COUNT,
-    CPU_TIME_TOTAL,
-    SELF_CPU_TIME_TOTAL,
-    VIEWS,
-    VIEWS_COUNT,
-    WALL_TIME,
-)
+from pytest_opprof.metrics import COUNT, CPU_TIME_TOTAL, SELF_CPU_TIME_TOTAL, VIEWS, VIEWS_COUNT, WALL_TIME
 from pytest_opprof.results.samples import Samples
 from pytest_opprof.units import EVERY_PPM
 
